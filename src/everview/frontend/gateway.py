@@ -6,16 +6,43 @@ Contract: Spark starts only when a method needs it; a session that the user gave
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Any
 
 import pyarrow as pa
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
-from everview.relational.nodes import Relation, Schema
+from everview.errors import InternalError, UnknownName, did_you_mean
+from everview.frontend.catalyst_plan import export_plan, quiet_spark_log
+from everview.frontend.rebind_leaves import rebind_leaves
+from everview.frontend.spark_errors import from_spark_error
+from everview.frontend.spark_types import from_spark_json, schema_to_spark_json
+from everview.frontend.translate_plan import translate_plan
+from everview.relational.nodes import Project, Relation, Schema
+from everview.relational.rules import simplify
+from everview.relational.schema import columns, schema
+from everview.relational.types import Array
+from everview.relational.verify import verify
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+_START_SETTINGS = {
+    "spark.master": "local[*]",
+    "spark.app.name": "everview",
+    "spark.ui.enabled": "false",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.log.level": "ERROR",
+}
+"""For a session that we start ourselves, where the user has none: everything on this machine, and quiet."""
+
+_OWN_SETTINGS = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.debug.maxToStringFields": "100000",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,20 +57,43 @@ class Translated:
 class SparkGateway:
     """Translates and runs queries with Spark on behalf of one database."""
 
-    def __init__(self, spark: SparkSession | None = None) -> None: ...
+    def __init__(self, spark: SparkSession | None = None) -> None:
+        self._user_session = spark
+        self._session: SparkSession | None = None
+        self._fields: dict[str, tuple[str, Schema]] = {}
+        self._pending: set[str] = set()
 
     @property
     def is_started(self) -> bool:
         """Whether this database has needed Spark so far."""
+        return self._session is not None
+
+    @property
+    def user_session(self) -> SparkSession:
+        """The session DataFrames are handed out in: the user's, else the active one, else one that we start."""
+        if self._user_session is None:
+            self._user_session = SparkSession.getActiveSession() or _start_session()
+        return self._user_session
 
     def register(self, name: str, fields: Schema) -> None:
         """Makes a table or view known to queries (cheap: nothing happens in Spark until a query needs it)."""
+        self._fields[name.lower()] = (name, fields)
+        self._pending.add(name.lower())
 
     def unregister(self, name: str) -> None:
         """Forgets a table or view."""
+        del self._fields[name.lower()]
+        if name.lower() in self._pending:
+            self._pending.remove(name.lower())
+        elif self._session is not None:
+            self._session.catalog.dropTempView(name)
 
     def table(self, name: str) -> DataFrame:
         """An empty DataFrame that stands for the table or view, to build queries with."""
+        if name.lower() not in self._fields:
+            known = [n for n, _ in self._fields.values()]
+            raise UnknownName(f"table or view '{name}' does not exist.", hint=did_you_mean(name, known))
+        return self._private_session().table(name)
 
     def translate(self, query: str | DataFrame) -> Translated:
         """Resolves a query with Spark and translates it.
@@ -52,9 +102,82 @@ class SparkGateway:
             InvalidQuery: Spark cannot parse or resolve it (UnknownName for a missing table, view or column).
             UnsupportedQuery: it uses something we do not have.
         """
+        session = self._private_session()
+        analyzed = self._analyze(query)
+        plan = translate_plan(export_plan(session, analyzed), lambda name: self._fields[name.lower()][1])
+        verify(plan)
+        plan = _with_output(simplify(plan), json.loads(analyzed.schema().json()))
+        zone = session.conf.get("spark.sql.session.timeZone")
+        assert zone is not None
+        return Translated(plan, query if isinstance(query, str) else None, zone)
 
     def recompute(self, query: str | DataFrame, tables: Mapping[str, pa.Table]) -> pa.Table:
         """Spark's own answer to a query when each named table holds the given rows."""
+        session = self._private_session()
+        plan = rebind_leaves(session, self._analyze(query), {n.lower(): self._filled(n, t) for n, t in tables.items()})
+        return DataFrame(_dataset(session, plan), session).toArrow()
 
     def to_dataframe(self, rows: pa.Table) -> DataFrame:
         """The rows as a DataFrame of the user's session."""
+        return self.user_session.createDataFrame(rows)
+
+    def _filled(self, name: str, rows: pa.Table) -> Any:
+        """The analyzed plan of a DataFrame with these rows and the table's exact schema."""
+        session = self._private_session()
+        _, fields = self._fields[name.lower()]
+        frame = session.createDataFrame(rows, schema=_struct_type(fields))
+        return frame._jdf.queryExecution().analyzed()
+
+    def _analyze(self, query: str | DataFrame) -> Any:
+        session = self._private_session()
+        if isinstance(query, DataFrame):
+            return query._jdf.queryExecution().analyzed()
+        try:
+            with quiet_spark_log():
+                return session.sql(query)._jdf.queryExecution().analyzed()
+        except (AnalysisException, ParseException) as error:
+            raise from_spark_error(error, [n for n, _ in self._fields.values()]) from None
+
+    def _private_session(self) -> SparkSession:
+        if self._session is None:
+            user = self.user_session
+            session = user.newSession()
+            zone = user.conf.get("spark.sql.session.timeZone")
+            assert zone is not None
+            for key, value in {**_OWN_SETTINGS, "spark.sql.session.timeZone": zone}.items():
+                session.conf.set(key, value)
+            self._session = session
+        for key in sorted(self._pending):
+            name, fields = self._fields[key]
+            empty = self._session.createDataFrame([], _struct_type(fields))
+            empty.createOrReplaceTempView(name)
+        self._pending.clear()
+        return self._session
+
+
+def _start_session() -> SparkSession:
+    builder = SparkSession.builder
+    for key, value in _START_SETTINGS.items():
+        builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def _struct_type(fields: Schema) -> StructType:
+    return StructType.fromJson(schema_to_spark_json(fields))
+
+
+def _dataset(session: Any, plan: Any) -> Any:
+    return session._jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
+
+
+def _with_output(plan: Relation, spark_schema: dict[str, Any]) -> Relation:
+    """The plan with exactly the names Spark gives the columns; that the types agree is checked here for every query."""
+    derived = schema(plan)
+    names = tuple(f["name"] for f in spark_schema["fields"])
+    for ours, theirs in zip(derived, spark_schema["fields"], strict=True):
+        expected = from_spark_json(theirs["type"])
+        if ours.type != expected and not (isinstance(ours.type, Array) and isinstance(expected, Array)):
+            raise InternalError(f"column {theirs['name']} has type {ours.type} where Spark has {expected}.")
+    if tuple(f.name for f in derived) == names:
+        return plan
+    return Project(plan, columns(plan), names)

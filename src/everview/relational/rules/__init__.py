@@ -1,1 +1,8 @@
-"""everview.relational.rules."""
+"""Rewrites of relational plans: one rule a file, the file named after its function.
+
+``simplify`` runs the pipeline: each rule bottom-up over the plan, the plan verified after each.
+"""
+
+from everview.relational.rules.pipeline import PIPELINE, simplify
+
+__all__ = ["PIPELINE", "simplify"]

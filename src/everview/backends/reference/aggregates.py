@@ -1,0 +1,190 @@
+"""The aggregate functions: from the bag of argument values of one group to the aggregate's value.
+
+Rows with a NULL argument do not count, as in Spark; an aggregate of nothing is NULL, a count of nothing 0. Float sums are
+correctly rounded (``math.fsum``): the reference is right to the last bit, and comparisons allow for others' rounding.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from decimal import Decimal as PythonDecimal
+
+from everview.errors import EvaluationError
+from everview.relational.functions import sort_key
+from everview.relational.functions.decimals import fitter, quotient
+from everview.relational.functions.failures import arithmetic_overflow, divide_by_zero
+from everview.relational.nodes import AggregateCall
+from everview.relational.types import (
+    INT64,
+    NAN,
+    Decimal,
+    Row,
+    Value,
+    integer_bounds,
+    is_floating,
+)
+
+
+def evaluate_aggregate(call: AggregateCall, rows: Sequence[Row]) -> Value:
+    """The value of an aggregate over the argument tuples of a group's rows."""
+    name = call.function
+    if name.startswith("try_"):
+        try:
+            return _FUNCTIONS[name.removeprefix("try_")](call, rows)
+        except EvaluationError:
+            return None
+    return _FUNCTIONS[name](call, rows)
+
+
+def _complete(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in rows if None not in row]
+
+
+def _values(rows: Sequence[Row]) -> list[Value]:
+    return [row[0] for row in rows if row[0] is not None]
+
+
+def _count(call: AggregateCall, rows: Sequence[Row]) -> int:
+    return len(_complete(rows))
+
+
+def _sum(call: AggregateCall, rows: Sequence[Row]) -> Value:
+    values = _values(rows)
+    if not values:
+        return None
+    if isinstance(call.type, Decimal):
+        return fitter(call.type)(_exact_sum(values))
+    if is_floating(call.type):
+        return float_sum(values)
+    total = sum(values)
+    low, high = integer_bounds(INT64)
+    if not low <= total <= high:
+        raise arithmetic_overflow("a sum", "try_sum")
+    return total
+
+
+def _exact_sum(values: Sequence[PythonDecimal]) -> PythonDecimal:
+    """The sum of decimals in integer arithmetic, which no context precision can round."""
+    scale = -min(int(v.as_tuple().exponent) for v in values)
+    total = sum(int(v.scaleb(scale)) for v in values)
+    sign, digits = (1 if total < 0 else 0), tuple(int(d) for d in str(abs(total)))
+    return PythonDecimal((sign, digits, -scale))
+
+
+def float_sum(values: Sequence[float]) -> float:
+    """The correctly rounded sum, with infinities and NaN as IEEE arithmetic has them."""
+    if any(not math.isfinite(v) for v in values):
+        total = sum(v for v in values if not math.isfinite(v))
+        return NAN if total != total else total
+    try:
+        return math.fsum(values)
+    except OverflowError:
+        return math.inf if sum(v > 0 for v in values) else -math.inf
+
+
+def _average(call: AggregateCall, rows: Sequence[Row]) -> Value:
+    values = _values(rows)
+    if not values:
+        return None
+    if isinstance(call.type, Decimal):
+        return fitter(call.type)(quotient(_exact_sum(values), PythonDecimal(len(values))))
+    if is_floating(call.type):
+        return float_sum([float(v) for v in values]) / len(values)
+    return _interval_average(sum(values), len(values))
+
+
+def _interval_average(total: int, count: int) -> int:
+    """An interval divided by a count, rounded half up (away from zero), as Spark does."""
+    quotient_, remainder_ = divmod(abs(total), count)
+    rounded = quotient_ + (1 if 2 * remainder_ >= count else 0)
+    return rounded if total >= 0 else -rounded
+
+
+def _extreme(choose: Callable[..., Value]) -> Callable[[AggregateCall, Sequence[Row]], Value]:
+    def extreme(call: AggregateCall, rows: Sequence[Row]) -> Value:
+        values = _values(rows)
+        return choose(values, key=sort_key(call.type)) if values else None
+
+    return extreme
+
+
+def _extreme_by(choose: Callable[..., Row]) -> Callable[[AggregateCall, Sequence[Row]], Value]:
+    """MIN_BY and MAX_BY: the first argument where the second is extreme; among equals the extreme first argument."""
+
+    def extreme_by(call: AggregateCall, rows: Sequence[Row]) -> Value:
+        ordered = [row for row in rows if row[1] is not None]
+        if not ordered:
+            return None
+        value_key, order_key = sort_key(call.args[0].type), sort_key(call.args[1].type)
+
+        def key(row: Row) -> tuple[object, ...]:
+            return (order_key(row[1]), (0,) if row[0] is None else (1, value_key(row[0])))
+
+        return choose(ordered, key=key)[0]
+
+    return extreme_by
+
+
+def _moments(values: Sequence[float]) -> tuple[float, float]:
+    """The mean and the sum of squared differences from it."""
+    mean = float_sum(values) / len(values)
+    return mean, float_sum([(v - mean) * (v - mean) for v in values])
+
+
+def _variance(sample: bool, root: bool) -> Callable[[AggregateCall, Sequence[Row]], Value]:
+    def variance(call: AggregateCall, rows: Sequence[Row]) -> Value:
+        values = _values(rows)
+        if len(values) <= sample:
+            return None
+        _, squares = _moments(values)
+        result = squares / (len(values) - sample)
+        return math.sqrt(result) if root and result == result else result
+
+    return variance
+
+
+def _covariance(sample: bool) -> Callable[[AggregateCall, Sequence[Row]], Value]:
+    def covariance(call: AggregateCall, rows: Sequence[Row]) -> Value:
+        pairs = _complete(rows)
+        if len(pairs) <= sample:
+            return None
+        return _co_moment(pairs) / (len(pairs) - sample)
+
+    return covariance
+
+
+def _co_moment(pairs: Sequence[Row]) -> float:
+    mean_x = float_sum([x for x, _ in pairs]) / len(pairs)
+    mean_y = float_sum([y for _, y in pairs]) / len(pairs)
+    return float_sum([(x - mean_x) * (y - mean_y) for x, y in pairs])
+
+
+def _correlation(call: AggregateCall, rows: Sequence[Row]) -> Value:
+    pairs = _complete(rows)
+    if len(pairs) <= 1:
+        return None
+    _, squares_x = _moments([x for x, _ in pairs])
+    _, squares_y = _moments([y for _, y in pairs])
+    spread = math.sqrt(squares_x * squares_y) if squares_x == squares_x and squares_y == squares_y else NAN
+    if spread == 0:
+        raise divide_by_zero()
+    return _co_moment(pairs) / spread
+
+
+_FUNCTIONS: dict[str, Callable[[AggregateCall, Sequence[Row]], Value]] = {
+    "count": _count,
+    "sum": _sum,
+    "avg": _average,
+    "min": _extreme(min),
+    "max": _extreme(max),
+    "min_by": _extreme_by(min),
+    "max_by": _extreme_by(max),
+    "var_pop": _variance(sample=False, root=False),
+    "var_samp": _variance(sample=True, root=False),
+    "stddev_pop": _variance(sample=False, root=True),
+    "stddev_samp": _variance(sample=True, root=True),
+    "covar_pop": _covariance(sample=False),
+    "covar_samp": _covariance(sample=True),
+    "corr": _correlation,
+}

@@ -1,0 +1,216 @@
+"""From Spark's analyzed plan to a tree that Python can read, by Catalyst's own rules.
+
+A chosen list of Catalyst's rewrites turns correlated subqueries into joins and aggregates and pushes filters down, while
+set operations, DISTINCT and window functions stay visible (the full optimizer rewrites them beyond recognition). The
+plan then crosses to Python as JSON in one call. What the JSON leaves out is asked of the JVM node by node, and only
+where it occurs: evaluation modes (``try_…``), literals whose text is ambiguous, rows of inline tables, and the plans of
+uncorrelated scalar subqueries, which go through the same rules.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from py4j.protocol import Py4JError
+from pyspark.logger import PySparkLogger
+
+from everview.frontend.catalyst_json import CatalystNode, parse_tree, simple_name
+
+_DECORRELATE = (
+    "PullupCorrelatedPredicates",
+    "RewriteCorrelatedScalarSubquery",
+    "RewriteLateralSubquery",
+    "RewritePredicateSubquery",
+)
+"""Repeated until nothing changes: a subquery inside a subquery comes to light when the outer one has become a join."""
+
+_SIMPLIFY = (
+    "ReplaceExpressions",  # nullif, to_date and other short-hands become what they stand for
+    "RewriteWithExpression",  # and name what they use twice, which the JSON could not
+    "PullOutGroupingExpressions",  # GROUP BY a + b groups by a column of a projection below
+    "ConstantFolding",
+    "BooleanSimplification",
+    "PushDownPredicates",
+    "ColumnPruning",
+    "CollapseProject",
+)
+
+_MAX_ROUNDS = 10
+
+_WITH_EVAL_MODE = frozenset(
+    {"Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "Pmod", "UnaryMinus", "Abs", "Cast"}
+    | {"Sum", "Average"}
+)
+_EXACT_LITERALS = ("timestamp", "binary")
+
+
+def export_plan(spark: Any, analyzed: Any) -> CatalystNode:
+    """The rewritten plan of a query; scalar subqueries carry theirs in ``fields["plan_tree"]``."""
+    mentions_try = "try_" in analyzed.toString()
+    return _Exporter(spark, mentions_try).export(analyzed)
+
+
+class _Exporter:
+    def __init__(self, spark: Any, mentions_try: bool) -> None:
+        self._rules = spark._jvm.org.apache.spark.sql.catalyst.optimizer
+        self._mentions_try = mentions_try
+
+    def export(self, plan: Any) -> CatalystNode:
+        plan = self._rewrite(plan)
+        nodes: list[dict[str, Any]] = json.loads(plan.toJSON())
+        self._annotate_plan(plan, nodes, 0)
+        return parse_tree(nodes)
+
+    def _rewrite(self, plan: Any) -> Any:
+        for _ in range(_MAX_ROUNDS):
+            before = plan
+            for rule in _DECORRELATE:
+                plan = getattr(self._rules, rule).apply(plan)
+            if plan.fastEquals(before):
+                break
+        for rule in _SIMPLIFY:
+            try:
+                with quiet_spark_log():
+                    plan = getattr(self._rules, rule).apply(plan)
+            except Py4JError:
+                # Only constant folding evaluates anything: 1/0 is an error of the rows that reach it, not of the query.
+                if rule != "ConstantFolding":
+                    raise
+            except Exception as error:
+                if rule != "ConstantFolding" or not _is_evaluation_failure(error):
+                    raise
+        return plan
+
+    def _annotate_plan(self, plan: Any, nodes: list[dict[str, Any]], at: int) -> int:
+        """Completes the JSON of the plan node at ``at`` and of those below; returns the position after them."""
+        node = nodes[at]
+        if simple_name(node["class"]) == "LocalRelation":
+            node["rows"] = _local_rows(plan)
+        trees = list(_expression_lists(node))
+        if any(self._needs_jvm(e) for tree in trees for e in tree):
+            expressions = _sequence(plan.expressions())
+            assert len(expressions) == len(trees), "Catalyst's JSON does not list the node's expressions"
+            for expression, tree in zip(expressions, trees, strict=True):
+                self._annotate_expression(expression, tree, 0)
+        following = at + 1
+        for child in _sequence(plan.children()) if node["num-children"] and self._any_below(nodes, at) else ():
+            following = self._annotate_plan(child, nodes, following)
+        return following if following > at + 1 else _end_of(nodes, at)
+
+    def _any_below(self, nodes: list[dict[str, Any]], at: int) -> bool:
+        """Whether some node below needs the JVM, so that plans which do not are read without further calls."""
+        return any(
+            simple_name(node["class"]) == "LocalRelation"
+            or any(self._needs_jvm(e) for tree in _expression_lists(node) for e in tree)
+            for node in nodes[at + 1 : _end_of(nodes, at)]
+        )
+
+    def _needs_jvm(self, expression: dict[str, Any]) -> bool:
+        name = simple_name(expression["class"])
+        if name == "Literal":
+            data_type = expression["dataType"]
+            return not isinstance(data_type, str) or data_type in _EXACT_LITERALS
+        return name == "ScalarSubquery" or (self._mentions_try and name in _WITH_EVAL_MODE)
+
+    def _annotate_expression(self, expression: Any, tree: list[dict[str, Any]], at: int) -> int:
+        fields = tree[at]
+        if self._needs_jvm(fields):
+            name = simple_name(fields["class"])
+            if name == "ScalarSubquery":
+                fields["plan_tree"] = self.export(expression.plan())
+            elif name == "Literal":
+                fields["exact"] = _literal_value(expression)
+            else:
+                fields["is_try"] = expression.evalMode().toString() == "TRY"
+        following = at + 1
+        for child in _sequence(expression.children()) if fields["num-children"] else ():
+            following = self._annotate_expression(child, tree, following)
+        return following
+
+
+def _expression_lists(node: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:
+    """The expression trees in a plan node's fields, in the order of Catalyst's ``expressions``."""
+    for value in node.values():
+        if not isinstance(value, list) or not value:
+            continue
+        if _is_expression(value[0]):
+            yield value
+            continue
+        for inner in value:
+            if isinstance(inner, list) and inner and _is_expression(inner[0]):
+                yield inner
+            elif isinstance(inner, list):
+                yield from (e for e in inner if isinstance(e, list) and e and _is_expression(e[0]))
+
+
+def _is_expression(value: object) -> bool:
+    return isinstance(value, dict) and ".expressions." in value.get("class", "")
+
+
+def _end_of(nodes: list[dict[str, Any]], at: int) -> int:
+    following = at + 1
+    for _ in range(nodes[at]["num-children"]):
+        following = _end_of(nodes, following)
+    return following
+
+
+def _sequence(seq: Any) -> list[Any]:
+    return [seq.apply(i) for i in range(seq.size())]
+
+
+def _literal_value(literal: Any) -> Any:
+    """The literal's value as the JVM holds it: micros for timestamps, bytes, nested lists for arrays and structs."""
+    value = literal.value()
+    return _catalyst_value(value, literal.dataType()) if value is not None else None
+
+
+def _catalyst_value(value: Any, data_type: Any) -> Any:
+    kind = data_type.typeName()
+    if kind == "array":
+        element = data_type.elementType()
+        return tuple(
+            None if value.isNullAt(i) else _catalyst_value(value.get(i, element), element)
+            for i in range(value.numElements())
+        )
+    if kind == "struct":
+        types = [f.dataType() for f in data_type.fields()]
+        return tuple(
+            None if value.isNullAt(i) else _catalyst_value(value.get(i, t), t) for i, t in enumerate(types)
+        )
+    if isinstance(value, bytes | bytearray):
+        return bytes(value)
+    return value if isinstance(value, bool | int | float) else value.toString()
+
+
+def _local_rows(relation: Any) -> list[tuple[Any, ...]]:
+    types = [a.dataType() for a in _sequence(relation.output())]
+    return [
+        tuple(None if row.isNullAt(i) else _catalyst_value(row.get(i, t), t) for i, t in enumerate(types))
+        for row in _sequence(relation.data())
+    ]
+
+
+def _is_evaluation_failure(error: Exception) -> bool:
+    return type(error).__name__ in {
+        "ArithmeticException",
+        "ArrayIndexOutOfBoundsException",
+        "DateTimeException",
+        "IllegalArgumentException",
+        "NumberFormatException",
+        "SparkRuntimeException",
+    }
+
+
+@contextmanager
+def quiet_spark_log() -> Iterator[None]:
+    """PySpark logs every JVM exception as an error, also one that we expect and handle."""
+    logger = PySparkLogger.getLogger("SQLQueryContextLogger")
+    before = logger.disabled
+    logger.disabled = True
+    try:
+        yield
+    finally:
+        logger.disabled = before

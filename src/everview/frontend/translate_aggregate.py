@@ -1,0 +1,190 @@
+"""Aggregate and window functions of Catalyst: which ours they are, and their result types.
+
+The JSON carries no types, so Spark's rules stand here: SUM of decimal(p,s) is decimal(p+10,s), AVG is decimal(p+4,s+4), of
+integers SUM is bigint and AVG double.
+"""
+
+from __future__ import annotations
+
+from everview.errors import UnsupportedQuery
+from everview.frontend.catalyst_json import CatalystNode
+from everview.frontend.translate_expression import Scope, translate_expression
+from everview.relational.expressions import Expression, Literal
+from everview.relational.nodes import AggregateCall, Frame, FrameUnit, WindowCall
+from everview.relational.types import (
+    DAY_TIME_INTERVAL,
+    FLOAT64,
+    INT32,
+    INT64,
+    YEAR_MONTH_INTERVAL,
+    DataType,
+    Decimal,
+    is_integral,
+)
+
+_AGGREGATES = {
+    "Count": "count",
+    "Sum": "sum",
+    "Average": "avg",
+    "Min": "min",
+    "Max": "max",
+    "VariancePop": "var_pop",
+    "VarianceSamp": "var_samp",
+    "StddevPop": "stddev_pop",
+    "StddevSamp": "stddev_samp",
+    "CovPopulation": "covar_pop",
+    "CovSample": "covar_samp",
+    "Corr": "corr",
+    "MinBy": "min_by",
+    "MaxBy": "max_by",
+}
+_UNORDERED = {
+    "First": "first",
+    "Last": "last",
+    "AnyValue": "any_value",
+    "CollectList": "collect_list",
+    "CollectSet": "collect_set",
+    "ListAgg": "listagg",
+}
+_RANKING = {
+    "RowNumber": ("row_number", INT32),
+    "Rank": ("rank", INT32),
+    "DenseRank": ("dense_rank", INT32),
+    "PercentRank": ("percent_rank", FLOAT64),
+    "CumeDist": ("cume_dist", FLOAT64),
+    "NTile": ("ntile", INT32),
+}
+_MAX_PRECISION = 38
+_INTERVALS = (YEAR_MONTH_INTERVAL, DAY_TIME_INTERVAL)
+
+
+def translate_aggregate(node: CatalystNode, scope: Scope) -> AggregateCall:
+    """An ``AggregateExpression`` over the scope of the aggregate's input."""
+    function, *_ = node.children
+    condition = node.tree("filter")
+    name, args = _function_and_args(function, scope)
+    return AggregateCall(
+        name,
+        args,
+        _result_type(name, args),
+        bool(node.fields["isDistinct"]) and name not in ("min", "max"),  # the extremes of a set and of its bag are one
+        None if condition is None else translate_expression(condition, scope),
+    )
+
+
+def _function_and_args(function: CatalystNode, scope: Scope) -> tuple[str, tuple[Expression, ...]]:
+    if function.name in _UNORDERED:
+        sql = _UNORDERED[function.name]
+        raise UnsupportedQuery(
+            f"the aggregate {sql} depends on the order in which rows arrive, so a view over it has no well-defined content.",
+            operator=sql,
+            hint="use min, max, min_by or max_by, which say which row they mean.",
+        )
+    if function.name not in _AGGREGATES:
+        raise UnsupportedQuery(
+            f"the aggregate {function.name} is not supported.",
+            operator=function.name,
+            hint="docs/supported-sql.md lists the aggregates that are.",
+        )
+    name = _AGGREGATES[function.name]
+    if function.fields.get("is_try"):
+        name = f"try_{name}"
+    args = tuple(translate_expression(c, scope) for c in function.children)
+    if name == "count":
+        # COUNT(*) is count(1): a constant that is never NULL counts every row.
+        args = tuple(a for a in args if not (isinstance(a, Literal) and a.value is not None))
+    return name, args
+
+
+def _result_type(name: str, args: tuple[Expression, ...]) -> DataType:
+    match name.removeprefix("try_"):
+        case "count":
+            return INT64
+        case "sum":
+            return _sum_type(args[0].type)
+        case "avg":
+            argument = args[0].type
+            if isinstance(argument, Decimal):
+                return bounded_decimal(argument.precision + 4, argument.scale + 4)
+            return FLOAT64 if argument not in _INTERVALS else argument
+        case "min" | "max" | "min_by" | "max_by":
+            return args[0].type
+        case _:
+            return FLOAT64
+
+
+def _sum_type(argument: DataType) -> DataType:
+    if isinstance(argument, Decimal):
+        return bounded_decimal(argument.precision + 10, argument.scale)
+    if argument in _INTERVALS:
+        return argument
+    return INT64 if is_integral(argument) else FLOAT64
+
+
+def bounded_decimal(precision: int, scale: int) -> Decimal:
+    """Spark's ``DecimalType.bounded``: both cut at 38."""
+    return Decimal(min(precision, _MAX_PRECISION), min(scale, _MAX_PRECISION))
+
+
+def translate_window_function(expression: CatalystNode, scope: Scope) -> WindowCall:
+    """A ``WindowExpression``: its function and its frame (partition and order belong to the plan node)."""
+    function, spec = expression.children
+    frame = _frame(spec.children[-1])
+    if function.name in _RANKING:
+        name, data_type = _RANKING[function.name]
+        args = tuple(translate_expression(c, scope) for c in function.children) if name == "ntile" else ()
+        return WindowCall(name, args, data_type, frame)
+    if function.name in ("Lag", "Lead"):
+        return _shift(function, scope, frame)
+    if function.name == "NthValue":
+        args = tuple(translate_expression(c, scope) for c in function.children)
+        return WindowCall("nth_value", args, args[0].type, frame, bool(function.fields.get("ignoreNulls")))
+    if function.name == "AggregateExpression":
+        return _window_aggregate(function, scope, frame)
+    raise UnsupportedQuery(
+        f"the window function {function.name} is not supported.",
+        operator=function.name,
+        hint="docs/supported-sql.md lists the window functions that are.",
+    )
+
+
+def _window_aggregate(expression: CatalystNode, scope: Scope, frame: Frame) -> WindowCall:
+    function = expression.children[0]
+    if function.name in ("First", "Last"):
+        value = translate_expression(function.children[0], scope)
+        name = "first_value" if function.name == "First" else "last_value"
+        return WindowCall(name, (value,), value.type, frame, bool(function.fields.get("ignoreNulls")))
+    call = translate_aggregate(expression, scope)
+    if call.distinct:
+        raise UnsupportedQuery("DISTINCT in a window aggregate is not supported.", operator="WindowExpression")
+    return WindowCall(call.function, call.args, call.type, frame, filter=call.filter)
+
+
+def _shift(function: CatalystNode, scope: Scope, frame: Frame) -> WindowCall:
+    """LAG and LEAD as one function: the value ``offset`` rows further on (before, if negative), or the default.
+
+    Catalyst gives both a frame of just that row, which holds the signed offset.
+    """
+    value, _, default = (translate_expression(c, scope) for c in function.children)
+    offset = frame.lower
+    assert offset is not None and offset == frame.upper, "LAG and LEAD look at one row"
+    if isinstance(default, Literal) and default.value is None:
+        default = Literal(None, value.type)
+    return WindowCall("lead", (value, offset, default), value.type, frame, bool(function.fields.get("ignoreNulls")))
+
+
+def _frame(node: CatalystNode) -> Frame:
+    unit = FrameUnit.ROWS if node.object_name("frameType") == "RowFrame" else FrameUnit.RANGE
+    lower, upper = (_bound(c) for c in node.children)
+    return Frame(unit, lower, upper)
+
+
+def _bound(node: CatalystNode) -> Expression | None:
+    match node.name:
+        case "UnboundedPreceding" | "UnboundedFollowing":
+            return None
+        case "CurrentRow":
+            return Literal(0, INT32)
+        case _:
+            return translate_expression(node, Scope({}))
+

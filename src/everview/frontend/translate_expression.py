@@ -1,0 +1,229 @@
+"""Catalyst expressions to ours: attributes become positions, short-hands become their meaning.
+
+``Scope`` says where each attribute of Catalyst (by its ``exprId``) stands in the input row. Uncorrelated scalar subqueries
+are columns too: whoever translates the enclosing plan node has joined them to its input beforehand.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal as PythonDecimal
+from typing import Any
+
+from everview.errors import InternalError, UnsupportedQuery
+from everview.frontend.catalyst_functions import NONDETERMINISTIC, EvalMode, translate_function
+from everview.frontend.catalyst_json import CatalystNode
+from everview.frontend.spark_types import from_spark_json
+from everview.relational.evaluate import evaluate
+from everview.relational.expressions import Call, Case, Cast, Column, Expression, Literal
+from everview.relational.nodes import Relation
+from everview.relational.schema import schema
+from everview.relational.types import (
+    BINARY,
+    BOOLEAN,
+    DATE,
+    NAN,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    Array,
+    DataType,
+    Decimal,
+    Struct,
+    Value,
+    is_floating,
+)
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Where attributes stand in the input row."""
+
+    columns: dict[int, Column]
+
+    @staticmethod
+    def of(relation: Relation, attributes: tuple[int, ...]) -> Scope:
+        """The scope of a relation whose columns are these attributes (the first of equal ones counts)."""
+        columns: dict[int, Column] = {}
+        for index, (attribute, f) in enumerate(zip(attributes, schema(relation), strict=True)):
+            columns.setdefault(attribute, Column(index, f.type, f.nullable))
+        return Scope(columns)
+
+
+def expr_id(node: CatalystNode) -> int:
+    """The identity Catalyst gave to an attribute, alias or subquery."""
+    return int(node.fields["exprId"]["id"])
+
+
+def translate_expression(node: CatalystNode, scope: Scope) -> Expression:
+    """The expression over the scope's columns.
+
+    Raises:
+        UnsupportedQuery: a function or expression everview does not have, named as Catalyst names it.
+    """
+    match node.name:
+        case "AttributeReference":
+            return _attribute(node, scope)
+        case "Alias" | "KnownFloatingPointNormalized" | "NormalizeNaNAndZero" | "KnownNotNull" | "TempResolvedColumn":
+            return translate_expression(node.children[0], scope)
+        case "Literal":
+            return translate_literal(node)
+        case "Cast":
+            return _cast(node, scope)
+        case "CaseWhen":
+            return _case_when(node, scope)
+        case "If":
+            condition, then, otherwise = (translate_expression(c, scope) for c in node.children)
+            return _case([(condition, then)], otherwise)
+        case "In" | "InSet":
+            return _in_list(node, scope)
+        case "ScalarSubquery" | "GroupColumn":
+            return scope.columns[expr_id(node)]
+        case _:
+            return _function(node, scope)
+
+
+def contains(node: CatalystNode, names: frozenset[str]) -> bool:
+    """Whether an expression of one of these classes occurs in the tree."""
+    return node.name in names or any(contains(c, names) for c in node.children)
+
+
+def _attribute(node: CatalystNode, scope: Scope) -> Expression:
+    column = scope.columns.get(expr_id(node))
+    if column is None:
+        raise InternalError(f"attribute {node.fields['name']}#{expr_id(node)} is not among the node's input columns.")
+    declared = from_spark_json(node.fields["dataType"])
+    if not _same_type(declared, column.type):
+        raise InternalError(
+            f"column {node.fields['name']} has type {column.type} where Spark has {declared}.",
+        )
+    return column
+
+
+def _same_type(a: DataType, b: DataType) -> bool:
+    if isinstance(a, Array) and isinstance(b, Array):  # Spark itself is loose about containsNull
+        return _same_type(a.element, b.element)
+    if isinstance(a, Struct) and isinstance(b, Struct):
+        return all(_same_type(x, y) for x, y in zip(a.types, b.types, strict=True))
+    return a == b
+
+
+def _cast(node: CatalystNode, scope: Scope) -> Expression:
+    child = translate_expression(node.children[0], scope)
+    target = from_spark_json(node.fields["dataType"])
+    if _same_type(child.type, target):
+        return child
+    if isinstance(child, Literal) and child.value is None:
+        return Literal(None, target)
+    return Cast(child, target, bool(node.fields.get("is_try")), _zone(child.type, target, node))
+
+
+def _zone(source: DataType, target: DataType, node: CatalystNode) -> str | None:
+    """The time zone, where the cast depends on it: elsewhere equal casts of two zones must be equal."""
+    return node.fields.get("timeZoneId") if _mentions(source, TIMESTAMP) or _mentions(target, TIMESTAMP) else None
+
+
+def _mentions(data_type: DataType, wanted: DataType) -> bool:
+    match data_type:
+        case Array():
+            return _mentions(data_type.element, wanted)
+        case Struct():
+            return any(_mentions(t, wanted) for t in data_type.types)
+        case _:
+            return data_type == wanted
+
+
+def _case_when(node: CatalystNode, scope: Scope) -> Expression:
+    parts = [translate_expression(c, scope) for c in node.children]
+    pairs = [(parts[i], parts[i + 1]) for i in range(0, len(parts) - 1, 2)]
+    return _case(pairs, parts[-1] if len(parts) % 2 else Literal(None, NULL))
+
+
+def _case(pairs: list[tuple[Expression, Expression]], otherwise: Expression) -> Expression:
+    typed = next((e.type for e in [*(v for _, v in pairs), otherwise] if e.type != NULL), NULL)
+    return Case(tuple((c, _typed_null(v, typed)) for c, v in pairs), _typed_null(otherwise, typed))
+
+
+def _typed_null(value: Expression, data_type: DataType) -> Expression:
+    return Literal(None, data_type) if isinstance(value, Literal) and value.value is None else value
+
+
+def _in_list(node: CatalystNode, scope: Scope) -> Expression:
+    if node.name == "InSet":
+        raise UnsupportedQuery("the expression InSet is not supported.", operator="InSet")
+    args = tuple(translate_expression(c, scope) for c in node.children)
+    return Call("in", args, BOOLEAN)
+
+
+def _function(node: CatalystNode, scope: Scope) -> Expression:
+    if node.name in NONDETERMINISTIC:
+        name = NONDETERMINISTIC[node.name]
+        raise UnsupportedQuery(
+            f"the function {name} is not deterministic, so a view over it has no well-defined content.",
+            operator=name,
+            hint="compute the value when the rows are made, and store it in a column.",
+        )
+    args = tuple(translate_expression(c, scope) for c in node.children)
+    mode = EvalMode.TRY if node.fields.get("is_try") else EvalMode.ANSI
+    translated = translate_function(node, args, mode)
+    if translated is None:
+        raise UnsupportedQuery(
+            f"the expression {node.name} is not supported.",
+            operator=node.name,
+            hint="docs/supported-sql.md lists the functions that are.",
+        )
+    return translated
+
+
+def translate_literal(node: CatalystNode) -> Literal:
+    """The constant of a Catalyst ``Literal``."""
+    data_type = from_spark_json(node.fields["dataType"])
+    if "exact" in node.fields:
+        return Literal(_exact_value(node.fields["exact"], data_type), data_type)
+    text = node.fields.get("value")
+    return Literal(None if text is None else _value_of_text(text, data_type), data_type)
+
+
+def literal_value(raw: Any, data_type: DataType) -> Value:
+    """One of our values for a value as the JVM gave it."""
+    return _exact_value(raw, data_type)
+
+
+def _exact_value(raw: Any, data_type: DataType) -> Value:
+    if raw is None:
+        return None
+    match data_type:
+        case Array():
+            return tuple(_exact_value(v, data_type.element) for v in raw)
+        case Struct():
+            return tuple(_exact_value(v, t) for v, t in zip(raw, data_type.types, strict=True))
+        case Decimal():
+            return PythonDecimal(str(raw)).quantize(PythonDecimal(1).scaleb(-data_type.scale))
+        case _ if is_floating(data_type):
+            return NAN if raw != raw else float(raw)
+        case _:
+            return raw
+
+
+def _value_of_text(text: str, data_type: DataType) -> Value:
+    match data_type:
+        case Decimal():
+            return _exact_value(text, data_type)
+        case _ if is_floating(data_type):
+            return _exact_value(float(text), data_type)
+        case _ if data_type == STRING:
+            return text
+        case _ if data_type == BOOLEAN:
+            return text == "true"
+        case _ if data_type == DATE:
+            return _days_of(text)
+        case _ if data_type == BINARY:
+            raise InternalError("a binary literal came without its bytes.")
+        case _:
+            return int(text)
+
+
+def _days_of(text: str) -> int:
+    """Days since the epoch of ``yyyy-MM-dd``, the form in which Catalyst's JSON writes dates."""
+    date = Cast(Literal(text, STRING), DATE)
+    return int(evaluate(date))
+

@@ -1,0 +1,540 @@
+"""Catalyst's logical plan to the relational algebra, node by node.
+
+Each translated node comes with the Catalyst identity (``exprId``) of every output column, which is how the nodes above
+refer to it. What has no translation raises ``UnsupportedQuery`` with Catalyst's name for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from everview.errors import UnsupportedQuery
+from everview.frontend.catalyst_json import CatalystNode
+from everview.frontend.spark_types import from_spark_json
+from everview.frontend.translate_aggregate import translate_aggregate, translate_window_function
+from everview.frontend.translate_expression import (
+    Scope,
+    contains,
+    expr_id,
+    literal_value,
+    translate_expression,
+    translate_literal,
+)
+from everview.relational.expressions import Column, Expression, Literal
+from everview.relational.nodes import (
+    Aggregate,
+    AggregateCall,
+    Distinct,
+    ExceptAll,
+    Field,
+    Filter,
+    Generate,
+    IntersectAll,
+    Join,
+    JoinKind,
+    Project,
+    Relation,
+    Scan,
+    Schema,
+    SortKey,
+    TopK,
+    UnionAll,
+    Values,
+    Window,
+)
+from everview.relational.schema import columns, schema
+from everview.relational.types import NULL
+
+_TRANSPARENT = frozenset(
+    {"SubqueryAlias", "ResolvedHint", "Repartition", "RepartitionByExpression", "RebalancePartitions", "CTERelationDef"}
+)
+_LIMITS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Sort"})
+_JOIN_KINDS = {
+    "Inner": JoinKind.INNER,
+    "Cross": JoinKind.INNER,
+    "LeftOuter": JoinKind.LEFT,
+    "RightOuter": JoinKind.RIGHT,
+    "FullOuter": JoinKind.FULL,
+    "LeftSemi": JoinKind.SEMI,
+    "LeftAnti": JoinKind.ANTI,
+    "LeftSingle": JoinKind.SINGLE,
+    "ExistenceJoin": JoinKind.MARK,
+}
+_FOREIGN_LEAVES = frozenset({"LogicalRDD", "LogicalRelation", "DataSourceV2Relation", "Range", "InMemoryRelation"})
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A relation and the Catalyst identity of each of its columns."""
+
+    relation: Relation
+    attributes: tuple[int, ...]
+
+    @property
+    def scope(self) -> Scope:
+        """Where expressions over this relation find their attributes."""
+        return Scope.of(self.relation, self.attributes)
+
+
+@dataclass(frozen=True, slots=True)
+class _Ordered:
+    """Rows ``offset … offset + limit`` of an ordered input, and the projections to apply afterwards."""
+
+    input: Translation
+    order: tuple[SortKey, ...] | None
+    limit: int | None = None
+    offset: int = 0
+    projections: tuple[CatalystNode, ...] = ()
+
+
+def translate_plan(root: CatalystNode, fields_of: Callable[[str], Schema]) -> Relation:
+    """The algebra of a whole plan; ``fields_of`` gives the columns of a table or view of the database."""
+    return _PlanTranslator(fields_of).translate(root).relation
+
+
+class _PlanTranslator:
+    def __init__(self, fields_of: Callable[[str], Schema]) -> None:
+        self._fields_of = fields_of
+        self._common_tables: dict[int, Translation] = {}
+        self._table: str | None = None
+
+    def translate(self, node: CatalystNode) -> Translation:
+        if node.name in _TRANSPARENT:
+            return self.translate(node.children[0])
+        if node.name in _LIMITS:
+            return self._limited(self._ordered(node))
+        method = getattr(self, f"_translate_{_snake(node.name)}", None)
+        if method is not None:
+            translated: Translation = method(node)
+            return translated
+        if node.name in _FOREIGN_LEAVES:
+            raise UnsupportedQuery(
+                "the query reads data that is not a table of this database.",
+                operator=node.name,
+                hint="create a table for it with db.create_table, and build DataFrames from db.spark_table(name).",
+            )
+        raise UnsupportedQuery(
+            f"the operator {node.name} is not supported.",
+            operator=node.name,
+            hint="docs/supported-sql.md lists what is.",
+        )
+
+    # Leaves
+
+    def _translate_view(self, node: CatalystNode) -> Translation:
+        outer, self._table = self._table, node.fields["desc"]["identifier"]["table"]
+        try:
+            return self.translate(node.children[0])
+        finally:
+            self._table = outer
+
+    def _translate_logical_rdd(self, node: CatalystNode) -> Translation:
+        if self._table is None:
+            raise UnsupportedQuery(
+                "the query reads data that is not a table of this database.",
+                operator=node.name,
+                hint="create a table for it with db.create_table, and build DataFrames from db.spark_table(name).",
+            )
+        attributes = tuple(expr_id(a) for a in node.trees("output"))
+        return Translation(Scan(self._table, self._fields_of(self._table)), attributes)
+
+    def _translate_local_relation(self, node: CatalystNode) -> Translation:
+        output = node.trees("output")
+        fields = tuple(_field(a) for a in output)
+        rows = tuple(
+            tuple(literal_value(v, f.type) for v, f in zip(row, fields, strict=True)) for row in node.fields["rows"]
+        )
+        return Translation(Values(rows, fields), tuple(expr_id(a) for a in output))
+
+    def _translate_one_row_relation(self, node: CatalystNode) -> Translation:
+        return Translation(Values(((),), ()), ())
+
+    # Common table expressions: translated once, and the same relation wherever they are referred to
+
+    def _translate_with_cte(self, node: CatalystNode) -> Translation:
+        *definitions, body = _with_cte_parts(node)
+        for definition in definitions:
+            self._common_tables[int(definition.fields["id"])] = self.translate(definition)
+        return self.translate(body)
+
+    def _translate_cte_relation_ref(self, node: CatalystNode) -> Translation:
+        known = self._common_tables.get(int(node.fields["cteId"]))
+        if known is None:
+            raise UnsupportedQuery("recursive common table expressions are not supported.", operator="UnionLoop")
+        return Translation(known.relation, tuple(expr_id(a) for a in node.trees("output")))
+
+    # One input
+
+    def _translate_project(self, node: CatalystNode) -> Translation:
+        return self._project(self.translate(node.children[0]), node)
+
+    def _project(self, child: Translation, node: CatalystNode) -> Translation:
+        listed = node.trees("projectList")
+        child = self._with_subqueries(child, listed)
+        scope = child.scope
+        expressions = tuple(translate_expression(e, scope) for e in listed)
+        names = tuple(e.fields["name"] for e in listed)
+        return Translation(Project(child.relation, expressions, names), tuple(expr_id(e) for e in listed))
+
+    def _translate_filter(self, node: CatalystNode) -> Translation:
+        child = self.translate(node.children[0])
+        condition = node.tree("condition")
+        assert condition is not None
+        wide = self._with_subqueries(child, [condition])
+        filtered = Filter(wide.relation, translate_expression(condition, wide.scope))
+        return _first_columns(Translation(filtered, wide.attributes), len(child.attributes))
+
+    def _translate_distinct(self, node: CatalystNode) -> Translation:
+        child = self.translate(node.children[0])
+        return Translation(Distinct(child.relation), child.attributes)
+
+    def _translate_deduplicate(self, node: CatalystNode) -> Translation:
+        child = self.translate(node.children[0])
+        if {expr_id(k) for k in node.trees("keys")} != set(child.attributes):
+            raise UnsupportedQuery(
+                "dropDuplicates on some of the columns keeps an arbitrary row of each group.",
+                operator="Deduplicate",
+                hint="group by those columns and say with min, max, min_by or max_by which values to keep.",
+            )
+        return Translation(Distinct(child.relation), child.attributes)
+
+    def _translate_aggregate(self, node: CatalystNode) -> Translation:
+        listed, grouping = node.trees("aggregateExpressions"), node.trees("groupingExpressions")
+        inner = [c for e in listed for c in _aggregate_expressions(e)]
+        child = self._with_subqueries(self.translate(node.children[0]), [*grouping, *inner])
+        scope = child.scope
+        keys = tuple(dict.fromkeys(translate_expression(g, scope) for g in grouping))
+        calls = tuple(dict.fromkeys(translate_aggregate(c, scope) for c in inner))
+        names = _aggregate_names(listed, grouping, keys, calls, scope)
+        grouped = Aggregate(child.relation, keys, calls, names)
+        return self._project_aggregate(grouped, listed, scope)
+
+    def _project_aggregate(self, grouped: Aggregate, listed: tuple[CatalystNode, ...], scope: Scope) -> Translation:
+        """The SELECT list over the groups: keys and aggregate calls are columns, the rest is computed from them."""
+        wide = self._with_subqueries(Translation(grouped, (-1,) * len(grouped.names)), listed)
+        over = _GroupScope(grouped, scope, wide.scope)
+        expressions = tuple(over.translate(e) for e in listed)
+        attributes = tuple(expr_id(e) for e in listed)
+        if wide.relation is grouped and expressions == columns(grouped):
+            names = tuple(e.fields["name"] for e in listed)
+            return Translation(Aggregate(grouped.child, grouped.keys, grouped.aggregates, names), attributes)
+        return Translation(Project(wide.relation, expressions, tuple(e.fields["name"] for e in listed)), attributes)
+
+    def _translate_expand(self, node: CatalystNode) -> Translation:
+        """GROUPING SETS: the union of one projection of the input for each set."""
+        child = self.translate(node.children[0])
+        fields = tuple(_field(a) for a in node.trees("output"))
+        names = tuple(f.name for f in fields)
+        inputs = []
+        for projection in node.fields["projections"]:
+            trees = CatalystNode("Projection", {"list": projection}, ()).trees("list")
+            expressions = tuple(translate_expression(t, child.scope) for t in trees)
+            typed = (_with_type(e, f) for e, f in zip(expressions, fields, strict=True))
+            inputs.append(Project(child.relation, tuple(typed), names))
+        return Translation(UnionAll(tuple(inputs)), tuple(expr_id(a) for a in node.trees("output")))
+
+    def _translate_window(self, node: CatalystNode) -> Translation:
+        child = self.translate(node.children[0])
+        scope = child.scope
+        listed = node.trees("windowExpressions")
+        partition = tuple(translate_expression(e, scope) for e in node.trees("partitionSpec"))
+        order = tuple(_sort_key(e, scope) for e in node.trees("orderSpec"))
+        functions = tuple(translate_window_function(e.children[0], scope) for e in listed)
+        window = Window(child.relation, partition, order, functions, tuple(e.fields["name"] for e in listed))
+        return Translation(window, child.attributes + tuple(expr_id(e) for e in listed))
+
+    def _translate_generate(self, node: CatalystNode) -> Translation:
+        child = self.translate(node.children[0])
+        generator = node.tree("generator")
+        assert generator is not None
+        if generator.name not in ("Explode", "PosExplode"):
+            raise UnsupportedQuery(f"the generator {generator.name} is not supported.", operator=generator.name)
+        array = translate_expression(generator.children[0], child.scope)
+        output = node.trees("generatorOutput")
+        names = tuple(a.fields["name"] for a in output)
+        generate = Generate(child.relation, array, bool(node.fields["outer"]), generator.name == "PosExplode", names)
+        whole = Translation(generate, child.attributes + tuple(expr_id(a) for a in output))
+        unneeded = set(node.fields.get("unrequiredChildIndex") or ())
+        return _select(whole, [i for i in range(len(whole.attributes)) if i not in unneeded])
+
+    # Two inputs and more
+
+    def _translate_join(self, node: CatalystNode) -> Translation:
+        left, right = (self.translate(c) for c in node.children)
+        condition = node.tree("condition")
+        kind = _JOIN_KINDS[node.object_name("joinType")]
+        width = len(left.attributes)
+        if condition is None:
+            return _joined(left, right, kind, None, node)
+        left = self._with_subqueries(left, [condition])
+        both = Scope.of(Join(left.relation, right.relation, JoinKind.INNER), left.attributes + right.attributes)
+        joined = _joined(left, right, kind, translate_expression(condition, both), node)
+        extra = range(width, len(left.attributes))
+        return _select(joined, [i for i in range(len(joined.attributes)) if i not in extra])
+
+    def _translate_union(self, node: CatalystNode) -> Translation:
+        inputs = [self.translate(c) for c in node.children]
+        return Translation(UnionAll(tuple(i.relation for i in inputs)), inputs[0].attributes)
+
+    def _translate_except(self, node: CatalystNode) -> Translation:
+        return self._set_operation(node, ExceptAll)
+
+    def _translate_intersect(self, node: CatalystNode) -> Translation:
+        return self._set_operation(node, IntersectAll)
+
+    def _set_operation(self, node: CatalystNode, operator: type[ExceptAll] | type[IntersectAll]) -> Translation:
+        left, right = (self.translate(c) for c in node.children)
+        if node.fields["isAll"]:
+            return Translation(operator(left.relation, right.relation), left.attributes)
+        return Translation(operator(Distinct(left.relation), Distinct(right.relation)), left.attributes)
+
+    # ORDER BY with LIMIT and OFFSET
+
+    def _ordered(self, node: CatalystNode) -> _Ordered:
+        match node.name:
+            case "GlobalLimit" | "LocalLimit":
+                inner = self._ordered(node.children[0])
+                limit = _constant(node, "limitExpr")
+                return _Ordered(
+                    inner.input, inner.order, _smaller(inner.limit, limit), inner.offset, inner.projections
+                )
+            case "Offset":
+                inner = self._ordered(node.children[0])
+                skip = _constant(node, "offsetExpr")
+                limit_left = None if inner.limit is None else max(0, inner.limit - skip)
+                return _Ordered(inner.input, inner.order, limit_left, inner.offset + skip, inner.projections)
+            case "Sort":
+                child = self.translate(node.children[0])
+                order = tuple(_sort_key(e, child.scope) for e in node.trees("order"))
+                return _Ordered(child, order)
+            case "Project" if _leads_to_sort(node):
+                inner = self._ordered(node.children[0])
+                return _Ordered(inner.input, inner.order, inner.limit, inner.offset, (*inner.projections, node))
+            case "SubqueryAlias":
+                return self._ordered(node.children[0])
+            case _:
+                return _Ordered(self.translate(node), None)
+
+    def _limited(self, ordered: _Ordered) -> Translation:
+        result = ordered.input
+        if ordered.limit is not None or ordered.offset:
+            if ordered.order is None and not (has_one_row(result.relation) and not ordered.offset and ordered.limit):
+                raise UnsupportedQuery(
+                    "LIMIT or OFFSET without ORDER BY keeps arbitrary rows, so the view has no well-defined content.",
+                    operator="GlobalLimit",
+                    hint="add an ORDER BY.",
+                )
+            if ordered.order is not None:
+                top = TopK(result.relation, ordered.order, ordered.limit, ordered.offset)
+                result = Translation(top, result.attributes)
+        for projection in ordered.projections:
+            result = self._project(result, projection)
+        return result
+
+    # Uncorrelated scalar subqueries
+
+    def _with_subqueries(self, child: Translation, expressions: Iterable[CatalystNode]) -> Translation:
+        """The child joined with the one-row relation of every scalar subquery in the expressions.
+
+        A subquery that always has one row is an inner join; else a left join that fails on a second row.
+        """
+        relation, attributes = child.relation, child.attributes
+        for subquery in dict.fromkeys(s for e in expressions for s in _subqueries(e)):
+            if subquery.identity in attributes:
+                continue
+            inner = self.translate(subquery.plan).relation
+            kind = JoinKind.INNER if has_one_row(inner) else JoinKind.SINGLE
+            relation = Join(relation, inner, kind)
+            attributes = (*attributes, subquery.identity)
+        return Translation(relation, attributes)
+
+
+class _GroupScope:
+    """Translates SELECT-list expressions over the output of an ``Aggregate``."""
+
+    def __init__(self, grouped: Aggregate, below: Scope, above: Scope) -> None:
+        self._below = below
+        self._above = above
+        outputs = columns(grouped)
+        split = len(grouped.keys)
+        self._keys = dict(zip(grouped.keys, outputs[:split], strict=True))
+        self._calls = dict(zip(grouped.aggregates, outputs[split:], strict=True))
+
+    def translate(self, node: CatalystNode) -> Expression:
+        scope = Scope(self._above.columns.copy())
+        return translate_expression(self._prepare(node, scope), scope)
+
+    def _prepare(self, node: CatalystNode, scope: Scope) -> CatalystNode:
+        """Replaces aggregate calls and key expressions in the tree by attributes of the scope."""
+        if node.name == "AggregateExpression":
+            return self._attribute(self._calls[translate_aggregate(node, self._below)], scope, node)
+        if node.name not in ("Alias", "Literal") and not contains(node, _NOT_KEYS):
+            key = self._keys.get(translate_expression(node, self._below))
+            if key is not None:
+                return self._attribute(key, scope, node)
+        return CatalystNode(node.name, node.fields, tuple(self._prepare(c, scope) for c in node.children))
+
+    def _attribute(self, column: Column, scope: Scope, node: CatalystNode) -> CatalystNode:
+        identity = -2 - column.index  # no attribute of Catalyst has a negative id
+        scope.columns[identity] = column
+        return CatalystNode("GroupColumn", {"exprId": {"id": identity}}, ())
+
+
+_NOT_KEYS = frozenset({"AggregateExpression", "ScalarSubquery"})
+
+
+@dataclass(frozen=True, slots=True)
+class _Subquery:
+    identity: int
+    plan: CatalystNode
+
+    def __hash__(self) -> int:
+        return self.identity
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Subquery) and other.identity == self.identity
+
+
+def _subqueries(node: CatalystNode) -> Iterable[_Subquery]:
+    if node.name == "ScalarSubquery":
+        if node.fields.get("outerAttrs"):
+            raise UnsupportedQuery(
+                "Spark could not turn this correlated scalar subquery into a join.",
+                operator="ScalarSubquery",
+                hint="write it as a join with a grouped subquery.",
+            )
+        yield _Subquery(expr_id(node), node.fields["plan_tree"])
+    for child in node.children:
+        yield from _subqueries(child)
+
+
+def _aggregate_expressions(node: CatalystNode) -> Iterable[CatalystNode]:
+    if node.name == "AggregateExpression":
+        yield node
+    else:
+        for child in node.children:
+            yield from _aggregate_expressions(child)
+
+
+def _aggregate_names(
+    listed: tuple[CatalystNode, ...],
+    grouping: tuple[CatalystNode, ...],
+    keys: tuple[Expression, ...],
+    calls: tuple[AggregateCall, ...],
+    scope: Scope,
+) -> tuple[str, ...]:
+    """Names for people: an aggregate's alias where it is the whole expression, else the function's name."""
+    names: dict[object, str] = {}
+    for g in grouping:
+        names.setdefault(translate_expression(g, scope), g.fields.get("name", "key"))
+    for e in listed:
+        if e.name == "Alias" and e.children[0].name == "AggregateExpression":
+            names.setdefault(translate_aggregate(e.children[0], scope), e.fields["name"])
+    return tuple(names.get(k, "key") for k in keys) + tuple(names.get(c, c.function) for c in calls)
+
+
+def has_one_row(relation: Relation) -> bool:
+    """Whether the relation has exactly one row, whatever the tables hold."""
+    match relation:
+        case Aggregate():
+            return not relation.keys
+        case Values():
+            return len(relation.rows) == 1
+        case Project():
+            return has_one_row(relation.child)
+        case Join(kind=JoinKind.INNER):
+            return not _restricts(relation) and has_one_row(relation.left) and has_one_row(relation.right)
+        case Join(kind=JoinKind.LEFT | JoinKind.SINGLE):
+            return has_one_row(relation.left) and has_one_row(relation.right)
+        case _:
+            return False
+
+
+def _restricts(join: Join) -> bool:
+    return not (isinstance(join.condition, Literal) and join.condition.value is True)
+
+
+def _joined(
+    left: Translation, right: Translation, kind: JoinKind, condition: Expression | None, node: CatalystNode
+) -> Translation:
+    mark = ""
+    match kind:
+        case JoinKind.SEMI | JoinKind.ANTI:
+            attributes = left.attributes
+        case JoinKind.MARK:
+            (exists,) = CatalystNode("", {"list": [node.fields["joinType"]["exists"]]}, ()).trees("list")
+            attributes, mark = (*left.attributes, expr_id(exists)), exists.fields["name"]
+        case _:
+            attributes = left.attributes + right.attributes
+    if condition is None:
+        return Translation(Join(left.relation, right.relation, kind, mark=mark), attributes)
+    return Translation(Join(left.relation, right.relation, kind, condition, mark), attributes)
+
+
+def _select(translation: Translation, kept: list[int]) -> Translation:
+    """Only the columns at these positions."""
+    if len(kept) == len(translation.attributes):
+        return translation
+    fields, every = schema(translation.relation), columns(translation.relation)
+    narrow = Project(translation.relation, tuple(every[i] for i in kept), tuple(fields[i].name for i in kept))
+    return Translation(narrow, tuple(translation.attributes[i] for i in kept))
+
+
+def _first_columns(translation: Translation, count: int) -> Translation:
+    return _select(translation, list(range(count)))
+
+
+def _field(attribute: CatalystNode) -> Field:
+    fields = attribute.fields
+    return Field(fields["name"], from_spark_json(fields["dataType"]), bool(fields["nullable"]))
+
+
+def _with_type(expression: Expression, target: Field) -> Expression:
+    return Literal(None, target.type) if expression.type == NULL else expression
+
+
+def _sort_key(node: CatalystNode, scope: Scope) -> SortKey:
+    return SortKey(
+        translate_expression(node.children[0], scope),
+        node.object_name("direction") == "Descending",
+        node.object_name("nullOrdering") == "NullsFirst",
+    )
+
+
+def _constant(node: CatalystNode, key: str) -> int:
+    expression = node.tree(key)
+    if expression is None or expression.name != "Literal":
+        raise UnsupportedQuery("LIMIT and OFFSET must be constants.", operator=node.name)
+    return int(translate_literal(expression).value)
+
+
+def _smaller(a: int | None, b: int) -> int:
+    return b if a is None else min(a, b)
+
+
+def _leads_to_sort(node: CatalystNode) -> bool:
+    below = node.children[0]
+    if below.name in ("Project", "SubqueryAlias"):
+        return _leads_to_sort(below)
+    return below.name in _LIMITS
+
+
+def _with_cte_parts(node: CatalystNode) -> tuple[CatalystNode, ...]:
+    """The definitions of a ``WithCTE`` and then its body, whichever order Catalyst lists its children in."""
+    definitions = tuple(c for c in node.children if c.name == "CTERelationDef")
+    bodies = tuple(c for c in node.children if c.name != "CTERelationDef")
+    return (*definitions, *bodies)
+
+
+def _snake(name: str) -> str:
+    """The method suffix of a Catalyst class.
+
+    >>> _snake("LocalRelation"), _snake("WithCTE"), _snake("LogicalRDD")
+    ('local_relation', 'with_cte', 'logical_rdd')
+    """
+    out = []
+    for i, c in enumerate(name):
+        starts = c.isupper() and i > 0 and (name[i - 1].islower() or (i + 1 < len(name) and name[i + 1].islower()))
+        out.append(("_" if starts else "") + c.lower())
+    return "".join(out)

@@ -1,0 +1,44 @@
+"""Compute what does not depend on the row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from everview.errors import EvaluationError
+from everview.relational.evaluate import evaluate
+from everview.relational.expressions import Call, Cast, Expression, Literal, children, transform
+from everview.relational.nodes import Filter, Join, Project, Relation
+
+
+def fold_constants(relation: Relation) -> Relation | None:
+    """f(c₁, …, cₙ) = c for constants cᵢ, in filters, projections and join conditions.
+
+    An expression that fails is left as it is: it is an error only for rows that reach it.
+    """
+    match relation:
+        case Filter():
+            folded = _fold(relation.condition)
+            return None if folded == relation.condition else replace(relation, condition=folded)
+        case Join():
+            folded = _fold(relation.condition)
+            return None if folded == relation.condition else replace(relation, condition=folded)
+        case Project():
+            expressions = tuple(_fold(e) for e in relation.expressions)
+            return None if expressions == relation.expressions else replace(relation, expressions=expressions)
+        case _:
+            return None
+
+
+def _fold(expression: Expression) -> Expression:
+    return transform(expression, _fold_once)
+
+
+def _fold_once(expression: Expression) -> Expression | None:
+    if not isinstance(expression, Call | Cast) or not children(expression):
+        return None
+    if not all(isinstance(c, Literal) for c in children(expression)):
+        return None
+    try:
+        return Literal(evaluate(expression), expression.type)
+    except EvaluationError:
+        return None

@@ -1,0 +1,26 @@
+"""Two projections in a row are one."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from everview.relational.expressions import Column, Literal, substitute, walk
+from everview.relational.nodes import Project, Relation
+
+
+def merge_projects(relation: Relation) -> Relation | None:
+    """π[e](π[f](R)) = π[e ∘ f](R).
+
+    Only where no computed f is used twice (its work would double), and every computed f that can fail is used at all
+    (dropping it would drop its error, as Spark's own column pruning may; we keep the query's meaning either way, since
+    an unused column is never read).
+    """
+    if not (isinstance(relation, Project) and isinstance(relation.child, Project)):
+        return None
+    inner = relation.child
+    uses = Counter(p.index for e in relation.expressions for p in walk(e) if isinstance(p, Column))
+    for index, expression in enumerate(inner.expressions):
+        if uses[index] > 1 and not isinstance(expression, Column | Literal):
+            return None
+    merged = tuple(substitute(e, inner.expressions) for e in relation.expressions)
+    return Project(inner.child, merged, relation.names)

@@ -1,0 +1,54 @@
+"""The order of the rewrites, and their driver."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from everview.relational.nodes import Relation
+from everview.relational.rules.drop_identity_project import drop_identity_project
+from everview.relational.rules.drop_true_filter import drop_true_filter
+from everview.relational.rules.fold_constants import fold_constants
+from everview.relational.rules.merge_filters import merge_filters
+from everview.relational.rules.merge_projects import merge_projects
+from everview.relational.rules.push_filter_below_project import push_filter_below_project
+from everview.relational.rules.push_filter_into_join import push_filter_into_join
+from everview.relational.traverse import rewrite_bottom_up
+from everview.relational.verify import verify
+
+Rule = Callable[[Relation], Relation | None]
+
+PIPELINE: tuple[Rule, ...] = (
+    fold_constants,
+    merge_projects,
+    push_filter_below_project,
+    merge_filters,
+    # Filters are one node by now, so that each conjunct is placed once.
+    push_filter_into_join,
+    drop_true_filter,
+    merge_projects,
+    # Last: the rules above leave projections that have become the identity.
+    drop_identity_project,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """What one rule did: for ``explain`` and for people who look for a slow or wrong rule."""
+
+    rule: str
+    plan: Relation
+    seconds: float
+
+
+def simplify(plan: Relation, on_step: Callable[[Step], None] | None = None) -> Relation:
+    """The plan after all rules; ``on_step`` sees the plan after each."""
+    for rule in PIPELINE:
+        start = time.perf_counter()
+        plan = rewrite_bottom_up(plan, rule)
+        seconds = time.perf_counter() - start
+        verify(plan)
+        if on_step is not None:
+            on_step(Step(rule.__name__, plan, seconds))
+    return plan

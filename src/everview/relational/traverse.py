@@ -1,0 +1,92 @@
+"""Walking and rebuilding relational plans. Plans are DAGs: a shared node is visited, and rewritten, once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import assert_never
+
+from everview.relational.nodes import (
+    Aggregate,
+    Distinct,
+    ExceptAll,
+    Filter,
+    Generate,
+    IntersectAll,
+    Join,
+    Project,
+    Relation,
+    Scan,
+    TopK,
+    UnionAll,
+    UnionMax,
+    Values,
+    Window,
+)
+
+
+def inputs(relation: Relation) -> tuple[Relation, ...]:
+    """The direct inputs, left to right."""
+    match relation:
+        case Scan() | Values():
+            return ()
+        case Filter() | Project() | Aggregate() | Distinct() | Window() | TopK() | Generate():
+            return (relation.child,)
+        case Join() | ExceptAll() | IntersectAll() | UnionMax():
+            return (relation.left, relation.right)
+        case UnionAll():
+            return relation.inputs
+        case _:
+            assert_never(relation)
+
+
+def with_inputs(relation: Relation, new: tuple[Relation, ...]) -> Relation:
+    """The same node over other inputs."""
+    if all(a is b for a, b in zip(inputs(relation), new, strict=True)):
+        return relation
+    match relation:
+        case Scan() | Values():
+            return relation
+        case Filter() | Project() | Aggregate() | Distinct() | Window() | TopK() | Generate():
+            return replace(relation, child=new[0])
+        case Join() | ExceptAll() | IntersectAll() | UnionMax():
+            return replace(relation, left=new[0], right=new[1])
+        case UnionAll():
+            return UnionAll(new)
+        case _:
+            assert_never(relation)
+
+
+def rewrite_bottom_up(plan: Relation, rule: Callable[[Relation], Relation | None]) -> Relation:
+    """Applies a rule to every node, inputs first, again at a node for as long as the rule changes it."""
+    done: dict[int, tuple[Relation, Relation]] = {}  # the key node is kept too: an id is unique only while it lives
+
+    def visit(relation: Relation) -> Relation:
+        if id(relation) in done:
+            return done[id(relation)][1]
+        result = with_inputs(relation, tuple(visit(i) for i in inputs(relation)))
+        while (changed := rule(result)) is not None:
+            result = with_inputs(changed, tuple(visit(i) for i in inputs(changed)))
+        done[id(relation)] = (relation, result)
+        return result
+
+    return visit(plan)
+
+
+def nodes_of(plan: Relation) -> Iterator[Relation]:
+    """Every distinct node object, inputs before their users."""
+    seen: set[int] = set()
+
+    def visit(relation: Relation) -> Iterator[Relation]:
+        if id(relation) not in seen:
+            seen.add(id(relation))
+            for child in inputs(relation):
+                yield from visit(child)
+            yield relation
+
+    yield from visit(plan)
+
+
+def tables_of(plan: Relation) -> tuple[str, ...]:
+    """The names of the tables and views a plan reads, each once, in order of first use."""
+    return tuple(dict.fromkeys(n.table for n in nodes_of(plan) if isinstance(n, Scan)))
