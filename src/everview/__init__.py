@@ -1,1 +1,53 @@
-"""everview.."""
+"""Incremental view maintenance for PySpark: the answers of Spark SQL queries, kept fresh while their tables change.
+
+Importing everview starts no JVM and imports no Spark; that happens when the first query is translated.
+"""
+
+from everview.backends.base import VersionedDelta
+from everview.errors import (
+    AlreadyExists,
+    AssertionViolated,
+    CorruptDatabase,
+    DatabaseLocked,
+    DependencyError,
+    EvaluationError,
+    EverviewError,
+    InternalError,
+    InvalidChange,
+    InvalidQuery,
+    UnknownName,
+    UnsupportedOperation,
+    UnsupportedQuery,
+    VerificationFailed,
+)
+from everview.results import Result
+from everview.session import Assertion, Commit, Database, Subscription, Table, Transaction, View, connect
+from everview.verification import VerificationReport
+
+__all__ = [
+    "AlreadyExists",
+    "Assertion",
+    "AssertionViolated",
+    "Commit",
+    "CorruptDatabase",
+    "Database",
+    "DatabaseLocked",
+    "DependencyError",
+    "EvaluationError",
+    "EverviewError",
+    "InternalError",
+    "InvalidChange",
+    "InvalidQuery",
+    "Result",
+    "Subscription",
+    "Table",
+    "Transaction",
+    "UnknownName",
+    "UnsupportedOperation",
+    "UnsupportedQuery",
+    "VerificationFailed",
+    "VerificationReport",
+    "VersionedDelta",
+    "View",
+    "connect",
+]

@@ -1,13 +1,25 @@
 """What the database knows by name: tables with their keys, views with their plans, and who reads whom.
 
-Names are case-insensitive and keep the case they were given, as in Spark. Tables, views and assertions share one name space.
+Names are case-insensitive and keep the case they were given, as in Spark. Tables, views and assertions share one name
+space. Contract: a view is only ever added after everything it reads, so the order of creation is a topological order.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from everview.errors import AlreadyExists, DependencyError, InvalidQuery, UnknownName, did_you_mean
 from everview.relational.nodes import Relation, Schema
+from everview.relational.schema import schema
+from everview.relational.traverse import tables_of
+
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
+"""Names that Spark's own catalog takes without quotes; the tables are temporary views there."""
+
+RESERVED_COLUMNS = ("_weight", "_change_type", "_commit_version", "_commit_timestamp")
+"""Columns that changes and deltas carry beside the table's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +31,17 @@ class TableDefinition:
     primary_key: tuple[str, ...] = ()
     static: bool = False
     retain: bool = True
+
+    @property
+    def key_positions(self) -> tuple[int, ...]:
+        """Where the columns of the primary key stand in a row."""
+        names = [f.name for f in self.fields]
+        return tuple(names.index(k) for k in self.primary_key)
+
+    @property
+    def key_fields(self) -> Schema:
+        """The columns of the primary key, in the key's order."""
+        return tuple(self.fields[i] for i in self.key_positions)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +59,8 @@ class ViewOptions:
 class ViewDefinition:
     """A view, or an assertion (a view that must stay empty).
 
-    ``query`` is the SQL text, None for a view made from a DataFrame. ``time_zone`` is the session time zone in which the
-    query was translated.
+    ``query`` is the SQL text, None for a view made from a DataFrame. ``time_zone`` is the session time zone in which
+    the query was translated.
     """
 
     name: str
@@ -46,3 +69,174 @@ class ViewDefinition:
     time_zone: str
     options: ViewOptions = field(default_factory=ViewOptions)
     is_assertion: bool = False
+
+    @property
+    def fields(self) -> Schema:
+        """The columns of the view."""
+        return schema(self.plan)
+
+    @property
+    def kind(self) -> str:
+        """What to call it in a message."""
+        return "assertion" if self.is_assertion else "view"
+
+
+Definition = TableDefinition | ViewDefinition
+
+
+class Catalog:
+    """The definitions of one database."""
+
+    def __init__(self) -> None:
+        self._definitions: dict[str, Definition] = {}
+
+    def add(self, definition: Definition) -> None:
+        """Enters a definition whose name and columns have been checked."""
+        assert definition.name.lower() not in self._definitions, definition.name
+        self._definitions[definition.name.lower()] = definition
+
+    def remove(self, name: str) -> Definition:
+        """Forgets a definition.
+
+        Raises:
+            UnknownName: nothing has this name.
+            DependencyError: a view or assertion reads it.
+        """
+        definition = self.get(name)
+        dependents = self.dependents(name)
+        if dependents:
+            listed = ", ".join(f"{d.kind} '{d.name}'" for d in dependents)
+            raise DependencyError(
+                f"{kind_of(definition)} '{definition.name}' cannot be dropped: {listed} "
+                f"{'reads' if len(dependents) == 1 else 'read'} it.",
+                hint=f"drop {'that' if len(dependents) == 1 else 'those'} first.",
+            )
+        return self._definitions.pop(name.lower())
+
+    def has(self, definition: Definition) -> bool:
+        """Whether this very definition is in force: not dropped, and not dropped and made anew."""
+        return self._definitions.get(definition.name.lower()) is definition
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and name.lower() in self._definitions
+
+    def get(self, name: str) -> Definition:
+        """The definition of this name, in whatever case."""
+        found = self._definitions.get(name.lower())
+        if found is None:
+            raise UnknownName(f"there is no table or view '{name}'.", hint=self.near(name))
+        return found
+
+    def near(self, name: str) -> str | None:
+        """The hint for a misspelt name, if any is near."""
+        return self._near(name, self._definitions.values())
+
+    def table(self, name: str) -> TableDefinition:
+        """The table of this name."""
+        found = self._definitions.get(name.lower())
+        if isinstance(found, TableDefinition):
+            return found
+        hint = self._near(name, self.tables)
+        if found is not None:
+            hint = "changes go to the tables it reads; db.view() gives the view."
+            raise UnknownName(f"'{found.name}' is {_article(found)}, not a table.", hint=hint)
+        raise UnknownName(f"there is no table '{name}'.", hint=hint)
+
+    def view(self, name: str) -> ViewDefinition:
+        """The view of this name (not an assertion)."""
+        found = self._definitions.get(name.lower())
+        if isinstance(found, ViewDefinition) and not found.is_assertion:
+            return found
+        if found is not None:
+            raise UnknownName(f"'{found.name}' is {_article(found)}, not a view.")
+        raise UnknownName(f"there is no view '{name}'.", hint=self._near(name, self.views))
+
+    @property
+    def tables(self) -> tuple[TableDefinition, ...]:
+        """All tables, in order of creation."""
+        return tuple(d for d in self._definitions.values() if isinstance(d, TableDefinition))
+
+    @property
+    def views(self) -> tuple[ViewDefinition, ...]:
+        """All views without the assertions, each after what it reads."""
+        return tuple(d for d in self._computed() if not d.is_assertion)
+
+    @property
+    def assertions(self) -> tuple[ViewDefinition, ...]:
+        """All assertions."""
+        return tuple(d for d in self._computed() if d.is_assertion)
+
+    def dependents(self, name: str) -> tuple[ViewDefinition, ...]:
+        """The views and assertions that read this table or view directly."""
+        wanted = name.lower()
+        return tuple(d for d in self._computed() if wanted in {s.lower() for s in tables_of(d.plan)})
+
+    def inputs_of(self, definition: ViewDefinition) -> tuple[Definition, ...]:
+        """Everything a view needs, directly or through other views, each after what it needs itself."""
+        needed: set[str] = set()
+        waiting = [s.lower() for s in tables_of(definition.plan)]
+        while waiting:
+            name = waiting.pop()
+            if name in needed:
+                continue
+            needed.add(name)
+            inner = self._definitions[name]
+            if isinstance(inner, ViewDefinition):
+                waiting.extend(s.lower() for s in tables_of(inner.plan))
+        return tuple(d for key, d in self._definitions.items() if key in needed)
+
+    def check_name(self, name: object) -> None:
+        """Raises unless a new table, view or assertion may have this name."""
+        if not isinstance(name, str) or not _NAME.fullmatch(name):
+            raise InvalidQuery(
+                f"{name!r} is not a name for a table or view.",
+                hint="use letters, digits and underscores, as in orders_2024.",
+            )
+        taken = self._definitions.get(name.lower())
+        if taken is not None:
+            raise AlreadyExists(
+                f"there is already {_article(taken)} '{taken.name}'.", hint="choose another name or drop it."
+            )
+
+    def _computed(self) -> Iterator[ViewDefinition]:
+        return (d for d in self._definitions.values() if isinstance(d, ViewDefinition))
+
+    @staticmethod
+    def _near(name: str, among: Iterable[Definition]) -> str | None:
+        return did_you_mean(name, [d.name for d in among])
+
+
+def kind_of(definition: Definition) -> str:
+    """Table, view or assertion: what to call it in a message."""
+    return "table" if isinstance(definition, TableDefinition) else definition.kind
+
+
+def _article(definition: Definition) -> str:
+    kind = kind_of(definition)
+    return f"an {kind}" if kind == "assertion" else f"a {kind}"
+
+
+def check_columns(owner: str, fields: Schema) -> None:
+    """Raises unless a table or view can have these columns; ``owner`` is its kind and name, for the message."""
+    seen: dict[str, str] = {}
+    for column in fields:
+        folded = column.name.lower()
+        if folded in seen:
+            raise InvalidQuery(
+                f"{owner} would have two columns named '{column.name}'.", hint="give each its own name (AS …)."
+            )
+        if folded in RESERVED_COLUMNS:
+            raise InvalidQuery(
+                f"{owner} cannot have a column named '{column.name}': changes use it.", hint="rename the column (AS …)."
+            )
+        seen[folded] = column.name
+    if not fields:
+        raise InvalidQuery(f"{owner} would have no columns.")
+
+
+def find_column(owner: str, fields: Schema, name: str) -> int:
+    """The position of a column, by its name in whatever case."""
+    for i, column in enumerate(fields):
+        if column.name.lower() == name.lower():
+            return i
+    raise UnknownName(f"column '{name}' is not in {owner}.", hint=did_you_mean(name, [f.name for f in fields]))

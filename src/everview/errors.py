@@ -28,9 +28,13 @@ from collections.abc import Iterable
 
 
 class EverviewError(Exception):
-    """The root of the tree. ``message`` is the bare sentence, ``hint`` the advice, ``str()`` both."""
+    """The root of the tree. ``message`` is the bare sentence, ``hint`` the advice, ``str()`` both.
+
+    ``statement`` is the SQL statement that failed, where ``db.sql`` ran it.
+    """
 
     code = "EVERVIEW_ERROR"
+    statement: str | None = None
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         self.message = message

@@ -127,17 +127,25 @@ def _parse(file: Path) -> list[Query]:
     """Splits a file at its `-- name:` lines; a file without any is one query."""
     text = file.read_text(encoding="utf-8")
     parts = _NAME_LINE.split(text)
+    if len(parts) > 1 and _without_comments(parts[0]):
+        raise ValueError(f"{file} has text before its first '-- name:' line")
     named = [(file.stem, parts[0])] if len(parts) == 1 else list(zip(parts[1::2], parts[2::2], strict=True))
     return [Query(name, _statement(name, body, file), file) for name, body in named]
 
 
 def _statement(name: str, body: str, file: Path) -> str:
-    """Drops comment lines and the semicolon that ends the statement, which must be the last thing but comments."""
-    lines = [line for line in body.splitlines() if not line.lstrip().startswith("--")]
-    sql = "\n".join(lines).strip()
+    """Drops comment lines and the semicolon that ends the statement, which must be the only one to end a line."""
+    sql = _without_comments(body)
     if not sql.endswith(";"):
         raise ValueError(f"query {name!r} in {file} does not end with ';'")
-    return sql[:-1].rstrip()
+    sql = sql[:-1].rstrip()
+    if any(line.rstrip().endswith(";") for line in sql.splitlines()):
+        raise ValueError(f"query {name!r} in {file} is more than one statement. Hint: is a '-- name:' line missing?")
+    return sql
+
+
+def _without_comments(text: str) -> str:
+    return "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("--")).strip()
 
 
 def finance_stream(name: str) -> Iterator[BookEvent]:
@@ -182,11 +190,7 @@ def finance_tables(name: str) -> dict[str, pa.Table]:
         book[event.row] = book.get(event.row, 0) + event.weight
     return {
         table: pa.Table.from_pylist(
-            [
-                dict(zip(BOOK_SCHEMA.names, row, strict=True))
-                for row, weight in book.items()
-                for _ in range(weight)
-            ],
+            [dict(zip(BOOK_SCHEMA.names, row, strict=True)) for row, weight in book.items() for _ in range(weight)],
             schema=BOOK_SCHEMA,
         )
         for table, book in books.items()

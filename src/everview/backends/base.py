@@ -1,12 +1,13 @@
 """The protocol every backend implements: tables and views in, atomic transactions, reads out.
 
-The session above it resolves names, checks column names and types, and turns whatever the user gave into Arrow; the backend
-owns the state. Contract: a call that raises has changed nothing; after ``apply`` returns, all views answer for the same
-version; the delta of a view is strongly minimal (no row in it twice, no weight 0, nothing deleted that was not there).
+The session above it resolves names, checks column names and types, and turns whatever the user gave into Arrow; the
+backend owns the state. Contract: a call that raises has changed nothing; after ``apply`` returns, all views answer for the
+same version; the delta of a view is strongly minimal (no row in it twice, no weight 0, nothing deleted that was not there).
 """
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -47,10 +48,11 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class VersionedDelta:
-    """What one transaction did to one view: the view's columns and ``_weight``."""
+    """What one transaction did to one view: the view's columns and ``_weight``; ``committed_at`` is in UTC."""
 
     version: int
     delta: pa.Table
+    committed_at: datetime.datetime
 
 
 class Backend(Protocol):
@@ -101,7 +103,14 @@ class Backend(Protocol):
         """Evaluates an ad-hoc plan over tables and views once."""
 
     def changes(self, view: str, since: int) -> Sequence[VersionedDelta]:
-        """The non-empty deltas of the versions after ``since``, oldest first."""
+        """The non-empty deltas of the versions after ``since``, oldest first.
+
+        Raises:
+            UnsupportedOperation: the backend no longer keeps them all, or the view is younger.
+        """
+
+    def changes_kept_since(self, view: str) -> int:
+        """The smallest ``since`` that ``changes`` takes."""
 
     def explain(self, view: str, mode: str) -> str:
         """How the view is maintained, in one of the modes of ``interface.md``."""

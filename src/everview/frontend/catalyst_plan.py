@@ -45,6 +45,7 @@ _WITH_EVAL_MODE = frozenset(
     | {"Sum", "Average"}
 )
 _EXACT_LITERALS = ("timestamp", "binary")
+_LIKE = frozenset({"Like", "ILike"})
 
 
 def export_plan(spark: Any, analyzed: Any) -> CatalystNode:
@@ -113,7 +114,7 @@ class _Exporter:
         if name == "Literal":
             data_type = expression["dataType"]
             return not isinstance(data_type, str) or data_type in _EXACT_LITERALS
-        return name == "ScalarSubquery" or (self._mentions_try and name in _WITH_EVAL_MODE)
+        return name == "ScalarSubquery" or name in _LIKE or (self._mentions_try and name in _WITH_EVAL_MODE)
 
     def _annotate_expression(self, expression: Any, tree: list[dict[str, Any]], at: int) -> int:
         fields = tree[at]
@@ -123,6 +124,8 @@ class _Exporter:
                 fields["plan_tree"] = self.export(expression.plan())
             elif name == "Literal":
                 fields["exact"] = _literal_value(expression)
+            elif name in _LIKE:
+                fields["escapeChar"] = str(expression.escapeChar())
             else:
                 fields["is_try"] = expression.evalMode().toString() == "TRY"
         following = at + 1
@@ -177,9 +180,7 @@ def _catalyst_value(value: Any, data_type: Any) -> Any:
         )
     if kind == "struct":
         types = [f.dataType() for f in data_type.fields()]
-        return tuple(
-            None if value.isNullAt(i) else _catalyst_value(value.get(i, t), t) for i, t in enumerate(types)
-        )
+        return tuple(None if value.isNullAt(i) else _catalyst_value(value.get(i, t), t) for i, t in enumerate(types))
     if isinstance(value, bytes | bytearray):
         return bytes(value)
     return value if isinstance(value, bool | int | float) else value.toString()

@@ -32,6 +32,7 @@ _START_SETTINGS = {
     "spark.master": "local[*]",
     "spark.app.name": "everview",
     "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
     "spark.sql.shuffle.partitions": "4",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",

@@ -60,7 +60,9 @@ class _ReplaceViews:
                     target.exprId(),
                     target.qualifier(),
                     self._jvm.scala.Option.empty(),
-                    self._jvm.scala.jdk.CollectionConverters.ListHasAsScala(self._jvm.java.util.ArrayList()).asScala().toSeq(),
+                    self._jvm.scala.jdk.CollectionConverters.ListHasAsScala(self._jvm.java.util.ArrayList())
+                    .asScala()
+                    .toSeq(),
                 )
             )
         listed = self._jvm.scala.jdk.CollectionConverters.ListHasAsScala(aliases).asScala().toSeq()

@@ -100,7 +100,5 @@ def to_spark_json(data_type: DataType) -> Any:
 
 def schema_to_spark_json(fields: Schema) -> dict[str, Any]:
     """The JSON of the StructType with these columns."""
-    columns = [
-        {"name": f.name, "type": to_spark_json(f.type), "nullable": f.nullable, "metadata": {}} for f in fields
-    ]
+    columns = [{"name": f.name, "type": to_spark_json(f.type), "nullable": f.nullable, "metadata": {}} for f in fields]
     return {"type": "struct", "fields": columns}

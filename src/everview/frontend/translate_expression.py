@@ -6,6 +6,7 @@ are columns too: whoever translates the enclosing plan node has joined them to i
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from decimal import Decimal as PythonDecimal
 from typing import Any
@@ -33,6 +34,7 @@ from everview.relational.types import (
     Value,
     is_floating,
 )
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -199,7 +201,7 @@ def _exact_value(raw: Any, data_type: DataType) -> Value:
         case Decimal():
             return PythonDecimal(str(raw)).quantize(PythonDecimal(1).scaleb(-data_type.scale))
         case _ if is_floating(data_type):
-            return NAN if raw != raw else float(raw)
+            return NAN if math.isnan(raw) else float(raw)
         case _:
             return raw
 
@@ -226,4 +228,3 @@ def _days_of(text: str) -> int:
     """Days since the epoch of ``yyyy-MM-dd``, the form in which Catalyst's JSON writes dates."""
     date = Cast(Literal(text, STRING), DATE)
     return int(evaluate(date))
-

@@ -11,23 +11,30 @@ from dataclasses import dataclass
 
 from everview.errors import UnsupportedQuery
 from everview.frontend.catalyst_json import CatalystNode
-from everview.frontend.spark_types import from_spark_json
+from everview.frontend.group_scope import GroupScope, aggregate_expressions, aggregate_names
 from everview.frontend.translate_aggregate import translate_aggregate, translate_window_function
 from everview.frontend.translate_expression import (
     Scope,
-    contains,
     expr_id,
     literal_value,
     translate_expression,
     translate_literal,
 )
-from everview.relational.expressions import Column, Expression, Literal
+from everview.frontend.translation import (
+    Translation,
+    field_of,
+    first_columns,
+    has_one_row,
+    scalar_subqueries,
+    select_columns,
+    sort_key_of,
+    with_type,
+)
+from everview.relational.expressions import Expression
 from everview.relational.nodes import (
     Aggregate,
-    AggregateCall,
     Distinct,
     ExceptAll,
-    Field,
     Filter,
     Generate,
     IntersectAll,
@@ -43,8 +50,7 @@ from everview.relational.nodes import (
     Values,
     Window,
 )
-from everview.relational.schema import columns, schema
-from everview.relational.types import NULL
+from everview.relational.schema import columns
 
 _TRANSPARENT = frozenset(
     {"SubqueryAlias", "ResolvedHint", "Repartition", "RepartitionByExpression", "RebalancePartitions", "CTERelationDef"}
@@ -62,19 +68,6 @@ _JOIN_KINDS = {
     "ExistenceJoin": JoinKind.MARK,
 }
 _FOREIGN_LEAVES = frozenset({"LogicalRDD", "LogicalRelation", "DataSourceV2Relation", "Range", "InMemoryRelation"})
-
-
-@dataclass(frozen=True, slots=True)
-class Translation:
-    """A relation and the Catalyst identity of each of its columns."""
-
-    relation: Relation
-    attributes: tuple[int, ...]
-
-    @property
-    def scope(self) -> Scope:
-        """Where expressions over this relation find their attributes."""
-        return Scope.of(self.relation, self.attributes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +134,7 @@ class _PlanTranslator:
 
     def _translate_local_relation(self, node: CatalystNode) -> Translation:
         output = node.trees("output")
-        fields = tuple(_field(a) for a in output)
+        fields = tuple(field_of(a) for a in output)
         rows = tuple(
             tuple(literal_value(v, f.type) for v, f in zip(row, fields, strict=True)) for row in node.fields["rows"]
         )
@@ -183,7 +176,7 @@ class _PlanTranslator:
         assert condition is not None
         wide = self._with_subqueries(child, [condition])
         filtered = Filter(wide.relation, translate_expression(condition, wide.scope))
-        return _first_columns(Translation(filtered, wide.attributes), len(child.attributes))
+        return first_columns(Translation(filtered, wide.attributes), len(child.attributes))
 
     def _translate_distinct(self, node: CatalystNode) -> Translation:
         child = self.translate(node.children[0])
@@ -201,19 +194,19 @@ class _PlanTranslator:
 
     def _translate_aggregate(self, node: CatalystNode) -> Translation:
         listed, grouping = node.trees("aggregateExpressions"), node.trees("groupingExpressions")
-        inner = [c for e in listed for c in _aggregate_expressions(e)]
+        inner = [c for e in listed for c in aggregate_expressions(e)]
         child = self._with_subqueries(self.translate(node.children[0]), [*grouping, *inner])
         scope = child.scope
         keys = tuple(dict.fromkeys(translate_expression(g, scope) for g in grouping))
         calls = tuple(dict.fromkeys(translate_aggregate(c, scope) for c in inner))
-        names = _aggregate_names(listed, grouping, keys, calls, scope)
+        names = aggregate_names(listed, grouping, keys, calls, scope)
         grouped = Aggregate(child.relation, keys, calls, names)
         return self._project_aggregate(grouped, listed, scope)
 
     def _project_aggregate(self, grouped: Aggregate, listed: tuple[CatalystNode, ...], scope: Scope) -> Translation:
         """The SELECT list over the groups: keys and aggregate calls are columns, the rest is computed from them."""
         wide = self._with_subqueries(Translation(grouped, (-1,) * len(grouped.names)), listed)
-        over = _GroupScope(grouped, scope, wide.scope)
+        over = GroupScope(grouped, scope, wide.scope)
         expressions = tuple(over.translate(e) for e in listed)
         attributes = tuple(expr_id(e) for e in listed)
         if wide.relation is grouped and expressions == columns(grouped):
@@ -224,13 +217,13 @@ class _PlanTranslator:
     def _translate_expand(self, node: CatalystNode) -> Translation:
         """GROUPING SETS: the union of one projection of the input for each set."""
         child = self.translate(node.children[0])
-        fields = tuple(_field(a) for a in node.trees("output"))
+        fields = tuple(field_of(a) for a in node.trees("output"))
         names = tuple(f.name for f in fields)
         inputs = []
         for projection in node.fields["projections"]:
             trees = CatalystNode("Projection", {"list": projection}, ()).trees("list")
             expressions = tuple(translate_expression(t, child.scope) for t in trees)
-            typed = (_with_type(e, f) for e, f in zip(expressions, fields, strict=True))
+            typed = (with_type(e, f) for e, f in zip(expressions, fields, strict=True))
             inputs.append(Project(child.relation, tuple(typed), names))
         return Translation(UnionAll(tuple(inputs)), tuple(expr_id(a) for a in node.trees("output")))
 
@@ -239,7 +232,7 @@ class _PlanTranslator:
         scope = child.scope
         listed = node.trees("windowExpressions")
         partition = tuple(translate_expression(e, scope) for e in node.trees("partitionSpec"))
-        order = tuple(_sort_key(e, scope) for e in node.trees("orderSpec"))
+        order = tuple(sort_key_of(e, scope) for e in node.trees("orderSpec"))
         functions = tuple(translate_window_function(e.children[0], scope) for e in listed)
         window = Window(child.relation, partition, order, functions, tuple(e.fields["name"] for e in listed))
         return Translation(window, child.attributes + tuple(expr_id(e) for e in listed))
@@ -256,7 +249,7 @@ class _PlanTranslator:
         generate = Generate(child.relation, array, bool(node.fields["outer"]), generator.name == "PosExplode", names)
         whole = Translation(generate, child.attributes + tuple(expr_id(a) for a in output))
         unneeded = set(node.fields.get("unrequiredChildIndex") or ())
-        return _select(whole, [i for i in range(len(whole.attributes)) if i not in unneeded])
+        return select_columns(whole, [i for i in range(len(whole.attributes)) if i not in unneeded])
 
     # Two inputs and more
 
@@ -271,7 +264,7 @@ class _PlanTranslator:
         both = Scope.of(Join(left.relation, right.relation, JoinKind.INNER), left.attributes + right.attributes)
         joined = _joined(left, right, kind, translate_expression(condition, both), node)
         extra = range(width, len(left.attributes))
-        return _select(joined, [i for i in range(len(joined.attributes)) if i not in extra])
+        return select_columns(joined, [i for i in range(len(joined.attributes)) if i not in extra])
 
     def _translate_union(self, node: CatalystNode) -> Translation:
         inputs = [self.translate(c) for c in node.children]
@@ -296,9 +289,7 @@ class _PlanTranslator:
             case "GlobalLimit" | "LocalLimit":
                 inner = self._ordered(node.children[0])
                 limit = _constant(node, "limitExpr")
-                return _Ordered(
-                    inner.input, inner.order, _smaller(inner.limit, limit), inner.offset, inner.projections
-                )
+                return _Ordered(inner.input, inner.order, _smaller(inner.limit, limit), inner.offset, inner.projections)
             case "Offset":
                 inner = self._ordered(node.children[0])
                 skip = _constant(node, "offsetExpr")
@@ -306,7 +297,7 @@ class _PlanTranslator:
                 return _Ordered(inner.input, inner.order, limit_left, inner.offset + skip, inner.projections)
             case "Sort":
                 child = self.translate(node.children[0])
-                order = tuple(_sort_key(e, child.scope) for e in node.trees("order"))
+                order = tuple(sort_key_of(e, child.scope) for e in node.trees("order"))
                 return _Ordered(child, order)
             case "Project" if _leads_to_sort(node):
                 inner = self._ordered(node.children[0])
@@ -340,7 +331,7 @@ class _PlanTranslator:
         A subquery that always has one row is an inner join; else a left join that fails on a second row.
         """
         relation, attributes = child.relation, child.attributes
-        for subquery in dict.fromkeys(s for e in expressions for s in _subqueries(e)):
+        for subquery in dict.fromkeys(s for e in expressions for s in scalar_subqueries(e)):
             if subquery.identity in attributes:
                 continue
             inner = self.translate(subquery.plan).relation
@@ -348,111 +339,6 @@ class _PlanTranslator:
             relation = Join(relation, inner, kind)
             attributes = (*attributes, subquery.identity)
         return Translation(relation, attributes)
-
-
-class _GroupScope:
-    """Translates SELECT-list expressions over the output of an ``Aggregate``."""
-
-    def __init__(self, grouped: Aggregate, below: Scope, above: Scope) -> None:
-        self._below = below
-        self._above = above
-        outputs = columns(grouped)
-        split = len(grouped.keys)
-        self._keys = dict(zip(grouped.keys, outputs[:split], strict=True))
-        self._calls = dict(zip(grouped.aggregates, outputs[split:], strict=True))
-
-    def translate(self, node: CatalystNode) -> Expression:
-        scope = Scope(self._above.columns.copy())
-        return translate_expression(self._prepare(node, scope), scope)
-
-    def _prepare(self, node: CatalystNode, scope: Scope) -> CatalystNode:
-        """Replaces aggregate calls and key expressions in the tree by attributes of the scope."""
-        if node.name == "AggregateExpression":
-            return self._attribute(self._calls[translate_aggregate(node, self._below)], scope, node)
-        if node.name not in ("Alias", "Literal") and not contains(node, _NOT_KEYS):
-            key = self._keys.get(translate_expression(node, self._below))
-            if key is not None:
-                return self._attribute(key, scope, node)
-        return CatalystNode(node.name, node.fields, tuple(self._prepare(c, scope) for c in node.children))
-
-    def _attribute(self, column: Column, scope: Scope, node: CatalystNode) -> CatalystNode:
-        identity = -2 - column.index  # no attribute of Catalyst has a negative id
-        scope.columns[identity] = column
-        return CatalystNode("GroupColumn", {"exprId": {"id": identity}}, ())
-
-
-_NOT_KEYS = frozenset({"AggregateExpression", "ScalarSubquery"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Subquery:
-    identity: int
-    plan: CatalystNode
-
-    def __hash__(self) -> int:
-        return self.identity
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Subquery) and other.identity == self.identity
-
-
-def _subqueries(node: CatalystNode) -> Iterable[_Subquery]:
-    if node.name == "ScalarSubquery":
-        if node.fields.get("outerAttrs"):
-            raise UnsupportedQuery(
-                "Spark could not turn this correlated scalar subquery into a join.",
-                operator="ScalarSubquery",
-                hint="write it as a join with a grouped subquery.",
-            )
-        yield _Subquery(expr_id(node), node.fields["plan_tree"])
-    for child in node.children:
-        yield from _subqueries(child)
-
-
-def _aggregate_expressions(node: CatalystNode) -> Iterable[CatalystNode]:
-    if node.name == "AggregateExpression":
-        yield node
-    else:
-        for child in node.children:
-            yield from _aggregate_expressions(child)
-
-
-def _aggregate_names(
-    listed: tuple[CatalystNode, ...],
-    grouping: tuple[CatalystNode, ...],
-    keys: tuple[Expression, ...],
-    calls: tuple[AggregateCall, ...],
-    scope: Scope,
-) -> tuple[str, ...]:
-    """Names for people: an aggregate's alias where it is the whole expression, else the function's name."""
-    names: dict[object, str] = {}
-    for g in grouping:
-        names.setdefault(translate_expression(g, scope), g.fields.get("name", "key"))
-    for e in listed:
-        if e.name == "Alias" and e.children[0].name == "AggregateExpression":
-            names.setdefault(translate_aggregate(e.children[0], scope), e.fields["name"])
-    return tuple(names.get(k, "key") for k in keys) + tuple(names.get(c, c.function) for c in calls)
-
-
-def has_one_row(relation: Relation) -> bool:
-    """Whether the relation has exactly one row, whatever the tables hold."""
-    match relation:
-        case Aggregate():
-            return not relation.keys
-        case Values():
-            return len(relation.rows) == 1
-        case Project():
-            return has_one_row(relation.child)
-        case Join(kind=JoinKind.INNER):
-            return not _restricts(relation) and has_one_row(relation.left) and has_one_row(relation.right)
-        case Join(kind=JoinKind.LEFT | JoinKind.SINGLE):
-            return has_one_row(relation.left) and has_one_row(relation.right)
-        case _:
-            return False
-
-
-def _restricts(join: Join) -> bool:
-    return not (isinstance(join.condition, Literal) and join.condition.value is True)
 
 
 def _joined(
@@ -470,36 +356,6 @@ def _joined(
     if condition is None:
         return Translation(Join(left.relation, right.relation, kind, mark=mark), attributes)
     return Translation(Join(left.relation, right.relation, kind, condition, mark), attributes)
-
-
-def _select(translation: Translation, kept: list[int]) -> Translation:
-    """Only the columns at these positions."""
-    if len(kept) == len(translation.attributes):
-        return translation
-    fields, every = schema(translation.relation), columns(translation.relation)
-    narrow = Project(translation.relation, tuple(every[i] for i in kept), tuple(fields[i].name for i in kept))
-    return Translation(narrow, tuple(translation.attributes[i] for i in kept))
-
-
-def _first_columns(translation: Translation, count: int) -> Translation:
-    return _select(translation, list(range(count)))
-
-
-def _field(attribute: CatalystNode) -> Field:
-    fields = attribute.fields
-    return Field(fields["name"], from_spark_json(fields["dataType"]), bool(fields["nullable"]))
-
-
-def _with_type(expression: Expression, target: Field) -> Expression:
-    return Literal(None, target.type) if expression.type == NULL else expression
-
-
-def _sort_key(node: CatalystNode, scope: Scope) -> SortKey:
-    return SortKey(
-        translate_expression(node.children[0], scope),
-        node.object_name("direction") == "Descending",
-        node.object_name("nullOrdering") == "NullsFirst",
-    )
 
 
 def _constant(node: CatalystNode, key: str) -> int:

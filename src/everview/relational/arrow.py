@@ -1,9 +1,9 @@
 """Between Arrow and everview's types and values: schemas, columns and whole bags of rows.
 
 Two kinds of Python values meet here. *Internal* values are those of ``relational.types`` (a date is a number of days),
-which the reference backend computes with; *public* values are what Arrow's ``to_pylist`` gives and users see (a date is a
-``datetime.date``). Contract: ``rows_from_arrow(rows_to_arrow(rows, fields), fields) == rows``, and every NaN that comes in
-becomes the one ``NAN`` object, so that rows are equal exactly when Spark's grouping makes them equal.
+which the reference backend computes with; *public* values are what Arrow's ``to_pylist`` gives and users see (a date is
+a ``datetime.date``). Contract: ``rows_from_arrow(rows_to_arrow(rows, fields), fields) == rows``, and every NaN that
+comes in becomes the one ``NAN`` object, so that rows are equal exactly when Spark's grouping makes them equal.
 """
 
 from __future__ import annotations
@@ -123,25 +123,6 @@ def data_type_from_arrow(arrow: pa.DataType) -> DataType:
     )
 
 
-_FROM_ARROW: Final[tuple[tuple[Callable[[pa.DataType], bool], DataType], ...]] = (
-    (pa.types.is_boolean, BOOLEAN),
-    (pa.types.is_int8, INT8),
-    (pa.types.is_int16, INT16),
-    (pa.types.is_uint8, INT16),
-    (pa.types.is_int32, INT32),
-    (pa.types.is_uint16, INT32),
-    (pa.types.is_int64, INT64),
-    (pa.types.is_uint32, INT64),
-    (pa.types.is_float16, FLOAT32),
-    (pa.types.is_float32, FLOAT32),
-    (pa.types.is_float64, FLOAT64),
-    (lambda t: is_arrow_string(t), STRING),
-    (lambda t: is_arrow_binary(t), BINARY),
-    (pa.types.is_date, DATE),
-    (pa.types.is_duration, DAY_TIME_INTERVAL),
-)
-
-
 def is_arrow_string(arrow: pa.DataType) -> bool:
     """Whether the Arrow type is one of those for text."""
     return bool(pa.types.is_string(arrow) or pa.types.is_large_string(arrow) or pa.types.is_string_view(arrow))
@@ -159,6 +140,25 @@ def is_arrow_list(arrow: pa.DataType) -> bool:
     kinds = pa.types
     tests = (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list, kinds.is_list_view, kinds.is_large_list_view)
     return any(matches(arrow) for matches in tests)
+
+
+_FROM_ARROW: Final[tuple[tuple[Callable[[pa.DataType], bool], DataType], ...]] = (
+    (pa.types.is_boolean, BOOLEAN),
+    (pa.types.is_int8, INT8),
+    (pa.types.is_int16, INT16),
+    (pa.types.is_uint8, INT16),
+    (pa.types.is_int32, INT32),
+    (pa.types.is_uint16, INT32),
+    (pa.types.is_int64, INT64),
+    (pa.types.is_uint32, INT64),
+    (pa.types.is_float16, FLOAT32),
+    (pa.types.is_float32, FLOAT32),
+    (pa.types.is_float64, FLOAT64),
+    (is_arrow_string, STRING),
+    (is_arrow_binary, BINARY),
+    (pa.types.is_date, DATE),
+    (pa.types.is_duration, DAY_TIME_INTERVAL),
+)
 
 
 def _arrow_hint(arrow: pa.DataType) -> str:
@@ -248,7 +248,8 @@ def column_to_arrow(values: Iterable[Value], data_type: DataType) -> pa.Array:
 
 
 def _lists_to_arrow(lists: list[Value], element: DataType, wanted: pa.DataType) -> pa.Array:
-    offsets, inside = [0], []
+    offsets: list[int] = [0]
+    inside: list[Value] = []
     for values in lists:
         inside.extend(values or ())
         offsets.append(len(inside))

@@ -23,8 +23,8 @@ _LONGEST = 60
 def show_value(value: Any) -> str:
     """One value, as it would be written in SQL, more or less.
 
-    >>> show_value(datetime.date(2024, 5, 1)), show_value("it's"), show_value(None)
-    ('2024-05-01', '"it\\'s"', 'NULL')
+    >>> show_value(datetime.date(2024, 5, 1)), show_value("text"), show_value(None)
+    ('2024-05-01', "'text'", 'NULL')
     """
     match value:
         case None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import assert_never
 
+from everview.errors import EvaluationError
 from everview.relational.expressions import Call, Case, Cast, Column, Expression, Literal
 from everview.relational.functions import bind_cast, function_named
 from everview.relational.functions.registry import Nulls
@@ -148,5 +149,22 @@ def _compile_coalesce(call: Call) -> Compiled:
     return first
 
 
-_LAZY: dict[str, Callable[[Call], Compiled]] = {"and": _compile_and, "or": _compile_or, "coalesce": _compile_coalesce}
-"""Functions that do not evaluate all their arguments: an error in one that Spark skips is no error."""
+def _compile_try(call: Call) -> Compiled:
+    (attempted,) = (compile_expression(a) for a in call.args)
+
+    def attempt(row: Row) -> Value:
+        try:
+            return attempted(row)
+        except EvaluationError:
+            return None
+
+    return attempt
+
+
+_LAZY: dict[str, Callable[[Call], Compiled]] = {
+    "and": _compile_and,
+    "or": _compile_or,
+    "coalesce": _compile_coalesce,
+    "try": _compile_try,
+}
+"""Functions that do not evaluate all their arguments, or survive an error in one."""

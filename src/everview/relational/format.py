@@ -98,7 +98,9 @@ def _line(relation: Relation) -> str:
             return f"top by [{order}]{limit}{offset}"
         case Generate():
             kind = ("outer " if relation.outer else "") + ("posexplode" if relation.with_position else "explode")
-            return f"{kind} {format_expression(relation.array, _names(relation.child))} as [{', '.join(relation.names)}]"
+            return (
+                f"{kind} {format_expression(relation.array, _names(relation.child))} as [{', '.join(relation.names)}]"
+            )
         case _:
             assert_never(relation)
 

@@ -85,7 +85,8 @@ def _derive(relation: Relation) -> Schema:
         case UnionAll():
             rows = [schema(i) for i in relation.inputs]
             return tuple(
-                Field(column[0].name, column[0].type, any(f.nullable for f in column)) for column in zip(*rows, strict=True)
+                Field(column[0].name, column[0].type, any(f.nullable for f in column))
+                for column in zip(*rows, strict=True)
             )
         case ExceptAll():
             return schema(relation.left)

@@ -86,7 +86,8 @@ class Decimal(DataType):
     scale: int
 
     def __post_init__(self) -> None:
-        assert 0 <= self.scale <= self.precision <= 38 and self.precision > 0, (self.precision, self.scale)
+        assert 0 < self.precision <= 38, self.precision
+        assert 0 <= self.scale <= self.precision, self.scale
 
     def __str__(self) -> str:
         return f"decimal({self.precision},{self.scale})"

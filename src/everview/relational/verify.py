@@ -78,7 +78,9 @@ def _verify_node(relation: Relation) -> None:
             _verify_expressions(relation, [*relation.partition, *order, *inside], schema(relation.child))
         case TopK():
             _verify_expressions(relation, [k.expression for k in relation.order], schema(relation.child))
-            _require(relation.offset >= 0 and (relation.limit is None or relation.limit >= 0), relation, "a negative limit")
+            _require(
+                relation.offset >= 0 and (relation.limit is None or relation.limit >= 0), relation, "a negative limit"
+            )
         case Generate():
             _verify_expressions(relation, [relation.array], schema(relation.child))
             _require(isinstance(relation.array.type, Array), relation, "explode of something that is not an array")

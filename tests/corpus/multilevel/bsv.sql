@@ -1,5 +1,5 @@
 -- Finance: per broker, half the square of its bids' value.
--- Multiplied as decimal(20, 0): a product of two bid values does not fit a bigint for long.
+-- Multiplied as decimals: the product of two bid values exceeds a bigint on the standard data.
 SELECT x.broker_id,
        SUM(CAST(x.volume * x.price AS DECIMAL(18, 0)) * CAST(y.volume * y.price AS DECIMAL(18, 0)) * 0.5) AS bsv
 FROM bids x, bids y

@@ -1,1 +1,5 @@
-"""everview.backends.reference."""
+"""The reference backend: recomputes every view in plain Python; the oracle of the tests."""
+
+from everview.backends.reference.backend import ReferenceBackend
+
+__all__ = ["ReferenceBackend"]

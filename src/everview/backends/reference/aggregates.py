@@ -76,7 +76,7 @@ def float_sum(values: Sequence[float]) -> float:
     """The correctly rounded sum, with infinities and NaN as IEEE arithmetic has them."""
     if any(not math.isfinite(v) for v in values):
         total = sum(v for v in values if not math.isfinite(v))
-        return NAN if total != total else total
+        return NAN if math.isnan(total) else total
     try:
         return math.fsum(values)
     except OverflowError:
@@ -139,7 +139,7 @@ def _variance(sample: bool, root: bool) -> Callable[[AggregateCall, Sequence[Row
             return None
         _, squares = _moments(values)
         result = squares / (len(values) - sample)
-        return math.sqrt(result) if root and result == result else result
+        return math.sqrt(result) if root and not math.isnan(result) else result
 
     return variance
 
@@ -166,7 +166,8 @@ def _correlation(call: AggregateCall, rows: Sequence[Row]) -> Value:
         return None
     _, squares_x = _moments([x for x, _ in pairs])
     _, squares_y = _moments([y for _, y in pairs])
-    spread = math.sqrt(squares_x * squares_y) if squares_x == squares_x and squares_y == squares_y else NAN
+    product = squares_x * squares_y
+    spread = NAN if math.isnan(product) else math.sqrt(product)
     if spread == 0:
         raise divide_by_zero()
     return _co_moment(pairs) / spread

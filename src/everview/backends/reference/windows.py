@@ -77,8 +77,7 @@ class _Partition:
         if not call.ignore_nulls or offset == 0:
             shifted = (i + offset for i in range(len(values)))
             return [
-                values[j] if 0 <= j < len(values) else default(row)
-                for j, row in zip(shifted, self._rows, strict=True)
+                values[j] if 0 <= j < len(values) else default(row) for j, row in zip(shifted, self._rows, strict=True)
             ]
         out = []
         for i, row in enumerate(self._rows):

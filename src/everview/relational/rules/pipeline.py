@@ -14,6 +14,7 @@ from everview.relational.rules.merge_filters import merge_filters
 from everview.relational.rules.merge_projects import merge_projects
 from everview.relational.rules.push_filter_below_project import push_filter_below_project
 from everview.relational.rules.push_filter_into_join import push_filter_into_join
+from everview.relational.rules.strengthen_outer_join import strengthen_outer_join
 from everview.relational.traverse import rewrite_bottom_up
 from everview.relational.verify import verify
 
@@ -24,8 +25,13 @@ PIPELINE: tuple[Rule, ...] = (
     merge_projects,
     push_filter_below_project,
     merge_filters,
+    # Before filters move into inner joins, and after: a join that has become inner takes more of them.
+    strengthen_outer_join,
     # Filters are one node by now, so that each conjunct is placed once.
     push_filter_into_join,
+    strengthen_outer_join,
+    push_filter_into_join,
+    merge_filters,
     drop_true_filter,
     merge_projects,
     # Last: the rules above leave projections that have become the identity.

@@ -1,0 +1,56 @@
+# One door for people and for CI. `make demo` and `make test` work from a clean clone; the second run installs nothing.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DELETE_ON_ERROR:
+.DEFAULT_GOAL := help
+
+VENV := .venv
+PYTHON := $(VENV)/bin/python
+INSTALLED := $(VENV)/.installed
+SUITE ?= tpch
+ARGS ?=
+
+# The stamp holds the path it was made for: a copied or moved tree installs again, or its `everview` would run the old code.
+ifneq ($(shell cat $(INSTALLED) 2>/dev/null),$(CURDIR))
+.PHONY: $(INSTALLED)
+endif
+
+.PHONY: help demo test test-all check bench docs clean java
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+
+demo: java $(INSTALLED) ## install, then the two-minute tour
+	@$(VENV)/bin/everview demo $(ARGS)
+
+test: java $(INSTALLED) ## install, then all tests
+	@HYPOTHESIS_PROFILE=quick $(PYTHON) -m pytest -q $(ARGS)
+
+test-all: java $(INSTALLED) ## the same with the slow tests and long Hypothesis runs
+	@EVERVIEW_SLOW=1 HYPOTHESIS_PROFILE=long $(PYTHON) -m pytest -q $(ARGS)
+
+check: $(INSTALLED) ## ruff, mypy and the import rules; needs no Java
+	@$(PYTHON) -m ruff check --quiet .
+	@$(PYTHON) -m ruff format --check --quiet . || { $(PYTHON) -m ruff format --check .; exit 1; }
+	@$(PYTHON) -m mypy --no-error-summary
+	@$(PYTHON) -m pytest -q tests/unit/test_import_rules.py
+
+bench: java $(INSTALLED) ## a benchmark: make bench SUITE=tpch ARGS=--quick
+	@$(VENV)/bin/everview bench $(SUITE) $(ARGS)
+
+docs: $(INSTALLED) ## write docs/supported-sql.md from the corpus
+	@PYTHONPATH=tests $(PYTHON) tools/supported_sql.py
+
+clean: ## remove what make made, the environment included
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist src/*.egg-info spark-warehouse
+	find src tests tools examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+
+java:
+	@tools/check-java
+
+$(INSTALLED): pyproject.toml
+	@python="$$(tools/find-python)" && { $(PYTHON) -m pip --version >/dev/null 2>&1 || "$$python" -m venv --clear $(VENV); }
+	@echo "Installing everview into $(VENV), once; this takes a minute or two."
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-input --editable '.[dev]'
+	@printf '%s\n' "$(CURDIR)" > $@

@@ -1,0 +1,227 @@
+"""Columns of the embedded engine: fixed-width NumPy arrays, and batches of them with weights.
+
+=====================================================  ======  =========================================
+type                                                   kind    values
+=====================================================  ======  =========================================
+boolean, integers, date, timestamps, intervals         INT     int64[n]
+decimal of precision up to 18                          INT     int64[n], unscaled
+float, double                                          FLOAT   float64[n]
+decimal of precision above 18                          WIDE    int64[n, 2]: low word, high word (two's complement)
+string, binary, array, struct                          CODE    int64[n], codes of the engine's dictionary
+=====================================================  ======  =========================================
+
+NULL is a set bit in ``nulls`` and the value 0 beneath it, so that equal rows are equal words. A batch's weights are never 0
+when it leaves an operator consolidated; between operators a row may occur more than once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from everview.relational.types import (
+    Array,
+    Binary,
+    DataType,
+    Decimal,
+    Float32,
+    Float64,
+    String,
+    Struct,
+)
+
+Ints: TypeAlias = npt.NDArray[np.int64]
+Bools: TypeAlias = npt.NDArray[np.bool_]
+Values: TypeAlias = npt.NDArray[Any]
+
+NARROW_PRECISION = 18
+"""The most digits a decimal can have and still fit 64 bits."""
+
+
+class Kind(Enum):
+    """How the values of a type lie in memory."""
+
+    INT = "int"
+    FLOAT = "float"
+    WIDE = "wide"
+    CODE = "code"
+
+
+def kind_of(data_type: DataType) -> Kind:
+    """The physical kind of a type."""
+    match data_type:
+        case Float32() | Float64():
+            return Kind.FLOAT
+        case Decimal():
+            return Kind.INT if data_type.precision <= NARROW_PRECISION else Kind.WIDE
+        case String() | Binary() | Array() | Struct():
+            return Kind.CODE
+        case _:
+            return Kind.INT
+
+
+def words_of(data_type: DataType) -> int:
+    """How many 64-bit words a value of the type takes in a key."""
+    return 2 if kind_of(data_type) is Kind.WIDE else 1
+
+
+@dataclass(frozen=True, slots=True)
+class Vector:
+    """One column: ``values`` by the table above, ``nulls`` a mask or None where no value is NULL."""
+
+    type: DataType
+    values: Values
+    nulls: Bools | None = None
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, rows: Ints | Bools) -> Vector:
+        """The values at these positions (or under this mask)."""
+        return Vector(self.type, self.values[rows], None if self.nulls is None else self.nulls[rows])
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Rows with weights, column by column."""
+
+    columns: tuple[Vector, ...]
+    weights: Ints
+
+    def __len__(self) -> int:
+        return len(self.weights)
+
+    def take(self, rows: Ints | Bools) -> Batch:
+        """The rows at these positions (or under this mask)."""
+        return Batch(tuple(c.take(rows) for c in self.columns), self.weights[rows])
+
+    def with_columns(self, columns: Sequence[Vector]) -> Batch:
+        """The same weights under other columns."""
+        return Batch(tuple(columns), self.weights)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLayout:
+    """How columns of given types lie side by side in a key: value words, then words of NULL bits for nullable columns.
+
+    A float's word is its bit pattern with -0.0 as 0.0 and one NaN. Key matrices are C-contiguous int64[n, width].
+    """
+
+    types: tuple[DataType, ...]
+    nullable: tuple[bool, ...]
+
+    @property
+    def value_words(self) -> int:
+        """The words of the values alone."""
+        return sum(words_of(t) for t in self.types)
+
+    @property
+    def width(self) -> int:
+        """All words of a key; at least one, so that the empty key is a key too."""
+        null_words = -(-sum(self.nullable) // 63)
+        return max(1, self.value_words + null_words)
+
+    def pack(self, columns: Sequence[Vector], count: int) -> Ints:
+        """The key matrix of ``count`` rows."""
+        keys = np.zeros((count, self.width), dtype=np.int64)
+        at = 0
+        null_at, bit = self.value_words, 0
+        for column, nullable in zip(columns, self.nullable, strict=True):
+            at = _put_values(keys, at, column)
+            if nullable:
+                if column.nulls is not None:
+                    keys[:, null_at] |= column.nulls.astype(np.int64) << bit
+                bit += 1
+                if bit == 63:
+                    null_at, bit = null_at + 1, 0
+            else:
+                assert column.nulls is None or not column.nulls.any(), "NULL in a column that has no NULL bit"
+        return keys
+
+    def unpack(self, keys: Ints) -> tuple[Vector, ...]:
+        """The columns of a key matrix."""
+        out = []
+        at = 0
+        null_at, bit = self.value_words, 0
+        for data_type, nullable in zip(self.types, self.nullable, strict=True):
+            values, at = _get_values(keys, at, data_type)
+            nulls = None
+            if nullable:
+                mask = (keys[:, null_at] >> bit) & 1
+                nulls = mask.astype(np.bool_) if mask.any() else None
+                bit += 1
+                if bit == 63:
+                    null_at, bit = null_at + 1, 0
+            out.append(Vector(data_type, values, nulls))
+        return tuple(out)
+
+
+def _put_values(keys: Ints, at: int, column: Vector) -> int:
+    match kind_of(column.type):
+        case Kind.WIDE:
+            keys[:, at : at + 2] = column.values
+            return at + 2
+        case Kind.FLOAT:
+            keys[:, at] = canonical_floats(column.values).view(np.int64)
+        case _:
+            keys[:, at] = column.values
+    return at + 1
+
+
+def _get_values(keys: Ints, at: int, data_type: DataType) -> tuple[Values, int]:
+    match kind_of(data_type):
+        case Kind.WIDE:
+            return np.ascontiguousarray(keys[:, at : at + 2]), at + 2
+        case Kind.FLOAT:
+            return np.ascontiguousarray(keys[:, at]).view(np.float64), at + 1
+        case _:
+            return np.ascontiguousarray(keys[:, at]), at + 1
+
+
+def canonical_floats(values: Values) -> npt.NDArray[np.float64]:
+    """The floats with -0.0 as 0.0 and every NaN as the one with NumPy's bit pattern: equal floats, equal bits."""
+    canonical = values + 0.0
+    canonical[np.isnan(canonical)] = np.nan
+    return canonical
+
+
+def layout_of(columns: Sequence[Vector], nullable: Sequence[bool]) -> KeyLayout:
+    """The layout for columns of these types."""
+    return KeyLayout(tuple(c.type for c in columns), tuple(nullable))
+
+
+def concatenate(batches: Sequence[Batch]) -> Batch:
+    """The rows of all batches, which have equal types."""
+    if len(batches) == 1:
+        return batches[0]
+    columns = tuple(_concatenate_columns(parts) for parts in zip(*(b.columns for b in batches), strict=True))
+    return Batch(columns, np.concatenate([b.weights for b in batches]))
+
+
+def _concatenate_columns(parts: Sequence[Vector]) -> Vector:
+    values = np.concatenate([p.values for p in parts])
+    if all(p.nulls is None for p in parts):
+        return Vector(parts[0].type, values)
+    masks = [np.zeros(len(p), dtype=np.bool_) if p.nulls is None else p.nulls for p in parts]
+    return Vector(parts[0].type, values, np.concatenate(masks))
+
+
+def empty_batch(types: Sequence[DataType]) -> Batch:
+    """A batch without rows."""
+    return Batch(tuple(Vector(t, empty_values(t, 0)) for t in types), np.zeros(0, dtype=np.int64))
+
+
+def empty_values(data_type: DataType, count: int) -> Values:
+    """An array of zeros of the type's kind."""
+    match kind_of(data_type):
+        case Kind.WIDE:
+            return np.zeros((count, 2), dtype=np.int64)
+        case Kind.FLOAT:
+            return np.zeros(count, dtype=np.float64)
+        case _:
+            return np.zeros(count, dtype=np.int64)

@@ -1,0 +1,239 @@
+"""The reference backend: every view is computed anew after every transaction, in plain Python.
+
+It is the oracle of the tests, so it is obviously correct before anything else. A state is an immutable value: ``apply``
+computes the whole next state first and assigns it last, which is all there is to atomicity.
+"""
+
+from __future__ import annotations
+
+import datetime
+import json
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from everview.algebra.zset import ZSet, bag, difference, expand, size
+from everview.backends import rejections
+from everview.backends.base import WEIGHT, Change, VersionedDelta
+from everview.backends.reference.evaluate_plan import evaluate_plan
+from everview.backends.reference.state import TableState
+from everview.catalog import TableDefinition, ViewDefinition, find_column
+from everview.errors import EvaluationError
+from everview.relational.arrow import canonical_rows, public_rows, rows_to_arrow
+from everview.relational.format import format_plan
+from everview.relational.nodes import Relation, Schema
+from everview.relational.schema import schema
+from everview.relational.traverse import tables_of
+from everview.relational.types import Row, Value
+
+
+@dataclass(frozen=True, slots=True)
+class _ViewState:
+    """The rows of a view, and what its maintenance has cost so far."""
+
+    definition: ViewDefinition
+    rows: ZSet[Row]
+    created_at: int
+    updates: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """One version of the database; keys are names in small letters, views in order of creation."""
+
+    version: int = 0
+    tables: Mapping[str, TableState] = field(default_factory=dict)
+    views: Mapping[str, _ViewState] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """What one transaction did to the views."""
+
+    version: int
+    committed_at: datetime.datetime
+    deltas: Mapping[str, pa.Table]
+
+
+class ReferenceBackend:
+    """Implements ``backends.base.Backend`` by recomputation.
+
+    Args:
+        history: For how many versions the deltas of views are kept.
+    """
+
+    name = "reference"
+
+    def __init__(self, history: int = 1000) -> None:
+        self._state = _State()
+        self._history: deque[_Moved] = deque(maxlen=history)
+
+    @property
+    def version(self) -> int:
+        """The number of transactions committed."""
+        return self._state.version
+
+    def create_table(self, table: TableDefinition) -> None:
+        """Adds an empty table."""
+        tables = {**self._state.tables, table.name.lower(): TableState(table, {})}
+        self._state = replace(self._state, tables=tables)
+
+    def create_view(self, view: ViewDefinition) -> None:
+        """Adds a view or assertion and computes it."""
+        for name in tables_of(view.plan):
+            table = self._state.tables.get(name.lower())
+            if table is not None and not table.definition.retain and table.has_received_rows:
+                raise rejections.too_late_for_view(view, table.definition)
+        created = _recomputed(_ViewState(view, {}, self.version), self._state.tables, self._state.views)
+        self._state = replace(self._state, views={**self._state.views, view.name.lower(): created})
+
+    def drop(self, name: str) -> None:
+        """Removes a table, view or assertion."""
+        tables = {key: table for key, table in self._state.tables.items() if key != name.lower()}
+        views = {key: view for key, view in self._state.views.items() if key != name.lower()}
+        self._state = replace(self._state, tables=tables, views=views)
+
+    def apply(self, changes: Sequence[Change]) -> Mapping[str, pa.Table]:
+        """Commits one transaction: the next tables, then every view over what moved, in order of creation."""
+        tables = _changed_tables(self._state.tables, changes)
+        moved = {name for name in tables if tables[name].rows != self._state.tables[name].rows}
+        views: dict[str, _ViewState] = {}
+        deltas: dict[str, pa.Table] = {}
+        for key, old in self._state.views.items():
+            views[key] = old
+            if moved.isdisjoint(name.lower() for name in tables_of(old.definition.plan)):
+                continue
+            views[key] = _recomputed(old, tables, views)
+            delta = difference(views[key].rows, old.rows)
+            if delta:
+                moved.add(key)
+                deltas[old.definition.name] = _delta_table(delta, old.definition.fields)
+        now = datetime.datetime.now(datetime.UTC)
+        self._state = _State(self.version + 1, tables, views)
+        self._history.append(_Moved(self.version, now, deltas))
+        return deltas
+
+    def read(self, name: str) -> pa.Table:
+        """The bag of a table or view."""
+        rows, fields = self._content(name)
+        return rows_to_arrow(list(expand(rows)), fields)
+
+    def iterate(self, name: str) -> Iterator[tuple[Any, ...]]:
+        """The same, row by row."""
+        return iter(public_rows(self.read(name)))
+
+    def lookup(self, name: str, key: Mapping[str, Value]) -> pa.Table:
+        """The rows with these values, found by looking at all."""
+        rows, fields = self._content(name)
+        wanted = [(find_column(f"'{name}'", fields, column), value) for column, value in key.items()]
+        found = [row for row in expand(rows) if all((row[i],) == (value,) for i, value in wanted)]
+        return rows_to_arrow(found, fields)
+
+    def query(self, plan: Relation) -> pa.Table:
+        """Evaluates a plan once."""
+        for name in tables_of(plan):
+            table = self._state.tables.get(name.lower())
+            if table is not None and not table.definition.retain:
+                raise rejections.not_retained(table.definition)
+        return rows_to_arrow(_evaluate(plan, self._state.tables, self._state.views), schema(plan))
+
+    def changes(self, view: str, since: int) -> Sequence[VersionedDelta]:
+        """The non-empty deltas of the versions after ``since``."""
+        state = self._state.views[view.lower()]
+        kept_since = self.changes_kept_since(view)
+        if not kept_since <= since <= self.version:
+            raise rejections.changes_not_kept(state.definition.name, since, kept_since, self.version)
+        return [
+            VersionedDelta(moved.version, moved.deltas[state.definition.name], moved.committed_at)
+            for moved in self._history
+            if moved.version > since and state.definition.name in moved.deltas
+        ]
+
+    def changes_kept_since(self, view: str) -> int:
+        """The smallest ``since`` that ``changes`` takes."""
+        return max(self._state.views[view.lower()].created_at, self.version - len(self._history))
+
+    def explain(self, view: str, mode: str) -> str:
+        """The plan, as text or JSON."""
+        definition = self._state.views[view.lower()].definition
+        plan = format_plan(definition.plan)
+        match mode:
+            case "text":
+                return f"{plan.rstrip()}\nrecompute: O(database)\n"
+            case "json":
+                inputs = sorted(tables_of(definition.plan))
+                told = {"view": definition.name, "backend": self.name, "strategy": "recompute", "inputs": inputs}
+                return json.dumps({**told, "update": "O(database)", "plan": plan.splitlines()}, indent=2)
+            case _:
+                raise rejections.unknown_explain_mode(mode, self.name, ("text", "json"))
+
+    def stats(self, view: str) -> dict[str, Any]:
+        """Rows, bytes (as Arrow), recomputations and their seconds."""
+        state = self._state.views[view.lower()]
+        return {
+            "rows": size(state.rows),
+            "bytes": {state.definition.name: self.read(view).nbytes},
+            "updates": state.updates,
+            "seconds": state.seconds,
+        }
+
+    def checkpoint(self) -> None:
+        """Nothing to do: the reference backend lives in memory, which the session says before it asks."""
+
+    def close(self) -> None:
+        """Forgets everything."""
+        self._state = _State(self.version)
+        self._history.clear()
+
+    def _content(self, name: str) -> tuple[ZSet[Row], Schema]:
+        table = self._state.tables.get(name.lower())
+        if table is None:
+            view = self._state.views[name.lower()]
+            return view.rows, view.definition.fields
+        if not table.definition.retain:
+            raise rejections.not_retained(table.definition)
+        return table.rows, table.definition.fields
+
+
+def _changed_tables(tables: Mapping[str, TableState], changes: Sequence[Change]) -> dict[str, TableState]:
+    by_table: dict[str, list[Change]] = {}
+    for change in changes:
+        by_table.setdefault(change.table.lower(), []).append(change)
+    return {**tables, **{name: tables[name].after(own) for name, own in by_table.items()}}
+
+
+def _recomputed(old: _ViewState, tables: Mapping[str, TableState], views: Mapping[str, _ViewState]) -> _ViewState:
+    """The view over these tables and views, once more."""
+    started = time.perf_counter()
+    definition = old.definition
+    try:
+        rows = bag(_evaluate(definition.plan, tables, views))
+    except EvaluationError as error:
+        raise rejections.failed_in_view(definition, error) from error
+    if definition.is_assertion and rows:
+        raise rejections.assertion_violated(definition, list(rows))
+    spent = time.perf_counter() - started
+    return replace(old, rows=rows, updates=old.updates + 1, seconds=old.seconds + spent)
+
+
+def _evaluate(plan: Relation, tables: Mapping[str, TableState], views: Mapping[str, _ViewState]) -> list[Row]:
+    inputs: dict[str, list[Row]] = {}
+    for name in tables_of(plan):
+        content = tables[name.lower()].rows if name.lower() in tables else views[name.lower()].rows
+        inputs[name] = list(expand(content))
+    return canonical_rows(evaluate_plan(plan, inputs), schema(plan))
+
+
+def _delta_table(delta: ZSet[Row], fields: Schema) -> pa.Table:
+    rows = rows_to_arrow(list(delta), fields)
+    weights = pa.array(list(delta.values()), pa.int64())
+    return _with_weights(rows, weights)
+
+
+def _with_weights(rows: pa.Table, weights: pa.Array) -> pa.Table:
+    return rows.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), weights)

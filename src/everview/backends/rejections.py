@@ -1,0 +1,96 @@
+"""What every backend says when it rejects a call, so that the same mistake reads the same on all of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from everview.catalog import TableDefinition, ViewDefinition
+from everview.errors import AssertionViolated, EvaluationError, InvalidChange, UnsupportedOperation
+from everview.relational.display import show_internal_rows
+from everview.relational.nodes import Schema
+from everview.relational.types import Row
+
+
+def absent_rows(table: TableDefinition, missing: Mapping[Row, int]) -> InvalidChange:
+    """Rows that a transaction deletes more often (by how much: the value) than the table has them."""
+    rows = show_internal_rows(list(missing), table.fields)
+    too_often = max(missing.values())
+    often = "" if too_often == 1 else f" ({too_often} times too often)"
+    return InvalidChange(f"the transaction deletes rows that table '{table.name}' does not have: {rows}{often}.")
+
+
+def absent_keys(table: TableDefinition, keys: Sequence[Row]) -> InvalidChange:
+    """Keys to delete that no row has."""
+    shown = show_internal_rows(keys, table.key_fields)
+    return InvalidChange(f"table '{table.name}' has no row with the primary key {shown}.")
+
+
+def duplicate_keys(table: TableDefinition, rows: Sequence[Row]) -> InvalidChange:
+    """Rows that would stand in the table with the same primary key."""
+    columns = ", ".join(table.primary_key)
+    shown = show_internal_rows(rows, table.fields)
+    return InvalidChange(
+        f"table '{table.name}' would have more than one row with the same primary key ({columns}): {shown}.",
+        hint="upsert replaces the row that has the key.",
+    )
+
+
+def repeated_keys(table: TableDefinition, kind: str, rows: Sequence[Row], fields: Schema) -> InvalidChange:
+    """Rows of one upsert, or of one delete by key, that share a key."""
+    columns = ", ".join(table.primary_key)
+    shown = show_internal_rows(rows, fields)
+    return InvalidChange(f"one {kind} on table '{table.name}' names the same primary key ({columns}) twice: {shown}.")
+
+
+def static_changed(table: TableDefinition) -> InvalidChange:
+    """A second transaction on a table that was declared to be loaded once."""
+    return InvalidChange(
+        f"table '{table.name}' is static and has been loaded; it takes no further changes.",
+        hint="create it without static=True if it changes.",
+    )
+
+
+def not_retained(table: TableDefinition) -> UnsupportedOperation:
+    """Reading a table that keeps no rows."""
+    return UnsupportedOperation(
+        f"table '{table.name}' keeps no rows (retain=False), so it cannot be read.",
+        hint="read the views over it, or create it with retain=True.",
+    )
+
+
+def too_late_for_view(view: ViewDefinition, table: TableDefinition) -> UnsupportedOperation:
+    """A view over a table without retention that has received rows."""
+    return UnsupportedOperation(
+        f"{view.kind} '{view.name}' reads table '{table.name}', which keeps no rows (retain=False) "
+        "and has received some.",
+        hint="create the view before the rows arrive, or the table with retain=True.",
+    )
+
+
+def failed_in_view(view: ViewDefinition, error: EvaluationError) -> EvaluationError:
+    """An error of a view's arithmetic, with the view's name."""
+    message = f"{view.kind} '{view.name}' cannot be computed: {error.message}"
+    return EvaluationError(message, condition=error.condition, hint=error.hint)
+
+
+def assertion_violated(assertion: ViewDefinition, rows: Sequence[Row]) -> AssertionViolated:
+    """An assertion whose query would return rows."""
+    shown = show_internal_rows(rows, assertion.fields)
+    return AssertionViolated(f"assertion '{assertion.name}' would not hold: its query would return {shown}.")
+
+
+def changes_not_kept(view: str, since: int, kept_since: int, version: int) -> UnsupportedOperation:
+    """A request for deltas that are gone, or not there yet."""
+    if since > version:
+        return UnsupportedOperation(f"version {since} has not been committed; the database is at version {version}.")
+    return UnsupportedOperation(
+        f"the changes of view '{view}' since version {since} are not kept; they are since version {kept_since}.",
+        hint="read the whole view, and follow its changes from the version you read.",
+    )
+
+
+def unknown_explain_mode(mode: str, backend: str, modes: Sequence[str]) -> UnsupportedOperation:
+    """An explain mode that the backend does not have."""
+    return UnsupportedOperation(
+        f"the {backend} backend cannot explain in mode '{mode}'.", hint=f"it has {' and '.join(modes)}."
+    )

@@ -1,0 +1,130 @@
+"""What users give as changes, in whatever form, as checked ``Change`` batches for a backend.
+
+Accepted: Arrow tables and batches (and whatever exports an Arrow stream), pandas and PySpark DataFrames, lists of
+tuples, dicts or ``Row``s. Columns are matched by name in any case, those of tuples by position. Contract: the batch
+that leaves here has exactly the table's columns and Arrow types, no NULL where none may be, and floats in canonical form
+(-0.0 as 0.0, one NaN), because a Z-set must identify what Spark's grouping identifies. All else is ``InvalidChange``
+with table, column, value and row numbers, counted from 0. pandas' NaN is a missing value: NULL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.backends.base import WEIGHT, Change, ChangeKind
+from everview.catalog import TableDefinition
+from everview.change_weights import CHANGE_TYPE, read_weights
+from everview.convert_columns import convert_column
+from everview.convert_values import Unfit, converter_to, or_null
+from everview.errors import InvalidChange, UnsupportedOperation, did_you_mean
+from everview.given_rows import GivenRows, Mode, read_rows
+from everview.relational.arrow import arrow_schema, column_to_arrow
+from everview.relational.display import show_numbers
+from everview.relational.nodes import Field, Schema
+
+COMMIT_VERSION: Final = "_commit_version"
+COMMIT_TIMESTAMP: Final = "_commit_timestamp"
+_KINDS: Final = {Mode.UPSERT: ChangeKind.UPSERT, Mode.DELETE_KEYS: ChangeKind.DELETE_KEYS}
+
+
+def read_changes(table: TableDefinition, data: Any, mode: Mode) -> Change:
+    """The change that ``data`` brings to ``table``.
+
+    Raises:
+        InvalidChange: the rows do not fit the table.
+        UnsupportedOperation: the table does not take this kind of change.
+    """
+    _check_mode(table, mode)
+    wanted = table.key_fields if mode is Mode.DELETE_KEYS else table.fields
+    given = read_rows(table, wanted, data, mode)
+    weights = read_weights(table, given, mode)
+    ignored = {WEIGHT, CHANGE_TYPE}
+    if given.take(CHANGE_TYPE) is not None:
+        ignored |= {COMMIT_VERSION, COMMIT_TIMESTAMP}  # a row of Delta's change feed brings them along
+    _check_names(table, wanted, [n for n in given.names if n.lower() not in ignored], mode)
+    columns = [_read_column(table, column, given) for column in wanted]
+    rows = pa.Table.from_arrays(columns, schema=arrow_schema(wanted))
+    return Change(table.name, _KINDS.get(mode, ChangeKind.WEIGHTED), rows, weights)
+
+
+def _check_mode(table: TableDefinition, mode: Mode) -> None:
+    if mode not in _KINDS:
+        return
+    if not table.primary_key:
+        raise UnsupportedOperation(
+            f"table '{table.name}' has no primary key, which {mode.value} needs.",
+            hint="declare one with create_table(..., primary_key=...), or use insert and delete.",
+        )
+    if not table.retain:
+        raise UnsupportedOperation(
+            f"table '{table.name}' keeps no rows (retain=False), so {mode.value} cannot find the old ones.",
+            hint="give the old rows to delete and the new ones to insert.",
+        )
+
+
+def _check_names(table: TableDefinition, wanted: Schema, names: Sequence[str], mode: Mode) -> None:
+    known = [f.name for f in wanted]
+    folded = [n.lower() for n in names]
+    for i, name in enumerate(names):
+        if folded[i] in folded[:i]:
+            raise InvalidChange(f"the rows for table '{table.name}' have two columns named '{name}'.")
+        if folded[i] not in [k.lower() for k in known]:
+            if mode is Mode.DELETE_KEYS and folded[i] in [f.name.lower() for f in table.fields]:
+                hint = f"delete_keys takes only the key: {', '.join(known)}."
+                raise InvalidChange(f"column '{name}' is not in the primary key of table '{table.name}'.", hint=hint)
+            raise InvalidChange(f"column '{name}' is not in table '{table.name}'.", hint=did_you_mean(name, known))
+    missing = [k for k in known if k.lower() not in folded]
+    if missing:
+        listed = ", ".join(f"'{m}'" for m in missing)
+        many = len(missing) > 1
+        raise InvalidChange(
+            f"column{'s' if many else ''} {listed} of table '{table.name}' "
+            f"{'are' if many else 'is'} missing from the rows."
+        )
+
+
+def _read_column(table: TableDefinition, column: Field, given: GivenRows) -> pa.ChunkedArray:
+    values = given.take(column.name)
+    assert values is not None, column
+    try:
+        if isinstance(values, list):
+            converted = pa.chunked_array([_convert_list(values, column)])
+        else:
+            converted = convert_column(values, column.type)
+    except Unfit as unfit:
+        raise _invalid(table, column, unfit) from None
+    if not column.nullable and converted.null_count:
+        nulls = pc.indices_nonzero(converted.is_null()).to_pylist()
+        is_key = column.name in table.primary_key
+        raise InvalidChange(
+            f"column '{column.name}' of table '{table.name}' is {'in the primary key' if is_key else 'NOT NULL'}, "
+            f"but has NULL in {show_numbers(nulls)}."
+        )
+    return converted
+
+
+def _convert_list(values: list[Any], column: Field) -> pa.Array:
+    convert = or_null(converter_to(column.type))
+    converted: list[Any] = []
+    first: Unfit | None = None
+    unfit_rows: list[int] = []
+    for number, value in enumerate(values):
+        try:
+            converted.append(convert(value))
+        except Unfit as unfit:
+            first = first or unfit
+            unfit_rows.append(number)
+    if first is not None:
+        raise Unfit(first.why, rows=unfit_rows, hint=first.hint)
+    return column_to_arrow(converted, column.type)
+
+
+def _invalid(table: TableDefinition, column: Field, unfit: Unfit) -> InvalidChange:
+    where = f" ({show_numbers(unfit.rows)})" if unfit.rows else ""
+    return InvalidChange(
+        f"column '{column.name}' of table '{table.name}' is {column.type} and {unfit.why}{where}.", hint=unfit.hint
+    )

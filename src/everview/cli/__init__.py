@@ -1,0 +1,1 @@
+"""The everview command: one module a subcommand, over the public interface only."""

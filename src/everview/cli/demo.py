@@ -1,0 +1,119 @@
+"""``everview demo``: three views over a small shop, a stream of changes, the answers, and Spark's word on them."""
+
+from __future__ import annotations
+
+import time
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+import everview as ev
+from everview.cli.connection import backend_option
+from everview.cli.demo_data import KEYS, SCHEMAS, Batch, Shop
+from everview.cli.output import duration, rows_as_table
+
+VIEWS: dict[str, str] = {
+    "revenue_by_segment": """
+        SELECT c_mktsegment, COUNT(*) AS lines, SUM(l_extendedprice * (1 - l_discount)) AS revenue
+        FROM customer
+        JOIN orders ON c_custkey = o_custkey
+        JOIN lineitem ON o_orderkey = l_orderkey
+        GROUP BY c_mktsegment""",
+    "top_customers": """
+        SELECT c_name, SUM(l_extendedprice * (1 - l_discount)) AS revenue
+        FROM customer
+        JOIN orders ON c_custkey = o_custkey
+        JOIN lineitem ON o_orderkey = l_orderkey
+        GROUP BY c_custkey, c_name
+        ORDER BY revenue DESC, c_name
+        LIMIT 5""",
+    "late_orders": """
+        SELECT o_orderpriority, COUNT(*) AS late_orders
+        FROM orders
+        WHERE EXISTS (SELECT * FROM lineitem WHERE l_orderkey = o_orderkey AND l_commitdate < l_receiptdate)
+        GROUP BY o_orderpriority""",
+}
+"""A join with an aggregate, a top-k, and a correlated EXISTS."""
+
+CUSTOMERS, ORDERS = 300, 2_000
+ROUNDS, ORDERS_A_BATCH = 3, 20
+
+
+@click.command()
+@backend_option
+def demo(backend: str) -> None:
+    """The tour: data, views, a stream of changes, and verification."""
+    console = Console()
+    shop = Shop(CUSTOMERS, ORDERS)
+    with ev.connect(backend=backend) as db:
+        _load(db, shop, console)
+        _create_views(db, console)
+        last = _stream(db, shop, console)
+        for name in VIEWS:
+            console.print(rows_as_table(db.view(name).to_arrow(), title=f"\n{name}"))
+        _verify(db, last, console)
+    if backend == "reference":
+        console.print("The reference backend computes every view anew for every change: it is right, not fast.")
+
+
+def _load(db: ev.Database, shop: Shop, console: Console) -> None:
+    rows = shop.tables()
+    for name, schema in SCHEMAS.items():
+        db.create_table(name, schema, primary_key=KEYS[name])
+    commit = db.apply(rows)
+    sizes = ", ".join(f"{name} {len(of_table):,}" for name, of_table in rows.items())
+    console.print(f"Loaded {sizes} rows in {duration(commit.seconds)}.")
+
+
+def _create_views(db: ev.Database, console: Console) -> None:
+    """Spark starts with the first view: it parses and resolves the queries."""
+    with console.status("Starting Spark to read the queries…"):
+        for name, query in VIEWS.items():
+            started = time.perf_counter()
+            db.create_view(name, query)
+            console.print(f"Created view [bold]{name}[/bold] in {duration(time.perf_counter() - started)}.")
+
+
+def _stream(db: ev.Database, shop: Shop, console: Console) -> float:
+    """Applies the batches, prints what each did, and returns the median time of a refresh."""
+    done: list[tuple[Batch, ev.Commit, int]] = []
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=console) as progress:
+        task = progress.add_task("Streaming changes", total=3 * ROUNDS)
+        for batch in shop.batches(ROUNDS, ORDERS_A_BATCH):
+            progress.update(task, description=f"Streaming changes: {batch.title}")
+            commit = db.apply(batch.changes)
+            done.append((batch, commit, sum(delta.num_rows for delta in commit.changes.values())))
+            progress.advance(task)
+        progress.update(task, description="Streamed all changes")
+
+    table = Table(title="\nrefreshes, all views together", title_justify="left")
+    table.add_column("version", justify="right")
+    table.add_column("batch")
+    for heading in ("rows in", "rows changed in views", "refresh"):
+        table.add_column(heading, justify="right")
+    for batch, commit, moved in done:
+        table.add_row(str(commit.version), batch.title, str(batch.size), str(moved), duration(commit.seconds))
+    console.print(table)
+    return sorted(commit.seconds for _, commit, _ in done)[len(done) // 2]
+
+
+def _verify(db: ev.Database, refresh: float, console: Console) -> None:
+    """Compares every view with Spark's answer; the second of two runs is timed, when Spark is warm."""
+    table = Table(title="\nverified against Spark", title_justify="left")
+    table.add_column("view")
+    table.add_column("Spark recomputes and compares", justify="right")
+    table.add_column("answer")
+    total = 0.0
+    with console.status("Recomputing with Spark…"):
+        for name in VIEWS:
+            db.verify(name)
+            started = time.perf_counter()
+            db.verify(name)
+            seconds = time.perf_counter() - started
+            total += seconds
+            table.add_row(name, duration(seconds), "[green]equal[/green]")
+    console.print(table)
+    console.print(f"A refresh of all views took {duration(refresh)} (median); Spark, warm, takes {duration(total)}.")

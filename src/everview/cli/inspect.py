@@ -1,0 +1,41 @@
+"""``everview inspect DIR``: what a database on disk holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.table import Table
+
+import everview as ev
+from everview.cli.connection import backend_option, existing_database
+
+
+@click.command()
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@backend_option
+def inspect(directory: Path, backend: str) -> None:
+    """Show the tables, views, sizes and version of the database in DIR."""
+    console = Console()
+    with ev.connect(existing_database(directory), backend=backend) as db:
+        console.print(f"{directory}: version {db.version}", highlight=False)
+        console.print(_tables(db))
+        console.print(_views(db))
+
+
+def _tables(db: ev.Database) -> Table:
+    listing = Table("table", "columns", "primary key", title="tables", title_justify="left")
+    for name in db.tables:
+        table = db.table(name)
+        listing.add_row(name, ", ".join(table.schema.names), ", ".join(table.primary_key))
+    return listing
+
+
+def _views(db: ev.Database) -> Table:
+    """A view's statistics are the backend's own; they are shown as it names them."""
+    listing = Table("view", "statistics", title="views", title_justify="left")
+    for name in db.views:
+        stats = db.view(name).stats()
+        listing.add_row(name, ", ".join(f"{key} {value}" for key, value in stats.items()))
+    return listing

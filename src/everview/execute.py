@@ -1,0 +1,230 @@
+"""Running the statements of ``db.sql``.
+
+Whatever is a query goes to Spark for its meaning and to the backend for its answer. INSERT, DELETE and UPDATE become a
+query for the rows to take away and the rows to add, and then one transaction. Values are cast to the column's type as
+Spark does on INSERT in ANSI mode (``_can_assign`` is its store assignment rule; the cast itself fails on overflow).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+import pyarrow as pa
+
+from everview.backends.base import WEIGHT
+from everview.catalog import TableDefinition, ViewDefinition, find_column
+from everview.errors import EvaluationError, EverviewError, InvalidQuery, UnknownName
+from everview.given_rows import Mode
+from everview.relational.expressions import Cast, Column, Expression, Literal
+from everview.relational.format import format_plan
+from everview.relational.nodes import Field, Project, Relation
+from everview.relational.schema import columns, schema
+from everview.relational.types import (
+    DATE,
+    NULL,
+    STRING,
+    TIMESTAMP,
+    TIMESTAMP_NTZ,
+    Array,
+    DataType,
+    Struct,
+    is_numeric,
+)
+from everview.results import Result
+from everview.statements import (
+    CreateAssertion,
+    CreateTable,
+    CreateView,
+    Delete,
+    Drop,
+    Explain,
+    Insert,
+    Query,
+    Statement,
+    Update,
+    parse_statement,
+    quote,
+    split_statements,
+)
+
+if TYPE_CHECKING:
+    from everview.relations import Assertion, Table, View
+    from everview.session import Database
+    from everview.transaction import Commit
+
+    Outcome = Result | Commit | Table | View | Assertion | str | None
+
+
+def execute_script(database: Database, text: str) -> Outcome:
+    """Runs statements one after another and returns what the last gave; an error has ``.statement``."""
+    outcome: Outcome = None
+    for statement in split_statements(text):
+        try:
+            outcome = _execute(database, parse_statement(statement))
+        except EverviewError as error:
+            if error.statement is None:
+                error.statement = statement
+                error.add_note(f"in the statement: {statement}")
+            raise
+    return outcome
+
+
+def _execute(database: Database, statement: Statement) -> Outcome:
+    match statement:
+        case CreateTable(name, columns_text, if_not_exists):
+            if if_not_exists and name in database._catalog:
+                return database.table(name)
+            return database.create_table(name, columns_text)
+        case CreateView(name, query, if_not_exists):
+            if if_not_exists and name in database._catalog:
+                return database.view(name)
+            return database.create_view(name, query)
+        case CreateAssertion(name, query):
+            return database.create_assertion(name, query)
+        case Insert():
+            return _insert(database, statement)
+        case Delete():
+            return _delete(database, statement)
+        case Update():
+            return _update(database, statement)
+        case Drop():
+            _drop(database, statement)
+            return None
+        case Query(text):
+            return Result(database._backend.query(database._translate(text).plan), database._to_spark)
+        case Explain(text, is_name):
+            return _explain(database, text, is_name)
+        case _:
+            assert_never(statement)
+
+
+def _drop(database: Database, statement: Drop) -> None:
+    if statement.name not in database._catalog:
+        if statement.if_exists:
+            return
+        raise UnknownName(
+            f"there is no {statement.kind} '{statement.name}'.", hint=database._catalog.near(statement.name)
+        )
+    found = database._catalog.get(statement.name)
+    kind = "table" if isinstance(found, TableDefinition) else found.kind
+    if kind != statement.kind:
+        raise UnknownName(f"'{found.name}' is a {kind}.", hint=f"use DROP {kind.upper()}.")
+    database.drop(found.name)
+
+
+def _explain(database: Database, text: str, is_name: bool) -> str:
+    if is_name:
+        definition = database._catalog.get(text)
+        if isinstance(definition, ViewDefinition):
+            return database._backend.explain(definition.name, "text")
+        text = f"SELECT * FROM {quote(definition.name)}"
+    return format_plan(database._translate(text).plan)
+
+
+def _insert(database: Database, statement: Insert) -> Commit:
+    table = database._catalog.table(statement.table)
+    positions = _insert_positions(table, statement.columns)
+    with database._locked():
+        translated = database._translate(statement.query)
+        plan = translated.plan
+        given = schema(plan)
+        if len(given) != len(positions):
+            raise InvalidQuery(
+                f"INSERT INTO '{table.name}' needs {len(positions)} columns, but the query gives {len(given)}."
+            )
+        sources = dict(zip(positions, columns(plan), strict=True))
+        values = [
+            _assigned(table, field, sources[i], translated.time_zone) if i in sources else Literal(None, field.type)
+            for i, field in enumerate(table.fields)
+        ]
+        rows = _query(database, table, Project(plan, tuple(values), tuple(f.name for f in table.fields)))
+        return database._run([database._read_change(table.name, rows, Mode.INSERT)])
+
+
+def _insert_positions(table: TableDefinition, names: tuple[str, ...] | None) -> list[int]:
+    if names is None:
+        return list(range(len(table.fields)))
+    positions = [find_column(f"table '{table.name}'", table.fields, n) for n in names]
+    if len(set(positions)) < len(positions):
+        raise InvalidQuery(f"INSERT INTO '{table.name}' names a column twice: {', '.join(names)}.")
+    return positions
+
+
+def _delete(database: Database, statement: Delete) -> Commit:
+    table = database._catalog.table(statement.table)
+    with database._locked():
+        plan = database._translate(_select(table, statement.alias, "", statement.condition)).plan
+        rows = _query(database, table, plan)
+        return database._run([database._read_change(table.name, rows, Mode.DELETE)])
+
+
+def _update(database: Database, statement: Update) -> Commit:
+    table = database._catalog.table(statement.table)
+    targets = [find_column(f"table '{table.name}'", table.fields, name) for name, _ in statement.assignments]
+    new = "".join(f", ({text}\n) AS `new value {i}`" for i, (_, text) in enumerate(statement.assignments))
+    with database._locked():
+        translated = database._translate(_select(table, statement.alias, new, statement.condition))
+        found = columns(translated.plan)
+        width = len(table.fields)
+        values: list[Expression] = list(found[:width])
+        for target, source in zip(targets, found[width:], strict=True):
+            values[target] = _assigned(table, table.fields[target], source, translated.time_zone)
+        names = tuple(f.name for f in table.fields)
+        both = Project(translated.plan, (*found[:width], *values), (*names, *names))
+        rows = _query(database, table, both)
+        old, updated = rows.select(list(range(width))), rows.select(list(range(width, 2 * width)))
+        changes = pa.concat_tables([_weighted(old, -1), _weighted(updated.cast(_nullable(old.schema)), 1)])
+        return database._run([database._read_change(table.name, changes, Mode.APPLY)])
+
+
+def _select(table: TableDefinition, alias: str | None, more: str, condition: str | None) -> str:
+    named = quote(alias or table.name)
+    where = "" if condition is None else f" WHERE ({condition}\n)"
+    return f"SELECT {named}.*{more} FROM {quote(table.name)} AS {named}{where}"
+
+
+def _query(database: Database, table: TableDefinition, plan: Relation) -> pa.Table:
+    try:
+        return database._backend.query(plan)
+    except EvaluationError as error:
+        message = f"the new values for table '{table.name}' cannot be computed: {error.message}"
+        raise EvaluationError(message, condition=error.condition, hint=error.hint) from error
+
+
+def _weighted(rows: pa.Table, weight: int) -> pa.Table:
+    weights = pa.repeat(pa.scalar(weight, pa.int64()), rows.num_rows)
+    return rows.cast(_nullable(rows.schema)).append_column(WEIGHT, weights)
+
+
+def _nullable(arrow: pa.Schema) -> pa.Schema:
+    """The same schema without promises, which the old and the new rows may make differently."""
+    return pa.schema([f.with_nullable(True) for f in arrow])
+
+
+def _assigned(table: TableDefinition, field: Field, source: Column, zone: str) -> Expression:
+    if source.type == field.type:
+        return source
+    if not _can_assign(source.type, field.type):
+        raise InvalidQuery(
+            f"column '{field.name}' of table '{table.name}' is {field.type} and cannot be assigned a {source.type}.",
+            hint="write a CAST if that is what you mean.",
+        )
+    return Cast(source, field.type, zone=zone)
+
+
+def _can_assign(source: DataType, target: DataType) -> bool:
+    """Spark's ``Cast.canANSIStoreAssign``: numbers among themselves, moments too, and anything simple to text."""
+    moments = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
+    match source, target:
+        case _ if source in (target, NULL):
+            return True
+        case Array(inner), Array(outer):
+            return _can_assign(inner, outer)
+        case Struct(_, inner_types), Struct(_, outer_types):
+            return len(inner_types) == len(outer_types) and all(map(_can_assign, inner_types, outer_types))
+        case _ if is_numeric(source) and is_numeric(target):
+            return True
+        case _ if source in moments and target in moments:
+            return True
+        case _:
+            return target == STRING and not isinstance(source, Array | Struct)

@@ -1,0 +1,111 @@
+"""A translated plan node, and the small steps that translations share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from everview.errors import UnsupportedQuery
+from everview.frontend.catalyst_json import CatalystNode
+from everview.frontend.spark_types import from_spark_json
+from everview.frontend.translate_expression import Scope, expr_id, translate_expression
+from everview.relational.expressions import Expression, Literal
+from everview.relational.nodes import Aggregate, Field, Join, JoinKind, Project, Relation, SortKey, Values
+from everview.relational.schema import columns, schema
+from everview.relational.types import NULL
+
+
+@dataclass(frozen=True, slots=True)
+class Translation:
+    """A relation and the Catalyst identity of each of its columns."""
+
+    relation: Relation
+    attributes: tuple[int, ...]
+
+    @property
+    def scope(self) -> Scope:
+        """Where expressions over this relation find their attributes."""
+        return Scope.of(self.relation, self.attributes)
+
+
+@dataclass(frozen=True, slots=True)
+class Subquery:
+    """An uncorrelated scalar subquery; two with one identity are the same."""
+
+    identity: int
+    plan: CatalystNode
+
+    def __hash__(self) -> int:
+        return self.identity
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Subquery) and other.identity == self.identity
+
+
+def scalar_subqueries(node: CatalystNode) -> Iterable[Subquery]:
+    """The scalar subqueries in an expression."""
+    if node.name == "ScalarSubquery":
+        if node.fields.get("outerAttrs"):
+            raise UnsupportedQuery(
+                "Spark could not turn this correlated scalar subquery into a join.",
+                operator="ScalarSubquery",
+                hint="write it as a join with a grouped subquery.",
+            )
+        yield Subquery(expr_id(node), node.fields["plan_tree"])
+    for child in node.children:
+        yield from scalar_subqueries(child)
+
+
+def has_one_row(relation: Relation) -> bool:
+    """Whether the relation has exactly one row, whatever the tables hold."""
+    match relation:
+        case Aggregate():
+            return not relation.keys
+        case Values():
+            return len(relation.rows) == 1
+        case Project():
+            return has_one_row(relation.child)
+        case Join(kind=JoinKind.INNER):
+            return not _restricts(relation) and has_one_row(relation.left) and has_one_row(relation.right)
+        case Join(kind=JoinKind.LEFT | JoinKind.SINGLE):
+            return has_one_row(relation.left) and has_one_row(relation.right)
+        case _:
+            return False
+
+
+def _restricts(join: Join) -> bool:
+    return not (isinstance(join.condition, Literal) and join.condition.value is True)
+
+
+def select_columns(translation: Translation, kept: list[int]) -> Translation:
+    """Only the columns at these positions."""
+    if len(kept) == len(translation.attributes):
+        return translation
+    fields, every = schema(translation.relation), columns(translation.relation)
+    narrow = Project(translation.relation, tuple(every[i] for i in kept), tuple(fields[i].name for i in kept))
+    return Translation(narrow, tuple(translation.attributes[i] for i in kept))
+
+
+def first_columns(translation: Translation, count: int) -> Translation:
+    """Only the first ``count`` columns."""
+    return select_columns(translation, list(range(count)))
+
+
+def field_of(attribute: CatalystNode) -> Field:
+    """The column that an attribute declares."""
+    fields = attribute.fields
+    return Field(fields["name"], from_spark_json(fields["dataType"]), bool(fields["nullable"]))
+
+
+def with_type(expression: Expression, target: Field) -> Expression:
+    """The expression, or a typed NULL for a bare one."""
+    return Literal(None, target.type) if expression.type == NULL else expression
+
+
+def sort_key_of(node: CatalystNode, scope: Scope) -> SortKey:
+    """A term of ORDER BY."""
+    return SortKey(
+        translate_expression(node.children[0], scope),
+        node.object_name("direction") == "Descending",
+        node.object_name("nullOrdering") == "NullsFirst",
+    )

@@ -1,0 +1,125 @@
+"""The rows that users give for a table, in whatever container, as named columns; what is in them is not looked at yet."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+import pyarrow as pa
+
+from everview.catalog import TableDefinition
+from everview.errors import InvalidChange
+from everview.relational.display import show_value
+from everview.relational.nodes import Schema
+
+
+class Mode(Enum):
+    """Which call brought the rows."""
+
+    APPLY = "apply"
+    INSERT = "insert"
+    DELETE = "delete"
+    UPSERT = "upsert"
+    DELETE_KEYS = "delete_keys"
+
+
+@dataclass(frozen=True, slots=True)
+class GivenRows:
+    """The user's columns as they came: Arrow, or lists of Python values."""
+
+    names: Sequence[str]
+    columns: Sequence[pa.ChunkedArray | list[Any]]
+    rows: int
+
+    def take(self, name: str) -> pa.ChunkedArray | list[Any] | None:
+        """The column of this name, in whatever case."""
+        return next((c for n, c in zip(self.names, self.columns, strict=True) if n.lower() == name.lower()), None)
+
+
+def read_rows(table: TableDefinition, wanted: Schema, data: Any, mode: Mode) -> GivenRows:
+    """The columns of ``data``; tuples have those of ``wanted``, by position."""
+    pandas, pyspark = sys.modules.get("pandas"), sys.modules.get("pyspark.sql")
+    if isinstance(data, pa.Table):
+        return _from_arrow(data)
+    if isinstance(data, pa.RecordBatch):
+        return _from_arrow(pa.Table.from_batches([data]))
+    if pandas is not None and isinstance(data, pandas.DataFrame):
+        try:
+            # The copy keeps us safe from later changes to the frame, which Arrow may share memory with.
+            return _from_arrow(pa.Table.from_pandas(data.copy(), preserve_index=False))
+        except pa.ArrowException as error:
+            raise InvalidChange(f"the pandas DataFrame for table '{table.name}' cannot be read: {error}") from error
+    if pyspark is not None and isinstance(data, pyspark.DataFrame):
+        return _from_arrow(data.toArrow())
+    if hasattr(data, "__arrow_c_stream__"):
+        return _from_arrow(pa.table(data))
+    if isinstance(data, str | bytes | Mapping) or not isinstance(data, Iterable):
+        raise InvalidChange(
+            f"the rows for table '{table.name}' are of type {type(data).__name__}.",
+            hint="give a list of tuples or dicts, or an Arrow, pandas or PySpark table.",
+        )
+    return _from_list(table, wanted, list(data), mode)
+
+
+def _from_arrow(rows: pa.Table) -> GivenRows:
+    return GivenRows(rows.column_names, rows.columns, rows.num_rows)
+
+
+def _from_list(table: TableDefinition, wanted: Schema, rows: list[Any], mode: Mode) -> GivenRows:
+    if not rows:
+        return GivenRows([f.name for f in wanted], [[] for _ in wanted], 0)
+    if mode is Mode.DELETE_KEYS and len(wanted) == 1 and not _is_row(rows[0]):
+        rows = [(key,) for key in rows]
+    named = [_by_name(row) for row in rows]
+    if all(row is not None for row in named):
+        return _from_dicts(table, [row for row in named if row is not None])
+    for number, (row, fields) in enumerate(zip(rows, named, strict=True)):
+        if fields is not None or not isinstance(row, tuple | list):
+            raise InvalidChange(
+                f"row {number} for table '{table.name}' is {show_value(row)} of type {type(row).__name__}.",
+                hint="give a list of tuples, or a list of dicts.",
+            )
+        if len(row) != len(wanted):
+            columns = ", ".join(f.name for f in wanted)
+            raise InvalidChange(
+                f"row {number} for table '{table.name}' has {len(row)} value{'' if len(row) == 1 else 's'}, but there "
+                f"should be {len(wanted)}: {columns}.",
+                hint="weights go into a dict or a table column, not at the end of a tuple."
+                if len(row) > len(wanted)
+                else None,
+            )
+    return GivenRows([f.name for f in wanted], [list(column) for column in zip(*rows, strict=True)], len(rows))
+
+
+def _is_row(value: Any) -> bool:
+    return isinstance(value, tuple | list | Mapping)
+
+
+def _by_name(row: Any) -> Mapping[str, Any] | None:
+    """The row as a mapping if it names its columns: a dict, or a PySpark ``Row``."""
+    if isinstance(row, Mapping):
+        return {str(k): v for k, v in row.items()}
+    fields = getattr(row, "__fields__", None)
+    return dict(zip(fields, row, strict=True)) if isinstance(row, tuple) and fields else None
+
+
+def _from_dicts(table: TableDefinition, rows: list[Mapping[str, Any]]) -> GivenRows:
+    spelling: dict[str, str] = {}
+    for row in rows:
+        for name in row:
+            spelling.setdefault(name.lower(), name)
+    columns: dict[str, list[Any]] = {folded: [] for folded in spelling}
+    for number, row in enumerate(rows):
+        folded_row = {name.lower(): value for name, value in row.items()}
+        if len(folded_row) < len(row):
+            raise InvalidChange(f"row {number} for table '{table.name}' names a column twice: {', '.join(row)}.")
+        for folded, name in spelling.items():
+            if folded not in folded_row:
+                raise InvalidChange(
+                    f"row {number} for table '{table.name}' has no column '{name}', which other rows have."
+                )
+            columns[folded].append(folded_row[folded])
+    return GivenRows(list(spelling.values()), list(columns.values()), len(rows))

@@ -1,0 +1,79 @@
+"""An outer join whose padded rows are filtered away is an inner join."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from everview.relational.expressions import Call, Cast, Column, Expression, conjuncts
+from everview.relational.functions import function_named
+from everview.relational.functions.registry import Nulls
+from everview.relational.nodes import Filter, Join, JoinKind, Relation
+from everview.relational.schema import schema
+
+
+def strengthen_outer_join(relation: Relation) -> Relation | None:
+    """σ[p](L ⟕ R) = σ[p](L ⋈ R) where p is not true once all columns of R are NULL; likewise ⟖, and ⟗ side by side.
+
+    The condition of an inner join filters its inputs in the same way.
+    """
+    match relation:
+        case Filter(child=Join() as join):
+            stronger = _strengthen(join, conjuncts(relation.condition), 0)
+            return None if stronger is None else replace(relation, child=stronger)
+        case Join(kind=JoinKind.INNER):
+            parts = conjuncts(relation.condition)
+            if isinstance(relation.left, Join):
+                stronger = _strengthen(relation.left, parts, 0)
+                if stronger is not None:
+                    return replace(relation, left=stronger)
+            if isinstance(relation.right, Join):
+                stronger = _strengthen(relation.right, parts, len(schema(relation.left)))
+                if stronger is not None:
+                    return replace(relation, right=stronger)
+    return None
+
+
+def _strengthen(join: Join, parts: Iterable[Expression], first: int) -> Join | None:
+    """The join without the padding that the conditions reject; its columns start at position ``first`` in them."""
+    if join.kind not in (JoinKind.LEFT, JoinKind.RIGHT, JoinKind.FULL):
+        return None
+    width = len(schema(join.left))
+    left = frozenset(range(first, first + width))
+    right = frozenset(range(first + width, first + width + len(schema(join.right))))
+    keeps_left = join.kind in (JoinKind.LEFT, JoinKind.FULL) and not any(_rejects_nulls(p, right) for p in parts)
+    keeps_right = join.kind in (JoinKind.RIGHT, JoinKind.FULL) and not any(_rejects_nulls(p, left) for p in parts)
+    kind = {
+        (True, True): JoinKind.FULL,
+        (True, False): JoinKind.LEFT,
+        (False, True): JoinKind.RIGHT,
+        (False, False): JoinKind.INNER,
+    }[keeps_left, keeps_right]
+    return None if kind is join.kind else replace(join, kind=kind)
+
+
+def _rejects_nulls(condition: Expression, columns: frozenset[int]) -> bool:
+    """Whether the condition cannot be true when all these columns are NULL."""
+    if isinstance(condition, Call):
+        match condition.function:
+            case "and":
+                return any(_rejects_nulls(a, columns) for a in condition.args)
+            case "or":
+                return all(_rejects_nulls(a, columns) for a in condition.args)
+            case "isnotnull":
+                return _is_null_with(condition.args[0], columns)
+    return _is_null_with(condition, columns)
+
+
+def _is_null_with(expression: Expression, columns: frozenset[int]) -> bool:
+    """Whether the expression is NULL when all these columns are."""
+    match expression:
+        case Column():
+            return expression.index in columns
+        case Cast():
+            return _is_null_with(expression.child, columns)
+        case Call():
+            strict = function_named(expression.function).nulls in (Nulls.STRICT, Nulls.STRICT_OR_NULL)
+            return strict and any(_is_null_with(a, columns) for a in expression.args)
+        case _:
+            return False

@@ -1,0 +1,198 @@
+"""The handles of a database's tables, views and assertions: what users hold, read and change.
+
+A handle has no state of its own; after its relation is dropped every call on it is ``UnknownName``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from everview.backends.base import VersionedDelta
+from everview.catalog import Definition, TableDefinition, ViewDefinition, find_column, kind_of
+from everview.convert_values import Unfit, converter_to, or_null
+from everview.errors import InvalidQuery, UnknownName, UnsupportedOperation
+from everview.given_rows import Mode
+from everview.relational.arrow import arrow_schema, public_rows
+from everview.results import Readable, as_change_feed
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from everview.session import Database
+    from everview.subscriptions import Subscription
+    from everview.transaction import Commit
+
+
+class _Relation(Readable):
+    """What tables and views have in common: a name, a schema, and the ways to read."""
+
+    def __init__(self, database: Database, definition: Definition) -> None:
+        self._database = database
+        self._definition = definition
+
+    @property
+    def name(self) -> str:
+        """The name, as it was given."""
+        return self._definition.name
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns as an Arrow schema."""
+        return arrow_schema(self._definition.fields)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(f.name for f in self._definition.fields)
+
+    def to_arrow(self) -> pa.Table:
+        self._check()
+        return self._database._backend.read(self.name)
+
+    def to_spark(self) -> DataFrame:
+        return self._database._to_spark(self.to_arrow())
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        """Enumerates the rows without building the listing, where the backend can."""
+        self._check()
+        return self._database._backend.iterate(self.name)
+
+    def lookup(self, **key: Any) -> list[tuple[Any, ...]]:
+        """The rows with these column values, by index where there is one; None finds NULL."""
+        self._check()
+        wanted: dict[str, Any] = {}
+        for name, value in key.items():
+            column = self._definition.fields[find_column(self._title(), self._definition.fields, name)]
+            try:
+                wanted[column.name] = or_null(converter_to(column.type))(value)
+            except Unfit as unfit:
+                message = f"column '{column.name}' of {self._title()} is {column.type} and {unfit.why}."
+                raise InvalidQuery(message, hint=unfit.hint) from None
+        return public_rows(self._database._backend.lookup(self.name, wanted))
+
+    def _title(self) -> str:
+        return f"{kind_of(self._definition)} '{self.name}'"
+
+    def _check(self) -> None:
+        self._database._check_open()
+        if not self._database._catalog.has(self._definition):
+            raise UnknownName(f"{self._title()} was dropped.")
+
+    def _columns_text(self) -> str:
+        return ", ".join(f"{f.name} {f.type}{'' if f.nullable else ' not null'}" for f in self._definition.fields)
+
+
+class Table(_Relation):
+    """A base table. ``insert``, ``delete``, ``upsert`` and ``delete_keys`` are each a transaction of their own."""
+
+    _definition: TableDefinition
+
+    @property
+    def primary_key(self) -> tuple[str, ...]:
+        """The columns of the primary key; none without one."""
+        return self._definition.primary_key
+
+    def insert(self, rows: Any) -> Commit:
+        """Adds rows."""
+        return self._change(rows, Mode.INSERT)
+
+    def delete(self, rows: Any) -> Commit:
+        """Removes rows, each as often as it is given; a row that is not there rejects the transaction."""
+        return self._change(rows, Mode.DELETE)
+
+    def upsert(self, rows: Any) -> Commit:
+        """Replaces the rows with the same primary key, and adds those whose key is new."""
+        return self._change(rows, Mode.UPSERT)
+
+    def delete_keys(self, keys: Any) -> Commit:
+        """Removes the rows with these primary keys: tuples, dicts or a table; bare values for a key of one column."""
+        return self._change(keys, Mode.DELETE_KEYS)
+
+    def _change(self, rows: Any, mode: Mode) -> Commit:
+        self._check()
+        return self._database._run([self._database._read_change(self.name, rows, mode)])
+
+    def __repr__(self) -> str:
+        key = f" primary key ({', '.join(self.primary_key)})" if self.primary_key else ""
+        flags = (" static" if self._definition.static else "") + ("" if self._definition.retain else " retain=False")
+        return f"<Table {self.name} ({self._columns_text()}){key}{flags}>"
+
+
+class View(_Relation):
+    """A maintained view: always the answer of its query at the database's version."""
+
+    _definition: ViewDefinition
+
+    @property
+    def query(self) -> str | None:
+        """The SQL text of the view; None for one made from a DataFrame."""
+        return self._definition.query
+
+    def changes(self, since: int | None = None, *, format: str = "weights") -> list[VersionedDelta]:  # noqa: A002 -- fixed by interface.md
+        """The deltas of the versions after ``since``, in order; versions that did not move the view are left out.
+
+        Args:
+            since: A version; the content then plus these deltas is the content now. By default as far back as is kept.
+            format: ``weights`` (the view's columns and ``_weight``) or ``cdf`` (Delta's change feed columns).
+
+        Raises:
+            UnsupportedOperation: the deltas since that version are not all kept.
+        """
+        self._check()
+        if format not in ("weights", "cdf"):
+            raise UnsupportedOperation(f"there is no format '{format}' for changes.", hint="it is 'weights' or 'cdf'.")
+        start = self._database._backend.changes_kept_since(self.name) if since is None else since
+        found = self._database._backend.changes(self.name, start)
+        return [as_change_feed(change) for change in found] if format == "cdf" else list(found)
+
+    def subscribe(self, callback: Callable[[VersionedDelta], object]) -> Subscription:
+        """Calls ``callback`` with ``.version`` and ``.delta`` after every commit that moves the view.
+
+        In order, once each, in the thread that committed. A callback that raises neither undoes the commit nor keeps
+        others from being called: afterwards the committing call raises an ``ExceptionGroup`` of all that was raised. A
+        commit made inside a callback is announced after the current one.
+        """
+        self._check()
+        return self._database._subscriptions.add(self.name, callback)
+
+    def explain(self, mode: str = "text") -> str:
+        """How it is maintained: ``text``, ``json``, ``svg``, ``triggers`` or ``code``, as far as the backend has it."""
+        self._check()
+        return self._database._backend.explain(self.name, mode)
+
+    def stats(self) -> dict[str, Any]:
+        """Rows, bytes of state, updates and seconds so far."""
+        self._check()
+        return self._database._backend.stats(self.name)
+
+    def __repr__(self) -> str:
+        return f"<View {self.name} ({self._columns_text()})>"
+
+
+class Assertion:
+    """A query that must stay empty; it cannot be read, only explained and dropped."""
+
+    def __init__(self, database: Database, definition: ViewDefinition) -> None:
+        self._database = database
+        self._definition = definition
+
+    @property
+    def name(self) -> str:
+        """The name, as it was given."""
+        return self._definition.name
+
+    @property
+    def query(self) -> str | None:
+        """The SQL text; None for one made from a DataFrame."""
+        return self._definition.query
+
+    def explain(self, mode: str = "text") -> str:
+        """How the assertion is checked."""
+        self._database._check_open()
+        return self._database._backend.explain(self.name, mode)
+
+    def __repr__(self) -> str:
+        return f"<Assertion {self.name}>"

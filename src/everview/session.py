@@ -1,0 +1,377 @@
+"""The front door: ``connect``, and the ``Database`` that it opens.
+
+The session resolves names, turns whatever users give into checked Arrow batches, asks Spark (through the gateway) what
+queries mean, and leaves state to a backend. Contract: a call that raises has changed nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pyarrow as pa
+
+from everview.backends.base import Backend, Change, ChangeKind
+from everview.catalog import Catalog, TableDefinition, ViewDefinition, ViewOptions, check_columns
+from everview.changes import read_changes
+from everview.ddl import read_schema
+from everview.errors import InvalidChange, UnknownName, UnsupportedOperation, did_you_mean
+from everview.execute import execute_script
+from everview.given_rows import Mode
+from everview.open_backend import BackendChoice, not_there_yet, open_reference
+from everview.relational.arrow import arrow_schema
+from everview.relational.schema import schema as columns_of
+from everview.relations import Assertion, Table, View
+from everview.results import Result
+from everview.subscriptions import Subscription, Subscriptions
+from everview.transaction import Commit, Transaction
+from everview.verification import VerificationReport
+from everview.verify_views import verify_all, verify_one
+from everview.view_options import check_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from everview.frontend.gateway import SparkGateway, Translated
+
+__all__ = ["Assertion", "Commit", "Database", "Subscription", "Table", "Transaction", "View", "backends", "connect"]
+
+
+backends: dict[str, BackendChoice] = {
+    "embedded": BackendChoice(not_there_yet("embedded"), ("history",)),
+    "spark": BackendChoice(not_there_yet("spark"), ("history",)),
+    "reference": BackendChoice(open_reference, ("history",)),
+}
+"""The backends by name."""
+
+
+def connect(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    backend: str = "embedded",
+    spark: SparkSession | None = None,
+    **options: Any,
+) -> Database:
+    """Opens a database.
+
+    Args:
+        path: A directory to keep it in; in memory without one.
+        backend: The engine that maintains the views.
+        spark: The Spark session to resolve queries with; without one, the active session, or one started when needed.
+        **options: What the backend takes; ``history``: for how many versions to keep the deltas of views.
+    """
+    choice = backends.get(backend)
+    if choice is None:
+        hint = did_you_mean(str(backend), backends) or f"it is one of {', '.join(backends)}."
+        raise UnsupportedOperation(f"there is no backend '{backend}'.", hint=hint)
+    for option in options:
+        if option not in choice.options:
+            hint = did_you_mean(option, choice.options) or f"it takes {', '.join(choice.options)}."
+            raise UnsupportedOperation(f"the {backend} backend has no option '{option}'.", hint=hint)
+    engine = choice.open(None if path is None else os.fspath(path), spark, options)
+    return Database(engine, spark)
+
+
+class Database:
+    """Tables, the views over them, and the transactions that change both. Made by ``connect``."""
+
+    def __init__(self, backend: Backend, spark: SparkSession | None = None) -> None:
+        self._backend = backend
+        self._spark = spark
+        self._catalog = Catalog()
+        self._gateway: SparkGateway | None = None
+        self._dataframes: dict[str, DataFrame] = {}
+        self._subscriptions = Subscriptions()
+        self._lock = threading.RLock()
+        self._is_open = True
+
+    def create_table(
+        self,
+        name: str,
+        schema: str | pa.Schema | StructType,
+        *,
+        primary_key: str | Iterable[str] | None = None,
+        static: bool = False,
+        retain: bool = True,
+    ) -> Table:
+        """Creates an empty table.
+
+        Args:
+            name: Its name; case does not matter afterwards.
+            schema: A Spark DDL string, a ``StructType`` or a ``pyarrow.Schema``.
+            primary_key: A column or several; they become NOT NULL.
+            static: The table is loaded by one transaction and then never changes.
+            retain: False keeps no rows of the table itself, only what its views need.
+        """
+        with self._locked():
+            self._catalog.check_name(name)
+            read = read_schema(name, schema, primary_key)
+            definition = TableDefinition(name, read.fields, read.primary_key, static, retain)
+            self._backend.create_table(definition)
+            self._catalog.add(definition)
+            if self._gateway is not None:
+                self._gateway.register(name, definition.fields)
+            return Table(self, definition)
+
+    def create_view(
+        self,
+        name: str,
+        query: str | DataFrame,
+        *,
+        strategy: str = "auto",
+        lazy: bool = False,
+        representation: str = "auto",
+        depth: int | None = None,
+        epsilon: float | None = None,
+    ) -> View:
+        """Creates a view, fills it from the rows that are there, and keeps it fresh from now on.
+
+        Args:
+            name: Its name; case does not matter afterwards.
+            query: Spark SQL over tables and views of this database, or a DataFrame built from ``spark_table``.
+            strategy: How to maintain it; ``auto`` leaves that to the planner.
+            lazy: Update the result on the first read instead of at once.
+            representation: ``listing`` stores rows, ``factorized`` the view tree; ``auto`` decides.
+            depth: For ``recursive``: to which depth deltas are materialized.
+            epsilon: For ``skew``: the exponent of the heavy/light threshold, from 0 to 1.
+
+        Raises:
+            InvalidQuery: Spark cannot resolve the query.
+            UnsupportedQuery: the backend cannot maintain it.
+        """
+        options = check_options(ViewOptions(strategy, lazy, representation, depth, epsilon))
+        with self._locked():
+            definition = self._define(name, query, options, is_assertion=False)
+            if self._gateway is not None:
+                self._gateway.register(name, definition.fields)
+            return View(self, definition)
+
+    def create_assertion(self, name: str, query: str | DataFrame) -> Assertion:
+        """Creates an assertion: a query that must stay empty. A transaction that would break it is rejected.
+
+        Raises:
+            AssertionViolated: it does not hold now.
+        """
+        with self._locked():
+            return Assertion(self, self._define(name, query, ViewOptions(), is_assertion=True))
+
+    def drop(self, name: str) -> None:
+        """Drops a table, view or assertion that nothing depends on.
+
+        Raises:
+            UnknownName: there is none.
+            DependencyError: a view or assertion reads it.
+        """
+        with self._locked():
+            definition = self._catalog.remove(name)
+            self._backend.drop(definition.name)
+            self._dataframes.pop(definition.name.lower(), None)
+            self._subscriptions.remove_view(definition.name)
+            is_registered = isinstance(definition, TableDefinition) or not definition.is_assertion
+            if self._gateway is not None and is_registered:
+                self._gateway.unregister(definition.name)
+
+    def apply(self, changes: Mapping[str, Any]) -> Commit:
+        """Commits one transaction: for each table, rows with ``_weight`` or ``_change_type``, or rows to insert."""
+        return self._run(self._read_mapping(changes))
+
+    def transaction(self) -> Transaction:
+        """Several changes in one transaction: ``with db.transaction() as tx: …``."""
+        self._check_open()
+        return Transaction(self)
+
+    def table(self, name: str) -> Table:
+        """The table of this name."""
+        self._check_open()
+        return Table(self, self._catalog.table(name))
+
+    def view(self, name: str) -> View:
+        """The view of this name."""
+        self._check_open()
+        return View(self, self._catalog.view(name))
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """All tables by name, in order of creation."""
+        self._check_open()
+        return {t.name: Table(self, t) for t in self._catalog.tables}
+
+    @property
+    def views(self) -> dict[str, View]:
+        """All views by name, each after those it reads."""
+        self._check_open()
+        return {v.name: View(self, v) for v in self._catalog.views}
+
+    @property
+    def assertions(self) -> dict[str, Assertion]:
+        """All assertions by name."""
+        self._check_open()
+        return {a.name: Assertion(self, a) for a in self._catalog.assertions}
+
+    @property
+    def version(self) -> int:
+        """The number of transactions committed."""
+        self._check_open()
+        return self._backend.version
+
+    def spark_table(self, name: str) -> DataFrame:
+        """An empty DataFrame that stands for a table or view, to build queries with; starts Spark if need be."""
+        self._check_open()
+        definition = self._catalog.get(name)
+        if isinstance(definition, ViewDefinition) and definition.is_assertion:
+            raise UnknownName(f"'{definition.name}' is an assertion, not a table or view.")
+        return self._spark_gateway().table(definition.name)
+
+    def sql(self, text: str) -> Result | Commit | Table | View | Assertion | str | None:
+        """Runs statements, separated by semicolons, and returns the result of the last.
+
+        A SELECT gives a ``Result``, INSERT, DELETE and UPDATE the ``Commit`` (each is a transaction of its own), CREATE
+        the handle of what it made, EXPLAIN text, DROP None. The first statement that fails ends the run, and its error
+        has the statement; those before it have happened.
+        """
+        self._check_open()
+        return execute_script(self, text)
+
+    def verify(self, name: str | None = None) -> VerificationReport:
+        """Recomputes a view or assertion, or all, with Spark and compares.
+
+        Views over views are recomputed from the tables too. Without a name, what cannot be recomputed because a table
+        keeps no rows is listed as skipped.
+
+        Raises:
+            VerificationFailed: with the differing rows.
+        """
+        with self._locked():
+            return verify_all(self) if name is None else verify_one(self, name)
+
+    def checkpoint(self) -> None:
+        """Makes the state durable."""
+        self._missing("checkpoint", "this database lives in memory")
+
+    def create_covariance(self, name: str, query: str | DataFrame, **_options: Any) -> NoReturn:
+        """Maintains the covariance matrix of a query's columns, to learn from."""
+        self._missing("create_covariance", f"'{name}' cannot be created")
+
+    def create_matrix_chain(self, name: str, _matrices: Iterable[str], **_options: Any) -> NoReturn:
+        """Maintains the product of matrices."""
+        self._missing("create_matrix_chain", f"'{name}' cannot be created")
+
+    def stream(self, table: str, _streaming_df: DataFrame, **_options: Any) -> NoReturn:
+        """Feeds a table from a Structured Streaming source."""
+        self._missing("stream", f"table '{table}' takes changes through apply()")
+
+    def follow_delta(self, table: str, *_arguments: Any, **_options: Any) -> NoReturn:
+        """Feeds a table from a Delta table's change feed."""
+        self._missing(
+            "follow_delta", f"table '{table}' takes changes through apply(), with _change_type if they have it"
+        )
+
+    def publish(self, view: str, *_arguments: Any, **_options: Any) -> NoReturn:
+        """Writes a view's changes to a Delta table."""
+        self._missing("publish", f"view '{view}' gives its changes through changes() and subscribe()")
+
+    def close(self) -> None:
+        """Releases everything; further calls are errors, except closing again. A Spark session stays as it is."""
+        if self._is_open:
+            self._is_open = False
+            self._backend.close()
+
+    def __enter__(self) -> Database:
+        self._check_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if not self._is_open:
+            return f"<Database {self._backend.name}, closed>"
+        counts = f"{len(self._catalog.tables)} tables, {len(self._catalog.views)} views"
+        return f"<Database {self._backend.name}, version {self._backend.version}, {counts}>"
+
+    def _check_open(self) -> None:
+        if not self._is_open:
+            raise UnsupportedOperation("the database is closed.", hint="open it again with connect().")
+
+    def _locked(self) -> threading.RLock:
+        self._check_open()
+        return self._lock
+
+    def _missing(self, call: str, meanwhile: str) -> NoReturn:
+        self._check_open()
+        raise UnsupportedOperation(f"the {self._backend.name} backend has no {call}: {meanwhile}.")
+
+    def _spark_gateway(self) -> SparkGateway:
+        """Our door to Spark, made on first use: it imports pyspark, which programs without queries need not pay for."""
+        if self._gateway is None:
+            module = importlib.import_module("everview.frontend.gateway")
+            gateway: SparkGateway = module.SparkGateway(self._spark)
+            for table in self._catalog.tables:
+                gateway.register(table.name, table.fields)
+            for view in self._catalog.views:
+                gateway.register(view.name, view.fields)
+            self._gateway = gateway
+        return self._gateway
+
+    def _translate(self, query: str | DataFrame) -> Translated:
+        return self._spark_gateway().translate(query)
+
+    def _to_spark(self, rows: pa.Table) -> DataFrame:
+        return self._spark_gateway().to_dataframe(rows)
+
+    def _define(self, name: str, query: str | DataFrame, options: ViewOptions, *, is_assertion: bool) -> ViewDefinition:
+        self._catalog.check_name(name)
+        translated = self._translate(query)
+        if not is_assertion:
+            check_columns(f"view '{name}'", columns_of(translated.plan))
+        definition = ViewDefinition(name, translated.plan, translated.text, translated.time_zone, options, is_assertion)
+        self._backend.create_view(definition)
+        self._catalog.add(definition)
+        if not isinstance(query, str):
+            self._dataframes[name.lower()] = query
+        return definition
+
+    def _read_change(self, table: str, rows: Any, mode: Mode) -> Change:
+        self._check_open()
+        return read_changes(self._catalog.table(table), rows, mode)
+
+    def _read_mapping(self, changes: Mapping[str, Any]) -> list[Change]:
+        if not isinstance(changes, Mapping):
+            raise InvalidChange(
+                f"changes are of type {type(changes).__name__}.", hint="give a dict from table names to rows."
+            )
+        return [self._read_change(table, rows, Mode.APPLY) for table, rows in changes.items()]
+
+    def _run(self, changes: list[Change]) -> Commit:
+        commit = self._commit(changes)
+        self._notify()
+        return commit
+
+    def _commit(self, changes: list[Change]) -> Commit:
+        with self._locked():
+            for change in changes:
+                self._check_current(change)
+            started = time.perf_counter()
+            deltas = self._backend.apply(changes)
+            seconds = time.perf_counter() - started
+            version = self._backend.version
+            self._subscriptions.announce(version, deltas)
+            return Commit(version, deltas, seconds)
+
+    def _check_current(self, change: Change) -> None:
+        """Raises if the table was dropped, or made anew with other columns, since its rows were read."""
+        table = self._catalog.table(change.table)
+        fields = table.key_fields if change.kind is ChangeKind.DELETE_KEYS else table.fields
+        if change.rows.schema != arrow_schema(fields):
+            raise UnknownName(f"table '{change.table}' was dropped and made anew during the transaction.")
+
+    def _notify(self) -> None:
+        self._subscriptions.deliver()

@@ -1,0 +1,123 @@
+"""Transactions: changes to any number of tables, collected in a ``with`` block and committed as one.
+
+Rows are checked against the table when they are given, so a mistake shows at its line; what depends on the tables'
+content (absent rows, duplicate keys, assertions) is judged at the end, on the sum of all changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from everview.backends.base import Change
+from everview.errors import UnsupportedOperation
+from everview.given_rows import Mode
+
+if TYPE_CHECKING:
+    from everview.session import Database
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A committed transaction: the version it made, the delta of every view it moved, and how long it took.
+
+    A delta has the view's columns and ``_weight``: how many times the row was added, or removed where it is negative.
+    """
+
+    version: int
+    changes: Mapping[str, pa.Table]
+    seconds: float
+
+    def __repr__(self) -> str:
+        moved = ", ".join(f"{name}: {delta.num_rows} rows" for name, delta in self.changes.items())
+        return f"<Commit version {self.version}, {moved or 'no view changed'}, {self.seconds:.3f} s>"
+
+
+class _Stage(Enum):
+    NEW = "has not begun; use it in a with statement"
+    OPEN = "is open"
+    COMMITTED = "is committed"
+    ABORTED = "was aborted"
+
+
+class Transaction:
+    """Several changes in one: ``with db.transaction() as tx: tx.insert("orders", rows)``.
+
+    Nothing happens before the block ends; an exception inside aborts. Reads inside the block see the old version.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._changes: list[Change] = []
+        self._stage = _Stage.NEW
+        self._commit: Commit | None = None
+
+    def insert(self, table: str, rows: Any) -> None:
+        """Adds rows to a table."""
+        self._add(table, rows, Mode.INSERT)
+
+    def delete(self, table: str, rows: Any) -> None:
+        """Removes rows, each as often as it is given, from a table that has them."""
+        self._add(table, rows, Mode.DELETE)
+
+    def upsert(self, table: str, rows: Any) -> None:
+        """Replaces the rows with the same primary key, as of the changes so far, or adds them."""
+        self._add(table, rows, Mode.UPSERT)
+
+    def delete_keys(self, table: str, keys: Any) -> None:
+        """Removes the rows that have these primary keys, as of the changes so far."""
+        self._add(table, keys, Mode.DELETE_KEYS)
+
+    def apply(self, changes: Mapping[str, Any]) -> None:
+        """Adds changes with weights or change types, as ``db.apply`` takes them."""
+        self._check_open()
+        self._changes += self._database._read_mapping(changes)
+
+    @property
+    def commit(self) -> Commit:
+        """What the transaction did; there once the block has ended."""
+        if self._commit is None:
+            raise UnsupportedOperation(
+                f"the transaction {self._stage.value}, so there is no commit to show.",
+                hint="a transaction commits when its with block ends; read tx.commit after it.",
+            )
+        return self._commit
+
+    def __enter__(self) -> Transaction:
+        if self._stage is not _Stage.NEW:
+            raise UnsupportedOperation(
+                f"the transaction {self._stage.value}.", hint="begin another with db.transaction()."
+            )
+        self._database._check_open()
+        self._stage = _Stage.OPEN
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._stage = _Stage.ABORTED
+        if kind is not None:
+            return
+        self._commit = self._database._commit(self._changes)
+        self._stage = _Stage.COMMITTED
+        self._database._notify()
+
+    def _add(self, table: str, rows: Any, mode: Mode) -> None:
+        self._check_open()
+        self._changes.append(self._database._read_change(table, rows, mode))
+
+    def _check_open(self) -> None:
+        if self._stage is not _Stage.OPEN:
+            raise UnsupportedOperation(
+                f"the transaction {self._stage.value}.", hint="begin another with db.transaction()."
+            )
+
+    def __repr__(self) -> str:
+        tables = sorted({change.table for change in self._changes})
+        count = f"{len(self._changes)} changes to {', '.join(tables) or 'nothing'}"
+        return f"<Transaction {self._stage.name.lower()}, {count}>"

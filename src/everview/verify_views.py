@@ -1,0 +1,77 @@
+"""Running ``db.verify``: Spark's answer for a view, from the base tables up, against what is maintained.
+
+A view over views is recomputed from the tables: the views below it are computed by Spark first and stand in as tables,
+so that a mistake below cannot hide a mistake above.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from everview.catalog import TableDefinition, ViewDefinition
+from everview.errors import UnsupportedOperation
+from everview.relational.traverse import tables_of
+from everview.verification import VerificationReport, VerifiedView, compare
+
+if TYPE_CHECKING:
+    from everview.session import Database
+
+
+def verify_one(database: Database, name: str) -> VerificationReport:
+    """Verifies one view or assertion."""
+    definition = database._catalog.get(name)
+    if isinstance(definition, TableDefinition):
+        keeps = "is given, not computed" if definition.retain else "keeps no rows (retain=False)"
+        raise UnsupportedOperation(
+            f"table '{definition.name}' {keeps}, so there is nothing to verify.", hint="verify the views that read it."
+        )
+    problem = _why_not(database, definition)
+    if problem is not None:
+        raise UnsupportedOperation(f"{definition.kind} '{definition.name}' cannot be verified: {problem}.")
+    return VerificationReport(database.version, (_verify(database, definition, {}),), {})
+
+
+def verify_all(database: Database) -> VerificationReport:
+    """Verifies every view and assertion that can be."""
+    verified: list[VerifiedView] = []
+    skipped: dict[str, str] = {}
+    recomputed: dict[str, pa.Table] = {}
+    for definition in (*database._catalog.views, *database._catalog.assertions):
+        problem = _why_not(database, definition)
+        if problem is None:
+            verified.append(_verify(database, definition, recomputed))
+        else:
+            skipped[definition.name] = problem
+    return VerificationReport(database.version, tuple(verified), skipped)
+
+
+def _why_not(database: Database, view: ViewDefinition) -> str | None:
+    for definition in database._catalog.inputs_of(view):
+        if isinstance(definition, TableDefinition) and not definition.retain:
+            return f"table '{definition.name}' keeps no rows (retain=False)"
+    return None
+
+
+def _verify(database: Database, view: ViewDefinition, recomputed: dict[str, pa.Table]) -> VerifiedView:
+    """Compares one view; ``recomputed`` collects Spark's answers, by name, for the views above."""
+    started = time.perf_counter()
+    for below in (*database._catalog.inputs_of(view), view):
+        if below.name not in recomputed:
+            recomputed[below.name] = _recompute(database, below, recomputed)
+    maintained = database._backend.read(view.name)
+    compare(view, maintained, recomputed[view.name])
+    return VerifiedView(view.name, maintained.num_rows, time.perf_counter() - started)
+
+
+def _recompute(
+    database: Database, definition: TableDefinition | ViewDefinition, inputs: dict[str, pa.Table]
+) -> pa.Table:
+    if isinstance(definition, TableDefinition):
+        return database._backend.read(definition.name)
+    query = definition.query
+    source = database._dataframes[definition.name.lower()] if query is None else query
+    names = [database._catalog.get(name).name for name in tables_of(definition.plan)]
+    return database._spark_gateway().recompute(source, {name: inputs[name] for name in names})

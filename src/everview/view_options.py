@@ -1,0 +1,47 @@
+"""Checking the options of ``create_view``, before anything is translated."""
+
+from __future__ import annotations
+
+from everview.catalog import ViewOptions
+from everview.errors import UnsupportedOperation, did_you_mean
+
+STRATEGIES = ("auto", "factorized", "recursive", "first_order", "skew", "recompute")
+REPRESENTATIONS = ("auto", "listing", "factorized")
+
+
+def check_options(options: ViewOptions) -> ViewOptions:
+    """The options, if they make sense together.
+
+    >>> check_options(ViewOptions(strategy="recursive", depth=2)).depth
+    2
+
+    Raises:
+        UnsupportedOperation: a value is none of those there are, or belongs to another strategy.
+    """
+    _check_choice("strategy", options.strategy, STRATEGIES)
+    _check_choice("representation", options.representation, REPRESENTATIONS)
+    if not isinstance(options.lazy, bool):
+        raise UnsupportedOperation(f"lazy={options.lazy!r} is not True or False.")
+    if options.depth is not None:
+        _check_belongs("depth", options.depth, options.strategy, "recursive")
+        if not isinstance(options.depth, int) or isinstance(options.depth, bool) or options.depth < 1:
+            raise UnsupportedOperation(f"depth={options.depth!r} is not a positive integer.")
+    if options.epsilon is not None:
+        _check_belongs("epsilon", options.epsilon, options.strategy, "skew")
+        is_number = isinstance(options.epsilon, int | float) and not isinstance(options.epsilon, bool)
+        if not is_number or not 0 <= options.epsilon <= 1:
+            raise UnsupportedOperation(f"epsilon={options.epsilon!r} is not a number from 0 to 1.")
+    return options
+
+
+def _check_choice(option: str, value: object, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        hint = did_you_mean(str(value), choices) or f"it is one of {', '.join(choices)}."
+        raise UnsupportedOperation(f"there is no {option} {value!r}.", hint=hint)
+
+
+def _check_belongs(option: str, value: object, strategy: str, owner: str) -> None:
+    if strategy != owner:
+        raise UnsupportedOperation(
+            f"{option}={value!r} has no meaning for strategy '{strategy}'.", hint=f"it goes with strategy='{owner}'."
+        )

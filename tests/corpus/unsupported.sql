@@ -1,0 +1,91 @@
+-- Queries that must be refused when the view is created: their answer is not a function of the tables' rows.
+
+-- name: rand_in_select
+SELECT a, rand() AS r FROM t1;
+
+-- name: rand_seeded_filter
+SELECT a FROM t1 WHERE rand(42) < 0.5;
+
+-- name: randn_in_select
+SELECT a, randn() AS r FROM t1;
+
+-- name: random_synonym
+SELECT a, random() AS r FROM t1;
+
+-- name: shuffle_array
+SELECT a, shuffle(array(a, b)) AS r FROM t1;
+
+-- name: current_timestamp_in_select
+SELECT a, current_timestamp() AS at FROM t1;
+
+-- name: current_timestamp_in_filter
+SELECT id FROM sale WHERE sold_at < current_timestamp();
+
+-- name: current_date_in_filter
+SELECT id FROM emp WHERE hired < current_date() - INTERVAL 1 YEAR;
+
+-- name: curdate_synonym
+SELECT id, curdate() AS today FROM emp;
+
+-- name: now_in_select
+SELECT id, now() AS at FROM emp;
+
+-- name: localtimestamp_in_select
+SELECT id, localtimestamp() AS at FROM emp;
+
+-- name: unix_timestamp_of_now
+SELECT id, unix_timestamp() AS at FROM emp;
+
+-- name: uuid_in_select
+SELECT a, uuid() AS u FROM t1;
+
+-- name: monotonically_increasing_id_in_select
+SELECT monotonically_increasing_id() AS n, a FROM t1;
+
+-- name: spark_partition_id_in_select
+SELECT spark_partition_id() AS p, a FROM t1;
+
+-- name: input_file_name_in_select
+SELECT input_file_name() AS f, a FROM t1;
+
+-- name: limit_without_order
+SELECT a FROM t1 LIMIT 3;
+
+-- name: limit_without_order_in_subquery
+SELECT COUNT(*) AS n FROM (SELECT a FROM t1 LIMIT 3) q;
+
+-- name: offset_without_order
+SELECT a FROM t1 OFFSET 2;
+
+-- name: first_aggregate
+SELECT a, first(b) AS f FROM t1 GROUP BY a;
+
+-- name: first_value_aggregate
+SELECT a, first_value(b) AS f FROM t1 GROUP BY a;
+
+-- name: last_aggregate
+SELECT a, last(b, true) AS l FROM t1 GROUP BY a;
+
+-- name: any_value_aggregate
+SELECT a, any_value(b) AS v FROM t1 GROUP BY a;
+
+-- name: collect_list_aggregate
+SELECT a, collect_list(b) AS bs FROM t1 GROUP BY a;
+
+-- name: array_agg_aggregate
+SELECT a, array_agg(b) AS bs FROM t1 GROUP BY a;
+
+-- name: collect_set_aggregate
+SELECT a, collect_set(b) AS bs FROM t1 GROUP BY a;
+
+-- name: tablesample_percent
+SELECT a FROM t1 TABLESAMPLE (50 PERCENT);
+
+-- name: tablesample_rows
+SELECT a FROM t1 TABLESAMPLE (5 ROWS);
+
+-- name: tablesample_seeded
+SELECT a FROM t1 TABLESAMPLE (50 PERCENT) REPEATABLE (7);
+
+-- name: reflect_call
+SELECT a, java_method('java.lang.System', 'nanoTime') AS n FROM t1;

@@ -1,0 +1,143 @@
+"""The commands from outside: what they print, and how they end."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+import everview as ev
+from everview.cli import demo as demo_module
+from everview.cli.main import cli
+
+ROOT = Path(__file__).resolve().parents[3]
+SHOP = ROOT / "examples" / "shop.sql"
+
+
+def everview(*arguments: str | Path) -> Result:
+    """Runs a command in this process; an exception that is not meant for users is raised."""
+    return CliRunner().invoke(cli, [str(a) for a in arguments])
+
+
+def script(tmp_path: Path, text: str) -> Path:
+    """A file with the statements."""
+    file = tmp_path / "script.sql"
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+@pytest.mark.usefixtures("spark")
+def test_run_prints_the_answers_of_selects() -> None:
+    """The example script prints each SELECT as of its place in the script: before and after the changes."""
+    done = everview("run", SHOP)
+    assert done.exit_code == 0, done.output
+    rows = [tuple(re.findall(r"[\w.]+", line)) for line in done.stdout.splitlines() if "│" in line]
+    assert [row for row in rows if row[0] in ("London", "Stockholm", "Erlangen")] != []
+    assert ("Erlangen", "1", "30.50") in rows
+    assert rows[-2:] == [("Sofja", "40.00"), ("Ada", "32.00")] or rows[-2:] == [("Ada", "32.00"), ("Sofja", "40.00")]
+
+
+@pytest.mark.usefixtures("spark")
+def test_explain_names_every_view_of_the_script() -> None:
+    """Each view that the script creates is explained under its name."""
+    done = everview("explain", SHOP)
+    assert done.exit_code == 0, done.output
+    assert [line for line in done.stdout.splitlines() if line.startswith("-- ")] == ["-- revenue", "-- best_customers"]
+
+
+@pytest.mark.usefixtures("spark")
+def test_an_error_of_the_user_is_one_line(tmp_path: Path) -> None:
+    """A script that fails ends with status 1 and one line on stderr, and no traceback."""
+    done = everview("run", script(tmp_path, "CREATE TABLE t (a INT); SELECT b FROM t;"))
+    assert done.exit_code == 1
+    assert done.stderr.startswith("Error: ")
+    assert len(done.stderr.splitlines()) == 1
+    assert "b" in done.stderr
+
+
+def test_missing_script_is_one_line(tmp_path: Path) -> None:
+    """A file that is not there is named; nothing starts."""
+    done = everview("run", tmp_path / "none.sql")
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr == f"Error: cannot read '{tmp_path / 'none.sql'}': no such file or directory.\n"
+
+
+@pytest.mark.parametrize("command", ["verify", "inspect"])
+def test_missing_database_is_one_line(command: str, tmp_path: Path) -> None:
+    """Commands that only look do not create what they look for."""
+    done = everview(command, tmp_path / "none")
+    assert done.exit_code == 1
+    assert done.stderr == f"Error: there is no database at '{tmp_path / 'none'}'.\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "arguments", [["verify", "{dir}"], ["inspect", "{dir}"], ["run", "{script}", "--path", "{dir}"]]
+)
+def test_storage_that_is_not_there_yet_says_so(arguments: list[str], tmp_path: Path) -> None:
+    """The reference backend keeps nothing on disk, and the commands say so in one line."""
+    places = {"dir": tmp_path, "script": script(tmp_path, "SELECT 1 AS one;")}
+    done = everview(*(argument.format(**places) for argument in arguments))
+    assert done.exit_code == 1
+    assert len(done.stderr.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments", [[], ["nonsense"], ["run"], ["run", "--nonsense"], ["explain", "x.sql", "--mode", "x"]]
+)
+def test_wrong_usage_is_status_two(arguments: list[str]) -> None:
+    """A command that click cannot understand ends with status 2."""
+    assert everview(*arguments).exit_code == 2
+
+
+def test_help_lists_the_commands() -> None:
+    """The commands are those of the interface."""
+    done = everview("--help")
+    assert done.exit_code == 0
+    assert re.findall(r"^  (\w+) ", done.stdout.split("Commands:")[1], re.MULTILINE) == [
+        "bench",
+        "demo",
+        "explain",
+        "inspect",
+        "run",
+        "verify",
+    ]
+
+
+def test_missing_java_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """When Spark cannot start for want of Java, the line says what to install."""
+
+    def connect(*_args: object, **_options: object) -> None:
+        raise RuntimeError("[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.")
+
+    monkeypatch.setattr(ev, "connect", connect)
+    done = everview("run", script(tmp_path, "SELECT 1 AS one;"))
+    assert done.exit_code == 1
+    assert len(done.stderr.splitlines()) == 1
+    assert "openjdk-17-jre-headless" in done.stderr
+
+
+@pytest.mark.usefixtures("spark")
+def test_demo_streams_and_verifies(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tour goes through with a small shop and ends with every view equal to Spark's answer."""
+    monkeypatch.setattr(demo_module, "CUSTOMERS", 10)
+    monkeypatch.setattr(demo_module, "ORDERS", 60)
+    monkeypatch.setattr(demo_module, "ORDERS_A_BATCH", 5)
+    done = everview("demo")
+    assert done.exit_code == 0, done.output
+    assert done.stdout.count("equal") == len(demo_module.VIEWS)
+    for word in ("new orders", "corrected prices", "cancelled orders", *demo_module.VIEWS):
+        assert word in done.stdout
+
+
+def test_installed_command_keeps_stderr_to_one_line(tmp_path: Path) -> None:
+    """Run as a program, the command prints its error and nothing else on stderr."""
+    program = "from everview.cli.main import main; main()"
+    command = [sys.executable, "-c", program, "run", str(tmp_path / "none.sql")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"Error: cannot read '{tmp_path / 'none.sql'}': no such file or directory.\n"

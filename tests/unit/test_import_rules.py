@@ -1,0 +1,221 @@
+"""The architecture as rules: who may import whom, how long a module may be, what a rule file holds.
+
+The table ``KNOWS`` is `docs/architecture.md` in code. An import for type checking only counts too: it is knowledge.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+
+KNOWS: dict[str, frozenset[str]] = {
+    "algebra": frozenset(),
+    "relational": frozenset({"algebra"}),
+    "catalog": frozenset({"relational"}),
+    "frontend": frozenset({"algebra", "relational"}),
+    "planner": frozenset({"algebra", "relational", "catalog"}),  # keys come from the catalog
+    "trigger": frozenset({"algebra", "relational"}),
+    "backends": frozenset({"algebra", "relational", "catalog", "trigger"}),
+    "storage": frozenset({"algebra", "relational", "catalog"}),
+    "cli": frozenset({"<public>"}),
+}
+"""What each part may import besides itself and the leaves. Other parts are session-level: they know all but cli."""
+
+BACKENDS_KNOW: dict[str, frozenset[str]] = {
+    "reference": frozenset(),  # the oracle shares nothing with what it judges
+    "embedded": frozenset(),
+    "spark": frozenset({"embedded"}),  # executors run the embedded kernels
+}
+
+LIBRARIES: dict[str, tuple[str, ...]] = {
+    "pyspark": ("frontend", "backends.spark", "<session>"),
+    "py4j": ("frontend",),
+    "numba": ("backends.embedded",),
+}
+"""Libraries with a price at import, and the only parts that may pay it."""
+
+LONGEST = 400
+LONGER: dict[str, str] = {}
+"""Modules that may be longer than ``LONGEST`` lines, each with the reason."""
+
+
+@dataclass(frozen=True)
+class Module:
+    """A source file: its dotted name without ``everview.``, its text and its syntax tree."""
+
+    name: str
+    path: Path
+    text: str
+    tree: ast.Module
+
+    @property
+    def part(self) -> str:
+        """The package, or the module, directly below ``everview``; empty for ``everview`` itself."""
+        return self.name.split(".", maxsplit=1)[0]
+
+    @property
+    def is_session_level(self) -> bool:
+        """Whether it stands on top: not a listed part, not a leaf, not the package's own front page."""
+        return self.part not in KNOWS and self.part != "" and self.part not in leaves()
+
+
+@dataclass(frozen=True)
+class Import:
+    """One imported module, as an absolute dotted name, and the names taken from it."""
+
+    target: str
+    names: tuple[str, ...]
+    line: int
+    inside_function: bool
+
+
+@cache
+def modules() -> tuple[Module, ...]:
+    """All modules of the package."""
+    found = []
+    for path in sorted((SOURCE / "everview").rglob("*.py")):
+        dotted = ".".join(path.relative_to(SOURCE / "everview").with_suffix("").parts)
+        text = path.read_text(encoding="utf-8")
+        found.append(Module(dotted.removesuffix("__init__").rstrip("."), path, text, ast.parse(text)))
+    return tuple(found)
+
+
+def imports(module: Module) -> Iterator[Import]:
+    """Every import statement, wherever it stands, with relative ones resolved."""
+    in_functions = {
+        id(inner)
+        for outer in ast.walk(module.tree)
+        if isinstance(outer, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        for inner in ast.walk(outer)
+    }
+    package = ["everview", *module.name.split(".")] if module.name else ["everview"]
+    if module.path.name != "__init__.py":
+        package = package[:-1]
+    for node in ast.walk(module.tree):
+        inside = id(node) in in_functions
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                yield Import(alias.name, (), node.lineno, inside)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            target = ".".join([*base, *((node.module,) if node.module else ())])
+            yield Import(target, tuple(alias.name for alias in node.names), node.lineno, inside)
+
+
+def own_targets(module: Module) -> Iterator[tuple[str, int]]:
+    """The parts of everview it imports, as dotted names without ``everview.``; ``<public>`` is ``everview`` itself."""
+    known = {m.name for m in modules()}
+    for found in imports(module):
+        if found.target == "everview":
+            named = [name if name in known else "<public>" for name in found.names] or ["<public>"]
+            yield from ((name, found.line) for name in named)
+        elif found.target.startswith("everview."):
+            yield found.target.removeprefix("everview."), found.line
+
+
+@cache
+def leaves() -> frozenset[str]:
+    """Top-level modules that import nothing of everview but other leaves (errors.py, …); anyone may import them."""
+    top = {m.name: m for m in modules() if m.name and "." not in m.name and m.path.name != "__init__.py"}
+    found: set[str] = set()
+    while new := {n for n, m in top.items() if n not in found and all(t in found for t, _ in own_targets(m))}:
+        found |= new
+    return frozenset(found)
+
+
+def where(module: Module, line: int) -> str:
+    """A place as editors understand it."""
+    return f"{module.path.relative_to(SOURCE.parent)}:{line}"
+
+
+def test_imports_point_one_way() -> None:
+    """A part imports only what lies below it, so that each can be read, tested and replaced without those above."""
+    wrong = []
+    for module in modules():
+        allowed = KNOWS.get(module.part)
+        for target, line in own_targets(module):
+            part = target.split(".", maxsplit=1)[0]
+            if part == module.part or part in leaves():
+                continue
+            if part not in allowed if allowed is not None else part == "cli":
+                wrong.append(f"{where(module, line)} {module.part or 'everview'} must not know {target}")
+    assert wrong == []
+
+
+def test_backends_do_not_know_each_other() -> None:
+    """The reference backend shares no code with the backends that it judges."""
+    wrong = []
+    for module in modules():
+        own = module.name.split(".")
+        if own[0] != "backends" or len(own) < 2 or own[1] not in BACKENDS_KNOW:
+            continue
+        for target, line in own_targets(module):
+            other = target.split(".")
+            strangers = BACKENDS_KNOW.keys() - BACKENDS_KNOW[own[1]] - {own[1]}
+            if other[0] == "backends" and len(other) > 1 and other[1] in strangers:
+                wrong.append(f"{where(module, line)} {own[1]} must not know {other[1]}")
+    assert wrong == []
+
+
+def test_heavy_libraries_stay_where_they_belong() -> None:
+    """Spark and Numba are imported only by the parts that are about them."""
+    wrong = []
+    for module in modules():
+        for found in imports(module):
+            library = found.target.split(".", maxsplit=1)[0]
+            homes = LIBRARIES.get(library)
+            if homes is None:
+                continue
+            at_home = any(module.name == home or module.name.startswith(f"{home}.") for home in homes)
+            if not at_home and not ("<session>" in homes and module.is_session_level):
+                wrong.append(f"{where(module, found.line)} {library} belongs in {', '.join(homes)}")
+    assert wrong == []
+
+
+def test_imports_stand_at_the_top() -> None:
+    """Imports inside functions hide dependencies; only Spark and the front end may wait, with a comment."""
+    wrong = []
+    for module in modules():
+        lines = module.text.splitlines()
+        for found in imports(module):
+            if not found.inside_function:
+                continue
+            here, above = lines[found.line - 1], lines[found.line - 2].strip()
+            is_explained = "#" in here or above.startswith("#")
+            is_spark = found.target.startswith(("pyspark", "everview.frontend."))
+            if not is_spark or not is_explained:
+                wrong.append(f"{where(module, found.line)} import of {found.target} inside a function")
+    assert wrong == []
+
+
+def test_modules_are_short() -> None:
+    """A module above 400 lines has a seam; the exceptions are named with their reasons, and are still needed."""
+    lengths = {str(m.path.relative_to(SOURCE / "everview")): len(m.text.splitlines()) for m in modules()}
+    assert {name: lines for name, lines in lengths.items() if lines > LONGEST and name not in LONGER} == {}
+    assert [name for name in LONGER if lengths.get(name, 0) <= LONGEST] == []
+
+
+def test_a_rule_file_holds_one_rule() -> None:
+    """A rewrite is found by its file name: one public function a file, named after it; pipeline.py is their order."""
+    wrong = []
+    for module in modules():
+        if module.path.parent.name != "rules" or module.path.name in ("__init__.py", "pipeline.py"):
+            continue
+        functions = [n.name for n in module.tree.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
+        if functions != [module.path.stem]:
+            wrong.append(f"{where(module, 1)} has the public functions {functions}")
+    assert wrong == []
+
+
+def test_importing_everview_is_cheap() -> None:
+    """``import everview`` loads neither Spark nor Numba: a script pays for them when it uses them."""
+    program = "import sys, everview; print(*sorted({'pyspark', 'py4j', 'numba'} & set(sys.modules)))"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
