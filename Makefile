@@ -40,7 +40,7 @@ bench: java $(INSTALLED) ## a benchmark: make bench SUITE=tpch ARGS=--quick
 	@$(VENV)/bin/everview bench $(SUITE) $(ARGS)
 
 docs: $(INSTALLED) ## write docs/supported-sql.md from the corpus
-	@PYTHONPATH=tests $(PYTHON) tools/supported_sql.py
+	@PYTHONPATH=. $(PYTHON) tools/supported_sql.py
 
 clean: ## remove what make made, the environment included
 	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist src/*.egg-info spark-warehouse

@@ -174,7 +174,7 @@ def _converted_lists(
     column: pa.ChunkedArray, element: DataType, contains_null: bool, wanted: pa.DataType
 ) -> pa.ChunkedArray:
     lists = _one_chunk(column)
-    lengths = pc.if_else(lists.is_null(), 0, pc.list_value_length(lists).cast(pa.int32()))
+    lengths = pc.if_else(lists.is_null(), pa.scalar(0, pa.int32()), pc.list_value_length(lists).cast(pa.int32()))
     try:
         inside = _converted(_unpacked(pa.chunked_array([lists.flatten()], column.type.value_type)), element)
         if not contains_null and inside.null_count:

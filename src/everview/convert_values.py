@@ -138,7 +138,7 @@ def _to_float(value: Any) -> float:
     if wide is NAN:
         return NAN
     try:
-        rounded: float = struct.unpack("f", struct.pack("f", wide))[0]
+        rounded: float = struct.unpack("<f", struct.pack("<f", wide))[0]
     except OverflowError:
         raise _too_large(value) from None
     return rounded + 0.0

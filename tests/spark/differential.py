@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from decimal import Decimal as Number
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
@@ -21,6 +22,7 @@ from everview.frontend.spark_types import from_spark_json
 from everview.frontend.translate_expression import Scope, expr_id, translate_expression
 from everview.relational.evaluate import compile_expression
 from everview.relational.expressions import Column, Expression, substitute
+from everview.relational.functions.decimals import CONTEXT
 from everview.relational.types import (
     NAN,
     Array,
@@ -41,6 +43,8 @@ from everview.relational.types import (
 
 TABLE = "edges"
 _RELATIVE_ERROR = 1e-12
+_CHUNK = 20
+"""Expressions to a query: Spark cuts the text of wider plans, where the front end looks for ``try_``."""
 
 
 @dataclass(frozen=True)
@@ -52,9 +56,12 @@ class Raised:
 
 def our_expressions(spark: SparkSession, texts: list[str]) -> tuple[Expression, ...]:
     """The texts as everview's expressions over the table's columns."""
-    columns = ", ".join(f"{text} AS c{i}" for i, text in enumerate(texts))
-    analyzed = spark.sql(f"SELECT {columns} FROM {TABLE}")._jdf.queryExecution().analyzed()
-    return _projected(export_plan(spark, analyzed))[1]
+    made: list[Expression] = []
+    for start in range(0, len(texts), _CHUNK):
+        columns = ", ".join(f"{text} AS c{i}" for i, text in enumerate(texts[start : start + _CHUNK]))
+        analyzed = spark.sql(f"SELECT {columns} FROM {TABLE}")._jdf.queryExecution().analyzed()
+        made.extend(_projected(export_plan(spark, analyzed))[1])
+    return tuple(made)
 
 
 def _projected(node: CatalystNode) -> tuple[tuple[int, ...], tuple[Expression, ...]]:
@@ -123,6 +130,8 @@ def spark_error(spark: SparkSession, text: str, row: int) -> str | None:
             spark.sql(f"SELECT {text} AS c FROM {TABLE} WHERE id = {row}").collect()
     except PySparkException as error:
         return (error.getCondition() or "").partition(".")[0]
+    except Py4JJavaError:
+        return ""
     return None
 
 
@@ -134,7 +143,7 @@ def _exported(text: str, t: DataType) -> str:
         case Timestamp():
             return f"unix_micros({text})"
         case TimestampNtz():
-            return f"timestampdiff(MICROSECOND, TIMESTAMP_NTZ'1970-01-01 00:00:00', {text})"
+            return f"CAST({text} - TIMESTAMP_NTZ'1970-01-01 00:00:00' AS DECIMAL(20, 6))"
         case YearMonthInterval():
             return f"CAST(CAST({text} AS INTERVAL YEAR TO MONTH) AS INT)"
         case DayTimeInterval():
@@ -147,8 +156,10 @@ def _value(raw: Any, t: DataType) -> Value:
     if raw is None or isinstance(t, Null):
         return None
     match t:
-        case DayTimeInterval():
-            return int(raw * 1_000_000)
+        case DayTimeInterval() | TimestampNtz():
+            return int(raw.scaleb(6))
+        case Decimal():
+            return raw.quantize(Number(1).scaleb(-t.scale), context=CONTEXT)  # PySpark adds zeros to small numbers
         case Array():
             return tuple(_value(v, t.element) for v in raw)
         case Struct():

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 import supported_sql
+from tests.oracle import test_corpus
 
 ROOT = Path(__file__).resolve().parents[2]
 CODE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -18,6 +19,11 @@ CODE = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 def test_supported_sql_is_up_to_date() -> None:
     """The page of supported SQL is what `make docs` would write now."""
     assert supported_sql.PAGE.read_text(encoding="utf-8") == supported_sql.render()
+
+
+def test_supported_sql_lists_what_is_proven() -> None:
+    """The folders on the page are those that the oracle test runs against Spark."""
+    assert set(supported_sql.FOLDERS) == set(test_corpus._FOLDERS)
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/tutorial/getting-started.md"])

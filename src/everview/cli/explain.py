@@ -26,6 +26,5 @@ def explain(script: Path, mode: str, backend: str) -> None:
     with ev.connect(backend=backend) as db:
         for statement in statements:
             db.sql(statement)
-        for name in db.views:
-            click.echo(f"-- {name}")
-            click.echo(db.view(name).explain(mode))
+        for name, view in db.views.items():
+            click.echo(f"-- {name}\n{view.explain(mode).rstrip()}\n")

@@ -26,16 +26,14 @@ def inspect(directory: Path, backend: str) -> None:
 
 def _tables(db: ev.Database) -> Table:
     listing = Table("table", "columns", "primary key", title="tables", title_justify="left")
-    for name in db.tables:
-        table = db.table(name)
-        listing.add_row(name, ", ".join(table.schema.names), ", ".join(table.primary_key))
+    for name, table in db.tables.items():
+        listing.add_row(name, ", ".join(table.columns), ", ".join(table.primary_key))
     return listing
 
 
 def _views(db: ev.Database) -> Table:
     """A view's statistics are the backend's own; they are shown as it names them."""
     listing = Table("view", "statistics", title="views", title_justify="left")
-    for name in db.views:
-        stats = db.view(name).stats()
-        listing.add_row(name, ", ".join(f"{key} {value}" for key, value in stats.items()))
+    for name, view in db.views.items():
+        listing.add_row(name, ", ".join(f"{key} {value}" for key, value in view.stats().items()))
     return listing

@@ -34,11 +34,21 @@ class OneLineErrors(click.Group):
         try:
             return super().invoke(ctx)
         except ev.EverviewError as error:
-            raise click.ClickException(str(error)) from error
+            raise click.ClickException(one_line(error)) from error
         except RuntimeError as error:
             if "JAVA_GATEWAY_EXITED" in str(error):
                 raise click.ClickException(NO_JAVA) from error
             raise
+
+
+def one_line(error: ev.EverviewError) -> str:
+    r"""The message and its hint on one line; the picture of the query below a syntax error of Spark's is left out.
+
+    >>> one_line(ev.InvalidQuery("a syntax error at\nline 1.\n\n== SQL ==\nSELEC", hint="look there."))
+    'a syntax error at line 1. Hint: look there.'
+    """
+    text = " ".join(error.message.partition("\n\n== SQL ==")[0].split())
+    return f"{text} Hint: {error.hint}" if error.hint else text
 
 
 @click.group(cls=OneLineErrors, context_settings={"help_option_names": ["-h", "--help"]})

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import click
-from rich.console import Console
 
 import everview as ev
 from everview.cli.connection import backend_option, existing_database
@@ -16,9 +15,5 @@ from everview.cli.connection import backend_option, existing_database
 @backend_option
 def verify(directory: Path, backend: str) -> None:
     """Recompute every view of the database in DIR with Spark, and compare."""
-    console = Console()
     with ev.connect(existing_database(directory), backend=backend) as db:
-        for name in db.views:
-            db.verify(name)
-            console.print(f"{name}: equal", highlight=False)
-        console.print(f"{len(db.views)} views verified at version {db.version}.", highlight=False)
+        click.echo(repr(db.verify()))

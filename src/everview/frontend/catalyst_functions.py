@@ -49,6 +49,7 @@ def _call(name: str, args: Args, zone: str | None = None) -> Call:
 
 _TRY_NAMES: Final = {"+": "try_add", "-": "try_subtract", "*": "try_multiply", "/": "try_divide", "%": "try_mod"}
 
+
 def _like(node: CatalystNode, args: Args) -> Expression:
     escape = node.fields.get("escapeChar") or "\\"
     return _call("like", (*args, Literal(escape, STRING)))

@@ -18,18 +18,19 @@ from py4j.protocol import Py4JError
 from pyspark.logger import PySparkLogger
 
 from everview.frontend.catalyst_json import CatalystNode, parse_tree, simple_name
+from everview.frontend.catalyst_transform import rewrite_subqueries
 
-_DECORRELATE = (
+_PREPARE = (
+    "ReplaceExpressions",  # nullif, to_date and other short-hands become what they stand for
+    "BooleanSimplification",  # NOT (a IN (…) OR b) shows its NOT IN
     "PullupCorrelatedPredicates",
-    "RewriteCorrelatedScalarSubquery",
-    "RewriteLateralSubquery",
-    "RewritePredicateSubquery",
 )
-"""Repeated until nothing changes: a subquery inside a subquery comes to light when the outer one has become a join."""
+
+_REWRITE_SUBQUERIES = ("RewriteCorrelatedScalarSubquery", "RewriteLateralSubquery", "RewritePredicateSubquery")
 
 _SIMPLIFY = (
-    "ReplaceExpressions",  # nullif, to_date and other short-hands become what they stand for
-    "RewriteWithExpression",  # and name what they use twice, which the JSON could not
+    "ReplaceExpressions",  # once more, for what came out of subqueries
+    "RewriteWithExpression",  # names what is used twice, which the JSON could not
     "PullOutGroupingExpressions",  # GROUP BY a + b groups by a column of a projection below
     "ConstantFolding",
     "BooleanSimplification",
@@ -38,13 +39,12 @@ _SIMPLIFY = (
     "CollapseProject",
 )
 
-_MAX_ROUNDS = 10
-
 _WITH_EVAL_MODE = frozenset(
     {"Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "Pmod", "UnaryMinus", "Abs", "Cast"}
     | {"Sum", "Average"}
 )
 _EXACT_LITERALS = ("timestamp", "binary")
+_SUBQUERIES = frozenset({"ScalarSubquery", "Exists"})
 _LIKE = frozenset({"Like", "ILike"})
 
 
@@ -56,6 +56,7 @@ def export_plan(spark: Any, analyzed: Any) -> CatalystNode:
 
 class _Exporter:
     def __init__(self, spark: Any, mentions_try: bool) -> None:
+        self._session = spark
         self._rules = spark._jvm.org.apache.spark.sql.catalyst.optimizer
         self._mentions_try = mentions_try
 
@@ -65,13 +66,20 @@ class _Exporter:
         self._annotate_plan(plan, nodes, 0)
         return parse_tree(nodes)
 
-    def _rewrite(self, plan: Any) -> Any:
-        for _ in range(_MAX_ROUNDS):
-            before = plan
-            for rule in _DECORRELATE:
+    def _decorrelate(self, plan: Any) -> Any:
+        for rule in _PREPARE:
+            plan = getattr(self._rules, rule).apply(plan)
+        subqueries = _sequence(plan.subqueriesAll())
+        if any(s.subqueriesAll().size() for s in subqueries):
+            # Catalyst's rewrites see one level: what a subquery nests must have become joins before it does itself.
+            plan = rewrite_subqueries(self._session, plan, self._decorrelate)
+        if subqueries:
+            for rule in _REWRITE_SUBQUERIES:
                 plan = getattr(self._rules, rule).apply(plan)
-            if plan.fastEquals(before):
-                break
+        return plan
+
+    def _rewrite(self, plan: Any) -> Any:
+        plan = self._decorrelate(plan)
         for rule in _SIMPLIFY:
             try:
                 with quiet_spark_log():
@@ -88,8 +96,13 @@ class _Exporter:
     def _annotate_plan(self, plan: Any, nodes: list[dict[str, Any]], at: int) -> int:
         """Completes the JSON of the plan node at ``at`` and of those below; returns the position after them."""
         node = nodes[at]
-        if simple_name(node["class"]) == "LocalRelation":
+        name = simple_name(node["class"])
+        if name == "LocalRelation":
             node["rows"] = _local_rows(plan)
+        elif name == "Expand":
+            node["projections"] = [
+                [json.loads(e.toJSON()) for e in _sequence(p)] for p in _sequence(plan.projections())
+            ]
         trees = list(_expression_lists(node))
         if any(self._needs_jvm(e) for tree in trees for e in tree):
             expressions = _sequence(plan.expressions())
@@ -104,7 +117,7 @@ class _Exporter:
     def _any_below(self, nodes: list[dict[str, Any]], at: int) -> bool:
         """Whether some node below needs the JVM, so that plans which do not are read without further calls."""
         return any(
-            simple_name(node["class"]) == "LocalRelation"
+            simple_name(node["class"]) in ("LocalRelation", "Expand")
             or any(self._needs_jvm(e) for tree in _expression_lists(node) for e in tree)
             for node in nodes[at + 1 : _end_of(nodes, at)]
         )
@@ -114,13 +127,13 @@ class _Exporter:
         if name == "Literal":
             data_type = expression["dataType"]
             return not isinstance(data_type, str) or data_type in _EXACT_LITERALS
-        return name == "ScalarSubquery" or name in _LIKE or (self._mentions_try and name in _WITH_EVAL_MODE)
+        return name in _SUBQUERIES or name in _LIKE or (self._mentions_try and name in _WITH_EVAL_MODE)
 
     def _annotate_expression(self, expression: Any, tree: list[dict[str, Any]], at: int) -> int:
         fields = tree[at]
         if self._needs_jvm(fields):
             name = simple_name(fields["class"])
-            if name == "ScalarSubquery":
+            if name in _SUBQUERIES:
                 fields["plan_tree"] = self.export(expression.plan())
             elif name == "Literal":
                 fields["exact"] = _literal_value(expression)

@@ -18,7 +18,7 @@ from pyspark.sql.types import StructType
 
 from everview.errors import InternalError, UnknownName, did_you_mean
 from everview.frontend.catalyst_plan import export_plan, quiet_spark_log
-from everview.frontend.rebind_leaves import rebind_leaves
+from everview.frontend.catalyst_transform import rebind_leaves
 from everview.frontend.spark_errors import from_spark_error
 from everview.frontend.spark_types import from_spark_json, schema_to_spark_json
 from everview.frontend.translate_plan import translate_plan
@@ -105,11 +105,11 @@ class SparkGateway:
         """
         session = self._private_session()
         analyzed = self._analyze(query)
-        plan = translate_plan(export_plan(session, analyzed), lambda name: self._fields[name.lower()][1])
-        verify(plan)
-        plan = _with_output(simplify(plan), json.loads(analyzed.schema().json()))
         zone = session.conf.get("spark.sql.session.timeZone")
         assert zone is not None
+        plan = translate_plan(export_plan(session, analyzed), lambda name: self._fields[name.lower()][1], zone)
+        verify(plan)
+        plan = _with_output(simplify(plan), json.loads(analyzed.schema().json()))
         return Translated(plan, query if isinstance(query, str) else None, zone)
 
     def recompute(self, query: str | DataFrame, tables: Mapping[str, pa.Table]) -> pa.Table:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from everview.frontend.catalyst_json import CatalystNode
 from everview.frontend.translate_aggregate import translate_aggregate
-from everview.frontend.translate_expression import Scope, contains, translate_expression
+from everview.frontend.translate_expression import SUBQUERIES, Scope, contains, translate_expression
 from everview.relational.expressions import Column, Expression
 from everview.relational.nodes import Aggregate, AggregateCall
 from everview.relational.schema import columns
@@ -45,7 +45,7 @@ def _attribute(column: Column, scope: Scope) -> CatalystNode:
     return CatalystNode("GroupColumn", {"exprId": {"id": identity}}, ())
 
 
-_NOT_KEYS = frozenset({"AggregateExpression", "ScalarSubquery"})
+_NOT_KEYS = frozenset({"AggregateExpression"}) | SUBQUERIES
 
 
 def aggregate_expressions(node: CatalystNode) -> Iterable[CatalystNode]:

@@ -126,10 +126,10 @@ def bounded_decimal(precision: int, scale: int) -> Decimal:
     return Decimal(min(precision, _MAX_PRECISION), min(scale, _MAX_PRECISION))
 
 
-def translate_window_function(expression: CatalystNode, scope: Scope) -> WindowCall:
+def translate_window_function(expression: CatalystNode, scope: Scope, zone: str) -> WindowCall:
     """A ``WindowExpression``: its function and its frame (partition and order belong to the plan node)."""
     function, spec = expression.children
-    frame = _frame(spec.children[-1])
+    frame = _frame(spec.children[-1], zone)
     if function.name in _RANKING:
         name, data_type = _RANKING[function.name]
         args = tuple(translate_expression(c, scope) for c in function.children) if name == "ntile" else ()
@@ -173,10 +173,12 @@ def _shift(function: CatalystNode, scope: Scope, frame: Frame) -> WindowCall:
     return WindowCall("lead", (value, offset, default), value.type, frame, bool(function.fields.get("ignoreNulls")))
 
 
-def _frame(node: CatalystNode) -> Frame:
-    unit = FrameUnit.ROWS if node.object_name("frameType") == "RowFrame" else FrameUnit.RANGE
+def _frame(node: CatalystNode, zone: str) -> Frame:
     lower, upper = (_bound(c) for c in node.children)
-    return Frame(unit, lower, upper)
+    if node.object_name("frameType") == "RowFrame":
+        return Frame(FrameUnit.ROWS, lower, upper)
+    moves_days = any(bound is not None and bound.type == DAY_TIME_INTERVAL for bound in (lower, upper))
+    return Frame(FrameUnit.RANGE, lower, upper, zone if moves_days else None)
 
 
 def _bound(node: CatalystNode) -> Expression | None:

@@ -35,6 +35,9 @@ from everview.relational.types import (
     is_floating,
 )
 
+SUBQUERIES = frozenset({"ScalarSubquery", "Exists"})
+"""Catalyst's classes of subqueries that stay expressions because nothing correlates them with the query around."""
+
 
 @dataclass(frozen=True, slots=True)
 class Scope:
@@ -78,7 +81,7 @@ def translate_expression(node: CatalystNode, scope: Scope) -> Expression:
             return _case([(condition, then)], otherwise)
         case "In" | "InSet":
             return _in_list(node, scope)
-        case "ScalarSubquery" | "GroupColumn":
+        case "ScalarSubquery" | "Exists" | "GroupColumn":
             return scope.columns[expr_id(node)]
         case _:
             return _function(node, scope)

@@ -30,9 +30,10 @@ from everview.frontend.translation import (
     sort_key_of,
     with_type,
 )
-from everview.relational.expressions import Expression
+from everview.relational.expressions import Call, Expression, Literal
 from everview.relational.nodes import (
     Aggregate,
+    AggregateCall,
     Distinct,
     ExceptAll,
     Filter,
@@ -51,6 +52,7 @@ from everview.relational.nodes import (
     Window,
 )
 from everview.relational.schema import columns
+from everview.relational.types import BOOLEAN, INT64
 
 _TRANSPARENT = frozenset(
     {"SubqueryAlias", "ResolvedHint", "Repartition", "RepartitionByExpression", "RebalancePartitions", "CTERelationDef"}
@@ -81,14 +83,15 @@ class _Ordered:
     projections: tuple[CatalystNode, ...] = ()
 
 
-def translate_plan(root: CatalystNode, fields_of: Callable[[str], Schema]) -> Relation:
+def translate_plan(root: CatalystNode, fields_of: Callable[[str], Schema], zone: str) -> Relation:
     """The algebra of a whole plan; ``fields_of`` gives the columns of a table or view of the database."""
-    return _PlanTranslator(fields_of).translate(root).relation
+    return _PlanTranslator(fields_of, zone).translate(root).relation
 
 
 class _PlanTranslator:
-    def __init__(self, fields_of: Callable[[str], Schema]) -> None:
+    def __init__(self, fields_of: Callable[[str], Schema], zone: str) -> None:
         self._fields_of = fields_of
+        self._zone = zone
         self._common_tables: dict[int, Translation] = {}
         self._table: str | None = None
 
@@ -233,7 +236,7 @@ class _PlanTranslator:
         listed = node.trees("windowExpressions")
         partition = tuple(translate_expression(e, scope) for e in node.trees("partitionSpec"))
         order = tuple(sort_key_of(e, scope) for e in node.trees("orderSpec"))
-        functions = tuple(translate_window_function(e.children[0], scope) for e in listed)
+        functions = tuple(translate_window_function(e.children[0], scope, self._zone) for e in listed)
         window = Window(child.relation, partition, order, functions, tuple(e.fields["name"] for e in listed))
         return Translation(window, child.attributes + tuple(expr_id(e) for e in listed))
 
@@ -335,10 +338,18 @@ class _PlanTranslator:
             if subquery.identity in attributes:
                 continue
             inner = self.translate(subquery.plan).relation
+            if subquery.is_exists:
+                inner = _existence(inner)
             kind = JoinKind.INNER if has_one_row(inner) else JoinKind.SINGLE
             relation = Join(relation, inner, kind)
             attributes = (*attributes, subquery.identity)
         return Translation(relation, attributes)
+
+
+def _existence(relation: Relation) -> Relation:
+    """One row that says whether the relation has any."""
+    counted = Aggregate(relation, (), (AggregateCall("count", (), INT64),), ("count",))
+    return Project(counted, (Call(">", (*columns(counted), Literal(0, INT64)), BOOLEAN),), ("exists",))
 
 
 def _joined(

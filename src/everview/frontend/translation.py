@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from everview.errors import UnsupportedQuery
 from everview.frontend.catalyst_json import CatalystNode
 from everview.frontend.spark_types import from_spark_json
-from everview.frontend.translate_expression import Scope, expr_id, translate_expression
+from everview.frontend.translate_expression import SUBQUERIES, Scope, expr_id, translate_expression
 from everview.relational.expressions import Expression, Literal
 from everview.relational.nodes import Aggregate, Field, Join, JoinKind, Project, Relation, SortKey, Values
 from everview.relational.schema import columns, schema
@@ -30,10 +30,11 @@ class Translation:
 
 @dataclass(frozen=True, slots=True)
 class Subquery:
-    """An uncorrelated scalar subquery; two with one identity are the same."""
+    """An uncorrelated scalar subquery, or EXISTS; two with one identity are the same."""
 
     identity: int
     plan: CatalystNode
+    is_exists: bool = False
 
     def __hash__(self) -> int:
         return self.identity
@@ -44,14 +45,14 @@ class Subquery:
 
 def scalar_subqueries(node: CatalystNode) -> Iterable[Subquery]:
     """The scalar subqueries in an expression."""
-    if node.name == "ScalarSubquery":
+    if node.name in SUBQUERIES:
         if node.fields.get("outerAttrs"):
             raise UnsupportedQuery(
-                "Spark could not turn this correlated scalar subquery into a join.",
-                operator="ScalarSubquery",
+                "Spark could not turn this correlated subquery into a join.",
+                operator=node.name,
                 hint="write it as a join with a grouped subquery.",
             )
-        yield Subquery(expr_id(node), node.fields["plan_tree"])
+        yield Subquery(expr_id(node), node.fields["plan_tree"], node.name == "Exists")
     for child in node.children:
         yield from scalar_subqueries(child)
 

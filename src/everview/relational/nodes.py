@@ -192,12 +192,13 @@ class Frame(Node):
     """The rows a window aggregate sees: from ``lower`` to ``upper``, relative to the current row.
 
     None is unbounded, the literal 0 the current row (with RANGE: its peers), other literals are offsets, negative ones
-    preceding.
+    preceding. ``zone`` is the session time zone, in which a day of a RANGE over timestamps is a day.
     """
 
     unit: FrameUnit
     lower: Expression | None
     upper: Expression | None
+    zone: str | None = None
 
 
 @node

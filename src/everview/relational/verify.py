@@ -33,6 +33,9 @@ from everview.relational.schema import schema
 from everview.relational.traverse import inputs
 from everview.relational.types import BOOLEAN, NULL, Array
 
+_TYPED_BY_VALUE = frozenset({"round", "bround", "floor", "ceil"})
+"""Functions whose decimal result type depends on the value of an argument, not on its type alone."""
+
 
 def verify(plan: Relation) -> None:
     """Raises ``InternalError`` if the plan is not well-formed. Shared sub-plans are visited once."""
@@ -99,7 +102,8 @@ def _verify_expressions(relation: Relation, expressions: Iterable[Expression], a
                 case Call():
                     _require(is_function(part.function), relation, f"unknown function {part.function}")
                     derived = function_named(part.function).result_type(tuple(a.type for a in part.args))
-                    _require(derived == part.type, relation, f"{part.function} gives {derived}, not {part.type}")
+                    known = derived == part.type or part.function in _TYPED_BY_VALUE
+                    _require(known, relation, f"{part.function} gives {derived}, not {part.type}")
                 case Case():
                     for condition, value in part.branches:
                         _require(condition.type in (BOOLEAN, NULL), relation, "a CASE condition that is no boolean")

@@ -36,9 +36,9 @@ def test_run_prints_the_answers_of_selects() -> None:
     done = everview("run", SHOP)
     assert done.exit_code == 0, done.output
     rows = [tuple(re.findall(r"[\w.]+", line)) for line in done.stdout.splitlines() if "│" in line]
-    assert [row for row in rows if row[0] in ("London", "Stockholm", "Erlangen")] != []
-    assert ("Erlangen", "1", "30.50") in rows
-    assert rows[-2:] == [("Sofja", "40.00"), ("Ada", "32.00")] or rows[-2:] == [("Ada", "32.00"), ("Sofja", "40.00")]
+    assert rows.count(("Erlangen", "1", "30.50")) == 1
+    assert rows.count(("London", "2", "32.00")) == 2
+    assert sorted(rows[-2:]) == [("Ada", "32.00"), ("Sofja", "40.00")]
 
 
 @pytest.mark.usefixtures("spark")
@@ -50,13 +50,17 @@ def test_explain_names_every_view_of_the_script() -> None:
 
 
 @pytest.mark.usefixtures("spark")
-def test_an_error_of_the_user_is_one_line(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("statements", "named"),
+    [("CREATE TABLE t (a INT); SELECT b FROM t;", "column 'b'"), ("SELECT 1 AS one;\nSELECT 1 +", "yntax error")],
+)
+def test_an_error_of_the_user_is_one_line(statements: str, named: str, tmp_path: Path) -> None:
     """A script that fails ends with status 1 and one line on stderr, and no traceback."""
-    done = everview("run", script(tmp_path, "CREATE TABLE t (a INT); SELECT b FROM t;"))
+    done = everview("run", script(tmp_path, statements))
     assert done.exit_code == 1
     assert done.stderr.startswith("Error: ")
     assert len(done.stderr.splitlines()) == 1
-    assert "b" in done.stderr
+    assert named in done.stderr
 
 
 def test_missing_script_is_one_line(tmp_path: Path) -> None:

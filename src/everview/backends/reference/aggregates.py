@@ -12,7 +12,7 @@ from decimal import Decimal as PythonDecimal
 
 from everview.errors import EvaluationError
 from everview.relational.functions import sort_key
-from everview.relational.functions.decimals import fitter, quotient
+from everview.relational.functions.decimals import CONTEXT, fitter, quotient
 from everview.relational.functions.failures import arithmetic_overflow, divide_by_zero
 from everview.relational.nodes import AggregateCall
 from everview.relational.types import (
@@ -67,7 +67,7 @@ def _sum(call: AggregateCall, rows: Sequence[Row]) -> Value:
 def _exact_sum(values: Sequence[PythonDecimal]) -> PythonDecimal:
     """The sum of decimals in integer arithmetic, which no context precision can round."""
     scale = -min(int(v.as_tuple().exponent) for v in values)
-    total = sum(int(v.scaleb(scale)) for v in values)
+    total = sum(int(CONTEXT.scaleb(v, scale)) for v in values)
     sign, digits = (1 if total < 0 else 0), tuple(int(d) for d in str(abs(total)))
     return PythonDecimal((sign, digits, -scale))
 

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from everview.backends.reference.aggregates import evaluate_aggregate
 from everview.backends.reference.ordering import order_values, ordered_rows
 from everview.relational.evaluate import compile_expression, evaluate
-from everview.relational.expressions import Call, Column, Expression
-from everview.relational.functions import function_named
+from everview.relational.expressions import Column, Expression
+from everview.relational.functions import sort_key
 from everview.relational.nodes import AggregateCall, Frame, FrameUnit, SortKey, Window, WindowCall
+from everview.relational.range_frame import range_bound
 from everview.relational.schema import schema
 from everview.relational.types import Row, Value
 
@@ -112,23 +113,23 @@ class _Partition:
             start = 0 if frame.lower is None else max(0, i + evaluate(frame.lower))
             end = len(self._rows) if frame.upper is None else i + evaluate(frame.upper) + 1
             return self._rows[start : max(start, end)]
-        start = 0 if frame.lower is None else self._range_start(frame.lower, i)
-        end = len(self._rows) if frame.upper is None else self._range_end(frame.upper, i)
+        start = 0 if frame.lower is None else self._range_start(frame.lower, i, frame.zone)
+        end = len(self._rows) if frame.upper is None else self._range_end(frame.upper, i, frame.zone)
         return self._rows[start : max(start, end)]
 
-    def _range_start(self, offset: Expression, i: int) -> int:
-        bound = self._bound(offset, i)
+    def _range_start(self, offset: Expression, i: int, zone: str | None) -> int:
+        bound = self._bound(offset, i, zone)
         if bound is None:
             return self._peer_start[i]
         return next((j for j in range(len(self._rows)) if bound(j) >= 0), len(self._rows))
 
-    def _range_end(self, offset: Expression, i: int) -> int:
-        bound = self._bound(offset, i)
+    def _range_end(self, offset: Expression, i: int, zone: str | None) -> int:
+        bound = self._bound(offset, i, zone)
         if bound is None:
             return self._peer_end[i]
         return next((j for j in range(len(self._rows)) if bound(j) > 0), len(self._rows))
 
-    def _bound(self, offset: Expression, i: int) -> Callable[[int], int] | None:
+    def _bound(self, offset: Expression, i: int, zone: str | None) -> Callable[[int], int] | None:
         """Where row j stands relative to row i's order value plus the offset: before (-1), at (0) or after (1).
 
         None where the bound is the current row: zero offset, or a NULL, whose peers are the NULLs.
@@ -140,14 +141,15 @@ class _Partition:
         here = value_of(self._rows[i])
         if here is None:
             return None
-        target = _shifted(key, here, offset)
-        before = function_named("<").bind(Call("<", (key.expression, key.expression), key.expression.type))
+        target = sort_key(key.expression.type)(_shifted(key, here, offset, zone))
+        comparable = sort_key(key.expression.type)
 
         def position(j: int) -> int:
             value = value_of(self._rows[j])
             if value is None:
                 return -1 if key.nulls_first else 1
-            sign = -1 if before(value, target) else (1 if before(target, value) else 0)
+            here_key = comparable(value)
+            sign = (here_key > target) - (here_key < target)
             return -sign if key.descending else sign
 
         return position
@@ -157,24 +159,10 @@ def _is_zero(offset: Expression) -> bool:
     return evaluate(offset) == 0
 
 
-def _shifted(key: SortKey, value: Value, offset: Expression) -> Value:
+def _shifted(key: SortKey, value: Value, offset: Expression, zone: str | None) -> Value:
     """The order value moved by the offset in the direction of the order."""
     column = Column(0, key.expression.type)
-    moved = add_offset(column, offset, descending=key.descending)
-    return evaluate(moved, (value,))
-
-
-def add_offset(column: Expression, offset: Expression, *, descending: bool) -> Expression:
-    """``column + offset``, or minus it in descending order, as an expression of the column's type."""
-    symbol = "-" if descending else "+"
-    function = range_function(column, offset, symbol)
-    result = function_named(function).result_type((column.type, offset.type))
-    return Call(function, (column, offset), result)
-
-
-def range_function(column: Expression, offset: Expression, symbol: str) -> str:
-    """The name of the addition (subtraction) for these types."""
-    return symbol
+    return evaluate(range_bound(column, offset, descending=key.descending, zone=zone), (value,))
 
 
 def _ntile(buckets: int, count: int) -> list[Value]:

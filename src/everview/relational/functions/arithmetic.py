@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from decimal import Decimal as Number
 from typing import Any, Final
 
 from everview.errors import EvaluationError
@@ -214,7 +213,8 @@ function("try_mod", _typed(decimals.remainder_type), Nulls.STRICT_OR_NULL)(_try_
 def _negative(call: Call) -> Callable[[Any], Any]:
     t = call.type
     if isinstance(t, Decimal):
-        return CONTEXT.minus
+        fit = fitter(t)
+        return lambda a: fit(decimals.negative(a))
     if is_floating(t):
         return lambda a: floats.float64(-a)
     low, _ = integer_bounds(_storage(t))
@@ -231,7 +231,8 @@ def _negative(call: Call) -> Callable[[Any], Any]:
 def _absolute(call: Call) -> Callable[[Any], Any]:
     t = call.type
     if isinstance(t, Decimal):
-        return Number.copy_abs
+        fit = fitter(t)
+        return lambda a: fit(decimals.negative(a)) if a < 0 else a
     if is_floating(t):
         return lambda a: floats.float64(abs(a))
     low, _ = integer_bounds(_storage(t))

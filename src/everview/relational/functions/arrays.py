@@ -125,7 +125,8 @@ def _array_distinct(call: Call) -> Bound:
     def distinct(values: Row) -> Row:
         kept: dict[Any, Value] = {}
         for value in values:
-            kept.setdefault(None if value is None else (key(value),), value)
+            shown = value + 0.0 if isinstance(value, float) else value  # Spark keeps 0.0 for -0.0 here
+            kept.setdefault(None if value is None else (key(value),), shown)
         return tuple(kept.values())
 
     return distinct

@@ -163,7 +163,7 @@ def to_decimal(cast: Cast) -> Conversion | None:
         case Decimal():
             return fit
         case Timestamp():
-            return lambda micros: fit(Number(repr(micros / MICROS_PER_SECOND)))  # through a double, as in Spark
+            return lambda micros: fit(Number(micros).scaleb(-6, CONTEXT))
         case YearMonthInterval():
             return lambda months: fit(Number(months))
         case DayTimeInterval():
@@ -197,9 +197,7 @@ def to_day_time_interval(cast: Cast) -> Conversion | None:
     return _to_interval(cast, MICROS_PER_SECOND, INT64, read_day_time)
 
 
-def _to_interval(
-    cast: Cast, unit: int, storage: DataType, read: Callable[[str], int | None]
-) -> Conversion | None:
+def _to_interval(cast: Cast, unit: int, storage: DataType, read: Callable[[str], int | None]) -> Conversion | None:
     source, target = cast.child.type, cast.type
     low, high = integer_bounds(storage)
 
@@ -225,5 +223,3 @@ def _to_interval(
             return lambda value: fit(value, value * unit)
         case _:
             return None
-
-

@@ -20,12 +20,13 @@ from everview.relational.functions.civil import (
     plus_months,
     weekday,
 )
-from everview.relational.functions.failures import attempting, datetime_overflow
+from everview.relational.functions.failures import arithmetic_overflow, attempting
 from everview.relational.functions.registry import Nulls, function
 from everview.relational.types import DATE, DAY_TIME_INTERVAL, INT32, STRING, integer_bounds
 
 Bound = Callable[..., Any]
 _LOW, _HIGH = integer_bounds(INT32)
+_LAST_YEAR: Final = 999_999_999  # of java.time
 
 
 def _part(name: str, of: Callable[[int], int]) -> None:
@@ -85,7 +86,7 @@ def checked_day(day: int) -> int:
     """The day, if Spark can store it."""
     if _LOW <= day <= _HIGH:
         return day
-    raise datetime_overflow(f"the date of day {day} since 1970-01-01")
+    raise arithmetic_overflow(f"the date of day {day} since 1970-01-01")
 
 
 @function("add_months", DATE)
@@ -108,7 +109,9 @@ def _last_day(call: Call) -> Bound:
     return last
 
 
-_WEEKDAYS: Final = {form: i for i, name in enumerate(DAY_NAMES) for form in (name.upper(), name[:3].upper(), name[:2].upper())}
+_WEEKDAYS: Final = {
+    form: i for i, name in enumerate(DAY_NAMES) for form in (name.upper(), name[:3].upper(), name[:2].upper())
+}
 
 
 @function("next_day", DATE)
@@ -154,7 +157,7 @@ def _trunc(call: Call) -> Bound:
 
 def date_of(year: int, month: int, day: int) -> int:
     """The day number of a date that a user gave."""
-    if not is_valid_date(year, month, day):
+    if abs(year) > _LAST_YEAR or not is_valid_date(year, month, day):
         raise EvaluationError(f"there is no date {year}-{month}-{day}.", condition="DATETIME_FIELD_OUT_OF_BOUNDS")
     return checked_day(days_from_civil(year, month, day))
 

@@ -8,16 +8,17 @@ from typing import Any, Final
 
 from everview.errors import EvaluationError
 from everview.relational.expressions import Call, Literal
+from everview.relational.functions.arithmetic import truncated_quotient
 from everview.relational.functions.civil import (
     MICROS_PER_DAY,
     MICROS_PER_HOUR,
     MICROS_PER_MINUTE,
     MICROS_PER_SECOND,
 )
-from everview.relational.functions.datetime_patterns import UnknownPattern, moment, reader, writer
 from everview.relational.functions.dates import date_of
+from everview.relational.functions.datetime_patterns import UnknownPattern, moment, reader, writer
 from everview.relational.functions.decimals import CONTEXT
-from everview.relational.functions.failures import arithmetic_overflow, attempting, unsupported
+from everview.relational.functions.failures import arithmetic_overflow, attempting, datetime_overflow, unsupported
 from everview.relational.functions.registry import Nulls, function
 from everview.relational.functions.timestamps import checked_micros
 from everview.relational.functions.zones import UTC_ZONE, Zone, zone_named, zone_of
@@ -123,9 +124,7 @@ def _try_to_timestamp_ntz(call: Call) -> Bound:
 @function("unix_timestamp", INT64)
 def _unix_timestamp(call: Call) -> Bound:
     parse = _bind_parse(call)
-    if isinstance(call.args[0].type, String):
-        return lambda text, pattern: parse(text, pattern) // MICROS_PER_SECOND
-    return lambda value, pattern: parse(value, pattern) // MICROS_PER_SECOND
+    return lambda value, pattern: truncated_quotient(parse(value, pattern), MICROS_PER_SECOND)
 
 
 _PER_UNIT: Final = {"seconds": MICROS_PER_SECOND, "millis": 1000, "micros": 1}
@@ -150,7 +149,7 @@ def _from_number(t: DataType, per: int) -> Bound:
         if isinstance(number, Number) and number != micros:
             raise arithmetic_overflow(f"{value} seconds as whole microseconds (rounding is necessary)")
         if not _LOW <= micros <= _HIGH:
-            raise arithmetic_overflow(f"the timestamp {value}")
+            raise datetime_overflow(f"the timestamp {value}")
         return micros
 
     def floating(value: float) -> int | None:

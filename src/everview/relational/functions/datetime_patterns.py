@@ -92,7 +92,7 @@ def _offset(m: Moment, form: str) -> str:
         return "Z"
     total = abs(m.offset) // MICROS_PER_SECOND
     hours, minutes, seconds = total // 3600, total // 60 % 60, total % 60
-    colon = ":" if count in (3, 5) and letter != "Z" or form == "Z5" else ""
+    colon = ":" if (count in (3, 5) and letter != "Z") or form == "Z5" else ""
     text = f"{'-' if m.offset < 0 else '+'}{hours:02d}"
     if letter != "Z" and count == 1 and not minutes:
         return text
@@ -121,7 +121,9 @@ def _month(m: Moment, count: int) -> str:
 
 def _quarter(m: Moment, count: int) -> str:
     quarter = (m.civil[1] + 2) // 3
-    return {3: f"Q{quarter}", 4: f"{('1st', '2nd', '3rd', '4th')[quarter - 1]} quarter"}.get(count, f"{quarter:0{count}d}")
+    return {3: f"Q{quarter}", 4: f"{('1st', '2nd', '3rd', '4th')[quarter - 1]} quarter"}.get(
+        count, f"{quarter:0{count}d}"
+    )
 
 
 def _hour(m: Moment) -> int:
@@ -237,7 +239,7 @@ def reader(pattern: str) -> Callable[[str, Zone], int | None]:
         values: dict[str, str] = {}
         for (letter, count), value in zip(fields, found.groups(), strict=True):
             if value is not None:
-                values[f"yy" if (letter, count) == ("y", 2) else letter] = value
+                values["yy" if (letter, count) == ("y", 2) else letter] = value
         return _resolve(values, zone)
 
     return read

@@ -31,10 +31,12 @@ _TIMESTAMP: Final = re.compile(
     rf"([+-]?)([0-9]{{4,6}})(?:-([0-9]{{1,2}})(?:-([0-9]{{1,2}})(?:[ T]{_CLOCK})?)?)?", re.DOTALL
 )
 _TIME_ONLY: Final = re.compile(rf"(?:T{_CLOCK}|[0-9]{{1,2}}:.*)", re.DOTALL)
-_YEAR_MONTH: Final = re.compile(r"([+-]?)(?:INTERVAL\s+([+-]?)'\s*)?([+-]?)(\d+)-(\d{1,2})\s*(?:'\s+YEAR\s+TO\s+MONTH)?", re.I)
+_YEAR_MONTH: Final = re.compile(
+    r"([+-]?)(?:INTERVAL\s+([+-]?)'\s*)?([+-]?)(\d+)-(\d{1,2})\s*(?:'\s+YEAR\s+TO\s+MONTH)?", re.IGNORECASE
+)
 _DAY_TIME: Final = re.compile(
     r"(?:INTERVAL\s+([+-]?)'\s*)?([+-]?)(\d+)[ T](\d{1,2}):(\d{1,2}):(\d{1,2})(?:\.(\d{1,9}))?\s*(?:'\s+DAY\s+TO\s+SECOND)?",
-    re.I,
+    re.IGNORECASE,
 )
 
 

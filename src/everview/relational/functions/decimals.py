@@ -20,6 +20,10 @@ CONTEXT: Final = decimal.Context(
 )
 MAX_PRECISION: Final = 38
 _MIN_ADJUSTED_SCALE: Final = 6
+_NEGATION: Final = decimal.Context(
+    prec=34, rounding=decimal.ROUND_HALF_EVEN, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=[]
+)
+"""Scala negates a BigDecimal in this context: a number of more than 34 digits is rounded."""
 _DIVISION_QUANTUM: Final = Number(1).scaleb(-39, CONTEXT)
 
 
@@ -81,6 +85,15 @@ def fitter(t: Decimal, rounding: str = decimal.ROUND_HALF_UP) -> Callable[[Numbe
         return rounded
 
     return fit
+
+
+def negative(value: Number) -> Number:
+    """``-value`` as Scala computes it.
+
+    >>> negative(Number("12345678901234567890123456789012345678"))
+    Decimal('-1.234567890123456789012345678901235E+37')
+    """
+    return _NEGATION.minus(value)
 
 
 def quotient(a: Number, b: Number) -> Number:

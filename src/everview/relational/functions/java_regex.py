@@ -14,7 +14,7 @@ from typing import Final
 _TERMINATORS: Final = r"\n\r\x85\u2028\u2029"
 _ESCAPES_OUTSIDE: Final = {
     "z": r"\Z",
-    "Z": rf"(?:(?=\r\n\Z)|(?=(?<!\r)\n\Z)|(?=[\r\x85\u2028\u2029]\Z)|\Z)",
+    "Z": r"(?:(?=\r\n\Z)|(?=(?<!\r)\n\Z)|(?=[\r\x85\u2028\u2029]\Z)|\Z)",
     "R": rf"(?:\r\n|[\x0b\x0c{_TERMINATORS}])",
 }
 _CLASSES: Final = {"h": r" \t\xa0\u1680\u180e\u2000-\u200a\u202f\u205f\u3000", "v": rf"\x0b\x0c{_TERMINATORS}"}

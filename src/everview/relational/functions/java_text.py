@@ -17,7 +17,9 @@ from everview.relational.functions.floats import float32
 from everview.relational.types import DataType, Float32
 
 _JAVA_FLOAT: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?[dDfF]?", re.ASCII)
-_JAVA_HEX_FLOAT: Final = re.compile(r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+[dDfF]?", re.ASCII)
+_JAVA_HEX_FLOAT: Final = re.compile(
+    r"[+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?\d+[dDfF]?", re.ASCII
+)
 _SPECIAL: Final = {"inf": math.inf, "infinity": math.inf, "nan": math.nan}
 
 

@@ -151,11 +151,11 @@ def _regexp_replace(call: Call) -> Bound:
         names = [""] * (expression.groups + 1)
         for name, index in expression.groupindex.items():
             names[index] = name
-        replaced = expression.sub(
-            _replacement(by, expression.groups, tuple(names)) if expression.search(text, position - 1) else "",
-            text[position - 1 :],
-        )
-        return text[: position - 1] + replaced
+        # Java searches a region of its own: what stands before it is invisible to ^ and to look-behind.
+        before, region = text[: position - 1], text[position - 1 :]
+        if expression.search(region) is None:
+            return text  # and a wrong replacement goes unseen
+        return before + expression.sub(_replacement(by, expression.groups, tuple(names)), region)
 
     return replace
 
@@ -214,7 +214,7 @@ def _split(call: Call) -> Bound:
 
     def split(text: str, pattern: str, limit: int = -1) -> tuple[str, ...]:
         if not pattern and text:
-            return tuple(text)[: limit if limit > 0 else None]
+            return (*text[: limit - 1], text[limit - 1 :]) if 0 < limit < len(text) else tuple(text)
         parts: list[str] = []
         start = 0
         for found in _pattern(pattern).finditer(text):

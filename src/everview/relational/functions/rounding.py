@@ -1,6 +1,6 @@
 """ROUND, BROUND, FLOOR and CEIL.
 
-Floats are rounded through the decimal digits that Java prints for them, as Spark does: ``round(1.005, 2)`` is 1.01. How many
+Floats are rounded through their shortest decimal digits, as Spark does: ``round(1.005, 2)`` is 1.01. How many
 decimal digits a result has depends on the number of places, which must be a constant; ``rounded_type`` says it.
 """
 
@@ -16,7 +16,6 @@ from everview.relational.expressions import Call
 from everview.relational.functions.decimals import CONTEXT, MAX_PRECISION, fitter
 from everview.relational.functions.failures import arithmetic_overflow
 from everview.relational.functions.floats import float_of
-from everview.relational.functions.java_text import float_text
 from everview.relational.functions.registry import function
 from everview.relational.types import INT64, DataType, Decimal, Value, integer_bounds, is_floating
 
@@ -73,13 +72,15 @@ def _round_float(t: DataType, mode: str) -> Bound:
     def round_float(value: float, places: int = 0) -> float:
         if not math.isfinite(value):
             return result(value)
-        digits = Number(float_text(value, t))
+        digits = Number(repr(value))  # Spark widens a float first
         if places > 400 or -digits.as_tuple().exponent <= places:  # type: ignore[operator]  # finite: an integer
             return value
         if -places > digits.adjusted() + 2:
             return 0.0
         rounded = digits.scaleb(places, CONTEXT).quantize(Number(1), mode, decimal.Context(prec=800))
-        return result(float(rounded.scaleb(-places, CONTEXT).copy_abs() if not rounded else rounded.scaleb(-places, CONTEXT)))
+        return result(
+            float(rounded.scaleb(-places, CONTEXT).copy_abs() if not rounded else rounded.scaleb(-places, CONTEXT))
+        )
 
     return round_float
 
@@ -129,9 +130,9 @@ def _to_whole(name: str, mode: str, of_float: Callable[[float], int]) -> None:
                 return value
             if value != value:
                 return 0
-            if math.isinf(value) or not low <= of_float(value) <= high + 1:
+            if math.isinf(value) or not low <= of_float(value) <= high:
                 raise arithmetic_overflow(f"{name}({value})")
-            return min(of_float(value), high)
+            return of_float(value)
 
         return whole
 

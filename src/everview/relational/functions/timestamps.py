@@ -184,7 +184,10 @@ def _timestamp_add(call: Call) -> Bound:
             return plus_calendar(micros, zone, months=quantity * _MONTH_UNITS[unit])
         if unit not in _ADDED_UNITS:
             raise unsupported(f"timestampadd with unit {unit} is not supported.", "timestampadd")
-        return plus_micros(micros, quantity * _ADDED_UNITS[unit], zone)
+        added = quantity * _ADDED_UNITS[unit]
+        if _ADDED_UNITS[unit] < MICROS_PER_DAY:
+            return checked_micros(micros + added)
+        return plus_micros(micros, added, zone)
 
     return add
 

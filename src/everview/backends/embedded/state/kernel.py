@@ -1,0 +1,57 @@
+"""How the engine's machine code is made: one decorator for kernels, and the prefetch hint they use.
+
+A kernel is a function over flat arrays. It is compiled on its first call, once per combination of argument types (all arrays
+are C-contiguous and writable, so that is once), cached on disk next to its source, and runs without the interpreter lock.
+Numba notices a change of a kernel's own file only: kernels call only kernels of the same module, and those of this one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import numba
+from llvmlite import ir  # type: ignore[import-untyped]  # llvmlite ships no type information
+from numba.core import types
+from numba.extending import intrinsic
+from numba.np import arrayobj
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def kernel(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a function over arrays and numbers to machine code, cached on disk."""
+    compiled: Callable[P, R] = numba.njit(cache=True, nogil=True, _nrt=False)(function)
+    return compiled
+
+
+def inlined(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile a small function whose code is copied into every kernel that calls it."""
+    compiled: Callable[P, R] = numba.njit(cache=True, nogil=True, _nrt=False, forceinline=True)(function)
+    return compiled
+
+
+def _prefetch(_typing: Any, array: Any, index: Any) -> Any:
+    """Ask the processor for the cache line of ``array.flat[index]``, which a later step will read.
+
+    A hash probe is one cache miss after another; asking some rows ahead lets the misses overlap.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        data = arrayobj.make_array(signature.args[0])(context, builder, arguments[0]).data
+        address_type = ir.IntType(8).as_pointer()
+        number = ir.IntType(32)
+        hint = builder.module.declare_intrinsic(
+            "llvm.prefetch",
+            [address_type],
+            ir.FunctionType(ir.VoidType(), [address_type, number, number, number]),
+        )
+        address = builder.bitcast(builder.gep(data, [arguments[1]]), address_type)
+        builder.call(hint, [address, number(0), number(3), number(1)])  # to read, keep in all caches, data
+        return context.get_dummy_value()
+
+    return types.void(array, types.int64), generate
+
+
+prefetch: Callable[[Any, int], None] = intrinsic(_prefetch)

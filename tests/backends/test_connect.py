@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import everview as ev
+
+
+def test_the_default_backend_says_what_exists() -> None:
+    """Until the embedded backend is there, connect() names the one that is."""
+    with pytest.raises(ev.UnsupportedOperation) as caught:
+        ev.connect()
+    assert str(caught.value) == "the embedded backend is not part of this version. Hint: connect(backend='reference') is."
+
+
+def test_unknown_backend() -> None:
+    """A misspelt backend is found."""
+    with pytest.raises(ev.UnsupportedOperation) as caught:
+        ev.connect(backend="referense")
+    assert str(caught.value) == "there is no backend 'referense'. Hint: did you mean 'reference'?"
+
+
+def test_unknown_option(backend: str) -> None:
+    """An option that a backend does not know is an error, not ignored."""
+    with pytest.raises(ev.UnsupportedOperation) as caught:
+        ev.connect(backend=backend, histroy=3)
+    assert str(caught.value) == f"the {backend} backend has no option 'histroy'. Hint: did you mean 'history'?"
+
+
+def test_history_must_be_a_number_of_versions(backend: str) -> None:
+    """A negative history makes no sense."""
+    with pytest.raises(ev.UnsupportedOperation) as caught:
+        ev.connect(backend=backend, history=-1)
+    assert str(caught.value) == "history=-1 is not a number of versions to keep."
+
+
+def test_the_reference_backend_has_no_path(tmp_path: Path) -> None:
+    """Nobody believes that data was kept when it was not."""
+    with pytest.raises(ev.UnsupportedOperation) as caught:
+        ev.connect(tmp_path, backend="reference")
+    expected = f"the reference backend lives in memory and cannot open '{tmp_path}'. Hint: leave the path out."
+    assert str(caught.value) == expected
+
+
+def test_a_closed_database_says_so(backend: str) -> None:
+    """Every call after close is a clear error; closing again is none."""
+    with ev.connect(backend=backend) as database:
+        table = database.create_table("t", "a int")
+    calls = [
+        lambda: database.tables,
+        lambda: database.version,
+        lambda: table.insert([(1,)]),
+        table.rows,
+        lambda: database.sql("SELECT 1"),
+        lambda: database.create_table("u", "a int"),
+        database.transaction,
+        database.verify,
+        database.__enter__,
+    ]
+    for call in calls:
+        with pytest.raises(ev.UnsupportedOperation) as caught:
+            call()
+        assert str(caught.value) == "the database is closed. Hint: open it again with connect()."
+    database.close()
+    assert repr(database) == f"<Database {backend}, closed>"
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda db: db.checkpoint(), "no checkpoint: this database lives in memory."),
+        (lambda db: db.create_covariance("c", "SELECT 1"), "no create_covariance: 'c' cannot be created."),
+        (lambda db: db.create_matrix_chain("m", ["a"]), "no create_matrix_chain: 'm' cannot be created."),
+        (lambda db: db.stream("t", None, checkpoint="x"), "no stream: table 't' takes changes through apply()."),
+    ],
+)
+def test_calls_of_later_versions(plain_db: ev.Database, backend: str, call: object, message: str) -> None:
+    """A call that a backend does not have says what there is instead."""
+    assert callable(call)
+    with pytest.raises(ev.UnsupportedOperation) as caught:
+        call(plain_db)
+    assert str(caught.value) == f"the {backend} backend has {message}"
+
+
+def test_every_error_has_its_own_code() -> None:
+    """Programs tell errors apart by their codes."""
+    errors = [e for e in vars(ev).values() if isinstance(e, type) and issubclass(e, ev.EverviewError)]
+    assert len({e.code for e in errors}) == len(errors) == 14
