@@ -208,6 +208,8 @@ class _SchemaParser:
                 is_key = True
             elif cursor.skip("comment"):
                 cursor.take(lambda w: w.is_string, "a text in quotes")
+                while cursor.word is not None and cursor.word.is_string:  # 'it''s' comes as two
+                    cursor.take(lambda w: w.is_string, "a text in quotes")
             elif cursor.skip("collate"):
                 raise _refused_type(f"string collate {cursor.name()}", _COLLATION_HINT)
             elif not cursor.skip("null"):

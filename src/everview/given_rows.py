@@ -87,9 +87,7 @@ def _from_list(table: TableDefinition, wanted: Schema, rows: list[Any], mode: Mo
             raise InvalidChange(
                 f"row {number} for table '{table.name}' has {len(row)} value{'' if len(row) == 1 else 's'}, but there "
                 f"should be {len(wanted)}: {columns}.",
-                hint="weights go into a dict or a table column, not at the end of a tuple."
-                if len(row) > len(wanted)
-                else None,
+                hint="weights go into a column of their own." if len(row) > len(wanted) else None,
             )
     return GivenRows([f.name for f in wanted], [list(column) for column in zip(*rows, strict=True)], len(rows))
 

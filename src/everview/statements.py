@@ -92,7 +92,39 @@ class Explain:
 Statement = CreateTable | CreateView | CreateAssertion | Insert | Delete | Update | Drop | Query | Explain
 
 _QUERY_STARTS = ("select", "with", "values", "table", "from", "(")
-_OTHER_STATEMENTS = frozenset({"alter", "analyze", "begin", "cache", "call", "clear", "comment", "commit", "declare", "desc", "describe", "execute", "grant", "load", "merge", "msck", "optimize", "refresh", "repair", "replace", "reset", "revoke", "rollback", "set", "show", "truncate", "uncache", "use", "vacuum"})
+_OTHER_STATEMENTS = frozenset(
+    {
+        "alter",
+        "analyze",
+        "begin",
+        "cache",
+        "call",
+        "clear",
+        "comment",
+        "commit",
+        "declare",
+        "desc",
+        "describe",
+        "execute",
+        "grant",
+        "load",
+        "merge",
+        "msck",
+        "optimize",
+        "refresh",
+        "repair",
+        "replace",
+        "reset",
+        "revoke",
+        "rollback",
+        "set",
+        "show",
+        "truncate",
+        "uncache",
+        "use",
+        "vacuum",
+    }
+)
 """What Spark and Delta have beside ours."""
 
 

@@ -11,7 +11,9 @@ def test_the_default_backend_says_what_exists() -> None:
     """Until the embedded backend is there, connect() names the one that is."""
     with pytest.raises(ev.UnsupportedOperation) as caught:
         ev.connect()
-    assert str(caught.value) == "the embedded backend is not part of this version. Hint: connect(backend='reference') is."
+    assert (
+        str(caught.value) == "the embedded backend is not part of this version. Hint: connect(backend='reference') is."
+    )
 
 
 def test_unknown_backend() -> None:

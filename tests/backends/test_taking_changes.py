@@ -17,7 +17,9 @@ import everview as ev
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-WIDE = "id bigint NOT NULL, x int, d double, f float, n decimal(6,2), s string, day date, ts timestamp, ntz timestamp_ntz"
+WIDE = (
+    "id bigint NOT NULL, x int, d double, f float, n decimal(6,2), s string, day date, ts timestamp, ntz timestamp_ntz"
+)
 
 
 @pytest.fixture
@@ -114,7 +116,11 @@ def test_lossless_conversions(table: ev.Table) -> None:
         ("x", True, "int and cannot take true of type bool (row 1)."),
         ("x", 2**31, "int and cannot hold 2147483648 (row 1)."),
         ("d", 2**53 + 1, "double and cannot hold 9007199254740993 (row 1)."),
-        ("d", decimal.Decimal(1), "double and cannot take 1 of type Decimal (row 1). Hint: convert it with float() first."),
+        (
+            "d",
+            decimal.Decimal(1),
+            "double and cannot take 1 of type Decimal (row 1). Hint: convert it with float() first.",
+        ),
         ("f", 1e39, "float and cannot hold 1e+39 (row 1)."),
         ("n", 10_000, "decimal(6,2) and cannot hold 10000 (row 1)."),
         ("n", decimal.Decimal("0.001"), "decimal(6,2) and cannot hold 0.001 (row 1)."),
@@ -173,7 +179,7 @@ def test_python_values_that_do_not_fit(table: ev.Table, column: str, value: Any,
         ("n", pa.array([1, 2, 10_000]), "decimal(6,2) and cannot hold 10000 (row 2)."),
         (
             "n",
-            pa.array([decimal.Decimal("1.000"), decimal.Decimal("1.001"), decimal.Decimal("99999")]),
+            pa.array([decimal.Decimal("1.000"), decimal.Decimal("1.001"), decimal.Decimal(99999)]),
             "decimal(6,2) and cannot hold 1.001 (rows 1, 2).",
         ),
         (
@@ -279,7 +285,11 @@ def test_rows_that_are_no_rows(orders: ev.Table) -> None:
 def test_null_in_a_column_that_has_none(plain_db: ev.Database) -> None:
     """NOT NULL holds for every container."""
     table = plain_db.create_table("t", "a int NOT NULL")
-    for rows in ([(1,), (None,), (None,)], pa.table({"a": [1, None, None]}), pd.DataFrame({"a": [1, None, None]}, dtype="Int64")):
+    for rows in (
+        [(1,), (None,), (None,)],
+        pa.table({"a": [1, None, None]}),
+        pd.DataFrame({"a": [1, None, None]}, dtype="Int64"),
+    ):
         with pytest.raises(ev.InvalidChange) as caught:
             table.insert(rows)
         assert str(caught.value) == "column 'a' of table 't' is NOT NULL, but has NULL in rows 1, 2."
@@ -328,7 +338,7 @@ def test_weights_that_are_none(plain_db: ev.Database, weights: Any, message: str
 
 
 def test_negative_weights_are_for_apply(orders: ev.Table) -> None:
-    """insert inserts and delete deletes; weights of either sign go to apply."""
+    """Insert inserts and delete deletes; weights of either sign go to apply."""
     with pytest.raises(ev.InvalidChange) as caught:
         orders.insert([{"id": 1, "customer": "ann", "price": 5, "_weight": -1}])
     assert str(caught.value) == (
@@ -365,7 +375,10 @@ def test_unknown_change_types(plain_db: ev.Database) -> None:
     plain_db.create_table("t", "a int")
     with pytest.raises(ev.InvalidChange) as caught:
         plain_db.apply({"t": [{"a": 1, "_change_type": "insert"}, {"a": 1, "_change_type": "inserts"}]})
-    assert str(caught.value) == "the _change_type column for table 't' has 'inserts' in row 1. Hint: did you mean 'insert'?"
+    assert (
+        str(caught.value)
+        == "the _change_type column for table 't' has 'inserts' in row 1. Hint: did you mean 'insert'?"
+    )
     with pytest.raises(ev.InvalidChange) as caught:
         plain_db.apply({"t": pa.table({"a": [1], "_change_type": [None]})})
     assert str(caught.value) == (
@@ -383,7 +396,7 @@ def test_weight_and_change_type_together(plain_db: ev.Database) -> None:
 
 
 def test_changes_must_be_a_mapping(plain_db: ev.Database) -> None:
-    """apply takes tables by name."""
+    """Apply takes tables by name."""
     with pytest.raises(ev.InvalidChange) as caught:
         plain_db.apply([("t", [])])  # type: ignore[arg-type]
     assert str(caught.value) == "changes are of type list. Hint: give a dict from table names to rows."

@@ -165,7 +165,7 @@ def _value(raw: Any, t: DataType) -> Value:
         case Struct():
             return tuple(_value(v, each) for v, each in zip(raw, t.types, strict=True))
         case Float32() | Float64():
-            return NAN if raw != raw else raw
+            return NAN if math.isnan(raw) else raw
         case _:
             return bytes(raw) if isinstance(raw, bytearray) else raw
 

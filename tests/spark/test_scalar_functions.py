@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
-from spark.differential import (
+
+from everview.errors import UnsupportedQuery
+from tests.spark.differential import (
     TABLE,
     Raised,
     is_same,
@@ -18,8 +20,6 @@ from spark.differential import (
     spark_results,
     table_rows,
 )
-
-from everview.errors import UnsupportedQuery
 
 _ERRORS_CHECKED = 2
 """Rows per expression for which we ask Spark for the error as well."""

@@ -1,8 +1,9 @@
 """Catalyst's scalar expressions as calls of our functions.
 
-``FUNCTION_NAMES`` maps most classes by name; the few whose JSON carries more than children have a small function each. The result type
-comes from the function's declaration. Two things are not in Catalyst's JSON and must be put into the node's fields by whoever
-reads the plan: ``escapeChar`` of ``Like`` (None means the default backslash) and ``patterns`` of ``LikeAny`` and its kin.
+``FUNCTION_NAMES`` maps most classes by name; the few whose JSON carries more than children have a small function each. The
+result type comes from the function's declaration. Two things are not in Catalyst's JSON and must be put into the node's fields
+by whoever reads the plan: ``escapeChar`` of ``Like`` (None means the default, a backslash) and ``patterns`` of ``LikeAny`` and
+its kin.
 """
 
 from __future__ import annotations
@@ -148,7 +149,8 @@ def _field(node: CatalystNode, args: Args) -> Expression:
 
 def _fields(node: CatalystNode, args: Args) -> Expression:
     array, ordinal = args[0].type, int(node.fields["ordinal"])
-    assert isinstance(array, Array) and isinstance(array.element, Struct)
+    assert isinstance(array, Array)
+    assert isinstance(array.element, Struct)
     return Call("getfields", (args[0], Literal(ordinal, INT32)), Array(array.element.types[ordinal]))
 
 

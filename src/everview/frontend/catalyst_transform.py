@@ -41,7 +41,7 @@ def rewrite_subqueries(session: Any, plan: Any, rewrite: Callable[[Any], Any]) -
 
 
 def _run(session: Any, transform: Callable[[Any], Any], visit: Callable[[Any], Any]) -> Any:
-    ensure_callback_server_started(session.sparkContext._gateway)
+    ensure_callback_server_started(session.sparkContext._gateway)  # type: ignore[no-untyped-call]  # as PySpark ships it
     function = _PartialFunction(visit)
     result = transform(function)
     if function.failure is not None:

@@ -193,5 +193,5 @@ def _literal(literal: Literal) -> str:
     if literal.value is None:
         return "null" if isinstance(literal.type, Null) else f"null:{literal.type}"
     if literal.type == STRING:
-        return "'" + literal.value.replace("'", "''") + "'"
+        return "'" + str(literal.value).replace("'", "''") + "'"
     return str(literal.value).lower() if isinstance(literal.value, bool) else str(literal.value)

@@ -8,7 +8,7 @@ hashes, so hashing a shared DAG is linear in its distinct nodes and comparing eq
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
-from typing import Any, ClassVar, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar, dataclass_transform
 
 T = TypeVar("T")
 
@@ -27,6 +27,10 @@ class Node:
     __slots__ = ("_hash", "_memo")
     _compared: ClassVar[tuple[str, ...]]
 
+    if TYPE_CHECKING:  # slots without annotations: a dataclass would take annotated ones for its fields
+        _hash: ClassVar[int]
+        _memo: ClassVar[Any]
+
     def __post_init__(self) -> None:
         self._check()
         object.__setattr__(self, "_hash", hash((type(self).__name__, *self._key())))
@@ -39,7 +43,7 @@ class Node:
         return tuple(getattr(self, name) for name in self._compared)
 
     def __hash__(self) -> int:
-        return self._hash  # type: ignore[attr-defined, no-any-return]  # set in __post_init__ past the frozen guard
+        return self._hash
 
     def __eq__(self, other: object) -> bool:
         if self is other:

@@ -53,7 +53,7 @@ def is_nullable(expression: Expression) -> bool:
 
 def schema(relation: Relation) -> Schema:
     """The output columns of a node."""
-    known: Schema | None = relation._memo  # type: ignore[attr-defined]  # the slot Node keeps for this function
+    known: Schema | None = relation._memo
     if known is None:
         known = _derive(relation)
         object.__setattr__(relation, "_memo", known)

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import sys
 import weakref
-from bisect import bisect_left
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, Final
 
@@ -21,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from everview.backends.embedded.dictionary_order import OrderLabels, tuple_key
 from everview.backends.embedded.vectors import Bools, Ints, Values
 from everview.relational.arrow import column_to_arrow, data_type_from_arrow, is_arrow_list, rows_from_arrow
 from everview.relational.nodes import Field
@@ -29,9 +29,6 @@ from everview.relational.types import Value
 _FEW: Final = 32
 """Up to so many rows, Python's loop is faster than Arrow's set-up."""
 _REMEMBERED_DICTIONARIES: Final = 32
-_LABEL_LIMIT: Final = 2**61
-_APPEND_STRIDE: Final = 2**36
-_RUN_PART: Final = 1024
 
 
 class Dictionary:
@@ -40,7 +37,7 @@ class Dictionary:
     def __init__(self) -> None:
         self._values: list[Value] = [None]
         self._codes: dict[type, dict[Any, int]] = {str: {}, bytes: {}, tuple: {}}
-        self._orders: dict[type, _OrderLabels] = {}
+        self._orders: dict[type, OrderLabels] = {}
         self._pools: dict[type, _ArrowPool] = {}
         self._seen_dictionaries: dict[Hashable, tuple[pa.Array, Ints]] = {}
         self._memos: weakref.WeakValueDictionary[Hashable, MemoisedFunction] = weakref.WeakValueDictionary()
@@ -152,8 +149,8 @@ class Dictionary:
         if not kinds:
             return np.zeros(len(codes), dtype=np.int64)
         (kind,) = kinds
-        order = self._orders.setdefault(kind, _OrderLabels())
-        key = _tuple_key if kind is tuple else None
+        order = self._orders.setdefault(kind, OrderLabels())
+        key = tuple_key if kind is tuple else None
         self.order_epoch += order.insert(distinct.tolist(), self._values, key)
         return order.labels[distinct][inverse]
 
@@ -235,83 +232,6 @@ class MemoisedFunction:
             self._state[code] = 1
 
 
-class _OrderLabels:
-    """Labels for the values of one Python type that someone has asked for, increasing with the values."""
-
-    def __init__(self) -> None:
-        self.labels = np.zeros(0, dtype=np.int64)  # by code
-        self._has_label = np.zeros(0, dtype=np.bool_)
-        self._keys: list[Any] = []  # in order: what is compared, the code and the label of each value
-        self._codes: list[int] = []
-        self._sorted_labels: list[int] = []
-        self._last = -1
-
-    def insert(self, codes: list[int], values: list[Value], key: Callable[[Value], Any] | None) -> bool:
-        """Gives each of the codes a label; whether earlier labels changed."""
-        if codes[-1] >= len(self.labels):
-            size = max(codes[-1] + 1, 2 * len(self.labels))
-            self.labels = np.resize(self.labels, size) if len(self.labels) else np.zeros(size, dtype=np.int64)
-            self._has_label = np.concatenate([self._has_label, np.zeros(size - len(self._has_label), dtype=np.bool_)])
-        new = [c for c in codes if c and not self._has_label[c]]
-        if not new:
-            return False
-        self._has_label[new] = True
-        if len(new) > max(_FEW, len(self._keys) // 8):
-            return self._rebuild(new, values, key)
-        changed = False
-        for code in new:
-            changed |= self._insert_one(code, values[code] if key is None else key(values[code]))
-        return changed
-
-    def _rebuild(self, new: list[int], values: list[Value], key: Callable[[Value], Any] | None) -> bool:
-        had_labels = bool(self._keys)
-        self._codes.extend(new)
-        of = values.__getitem__ if key is None else lambda code: key(values[code])
-        self._codes.sort(key=of)
-        self._keys = [of(c) for c in self._codes]
-        self._spread()
-        return had_labels
-
-    def _insert_one(self, code: int, key: Any) -> bool:
-        at = bisect_left(self._keys, key)
-        label = self._label_between(at)
-        self._keys.insert(at, key)
-        self._codes.insert(at, code)
-        self._sorted_labels.insert(at, label if label is not None else 0)
-        self._last = at
-        if label is None:
-            self._spread()
-            return True
-        self.labels[code] = label
-        return False
-
-    def _label_between(self, at: int) -> int | None:
-        """A free label for position ``at``: at the ends by strides; after the last insertion near it; else in the middle."""
-        labels = self._sorted_labels
-        if not labels:
-            return 0
-        if at == len(labels):
-            return labels[-1] + _APPEND_STRIDE if labels[-1] < _LABEL_LIMIT - _APPEND_STRIDE else None
-        if at == 0:
-            return labels[0] - _APPEND_STRIDE if labels[0] > _APPEND_STRIDE - _LABEL_LIMIT else None
-        low, high = labels[at - 1], labels[at]
-        if high - low < 2:
-            return None
-        if at - 1 == self._last:  # an ascending run: keep most of the gap for what follows
-            return low + max((high - low) // _RUN_PART, 1)
-        if at == self._last:
-            return high - max((high - low) // _RUN_PART, 1)
-        return (low + high) // 2
-
-    def _spread(self) -> None:
-        """Labels all values anew, evenly over the middle half of the range: the rest is for growth at both ends."""
-        count = len(self._codes)
-        stride = _LABEL_LIMIT // (count + 1)
-        first = -_LABEL_LIMIT // 2
-        self._sorted_labels = [first + stride * (i + 1) for i in range(count)]
-        self.labels[self._codes] = self._sorted_labels
-
-
 class _ArrowPool:
     """The values of one Python type as Arrow arrays by code; few arrays, of sizes that fall geometrically."""
 
@@ -366,25 +286,10 @@ def _halves(word: int) -> tuple[int, int]:
 
 def _positive_zeros(values: tuple[Value, ...]) -> tuple[Value, ...]:
     """The tuple with -0.0 as 0.0, at any depth."""
-    if not any(isinstance(v, tuple) or (isinstance(v, float) and v == 0) for v in values):
-        return values
-    return tuple([_positive_zeros(v) if isinstance(v, tuple) else v + 0.0 if v == 0.0 else v for v in values])
 
+    def positive(value: Value) -> Value:
+        if isinstance(value, tuple):
+            return _positive_zeros(value)
+        return 0.0 if isinstance(value, float) and value == 0 else value
 
-def _tuple_key(values: tuple[Value, ...]) -> tuple[Any, ...]:
-    """What tuples compare by: NULL elements first, NaN above all numbers."""
-    return tuple([_element_key(v) for v in values])
-
-
-def _element_key(value: Value) -> tuple[Any, ...]:
-    match value:
-        case None:
-            return (0,)
-        case tuple():
-            return (4, _tuple_key(value))
-        case str():
-            return (2, value)
-        case bytes():
-            return (3, value)
-        case _:
-            return (1, value != value, 0 if value != value else value)  # noqa: PLR0124 -- only NaN differs from itself
+    return tuple([positive(v) for v in values])

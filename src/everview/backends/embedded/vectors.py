@@ -28,9 +28,11 @@ from everview.relational.types import (
     Array,
     Binary,
     DataType,
+    DayTimeInterval,
     Decimal,
     Float32,
     Float64,
+    Int64,
     String,
     Struct,
 )
@@ -100,65 +102,82 @@ class Batch:
         """The rows at these positions (or under this mask)."""
         return Batch(tuple(c.take(rows) for c in self.columns), self.weights[rows])
 
-    def with_columns(self, columns: Sequence[Vector]) -> Batch:
-        """The same weights under other columns."""
-        return Batch(tuple(columns), self.weights)
+    def negated(self) -> Batch:
+        """The change that undoes this one."""
+        return Batch(self.columns, -self.weights)
 
 
 @dataclass(frozen=True, slots=True)
 class KeyLayout:
-    """How columns of given types lie side by side in a key: value words, then words of NULL bits for nullable columns.
+    """How the columns of a row lie side by side in a key: an int64 matrix [n, width], C-contiguous.
 
-    A float's word is its bit pattern with -0.0 as 0.0 and one NaN. Key matrices are C-contiguous int64[n, width].
+    A NULL is the smallest int64 in the column's last word, a value that no other type takes; only nullable bigints and
+    day-time intervals use their whole range, and get a word of their own that says NULL. A float's word is its bit
+    pattern with -0.0 as 0.0 (which leaves the pattern of -0.0 to NULL) and one NaN. Equal rows are thus equal keys, and
+    the words of a column can be picked out of a key, which is what secondary indexes do.
     """
 
     types: tuple[DataType, ...]
     nullable: tuple[bool, ...]
 
     @property
-    def value_words(self) -> int:
-        """The words of the values alone."""
-        return sum(words_of(t) for t in self.types)
-
-    @property
     def width(self) -> int:
         """All words of a key; at least one, so that the empty key is a key too."""
-        null_words = -(-sum(self.nullable) // 63)
-        return max(1, self.value_words + null_words)
+        return max(1, sum(self._words(i) for i in range(len(self.types))))
+
+    def words(self, columns: Sequence[int]) -> tuple[int, ...]:
+        """The positions of these columns' words in a key."""
+        starts = np.cumsum([0, *(self._words(i) for i in range(len(self.types)))])
+        return tuple(int(starts[c]) + k for c in columns for k in range(self._words(c)))
+
+    def _words(self, column: int) -> int:
+        return words_of(self.types[column]) + (self.nullable[column] and _uses_whole_range(self.types[column]))
+
+    def part(self, columns: Sequence[int]) -> KeyLayout:
+        """The layout of these columns alone."""
+        return KeyLayout(tuple(self.types[c] for c in columns), tuple(self.nullable[c] for c in columns))
 
     def pack(self, columns: Sequence[Vector], count: int) -> Ints:
         """The key matrix of ``count`` rows."""
         keys = np.zeros((count, self.width), dtype=np.int64)
         at = 0
-        null_at, bit = self.value_words, 0
         for column, nullable in zip(columns, self.nullable, strict=True):
             at = _put_values(keys, at, column)
-            if nullable:
+            if nullable and _uses_whole_range(column.type):
                 if column.nulls is not None:
-                    keys[:, null_at] |= column.nulls.astype(np.int64) << bit
-                bit += 1
-                if bit == 63:
-                    null_at, bit = null_at + 1, 0
+                    keys[:, at] = column.nulls
+                at += 1
+            elif nullable and column.nulls is not None:
+                keys[column.nulls, at - 1] = NULL_WORD
             else:
-                assert column.nulls is None or not column.nulls.any(), "NULL in a column that has no NULL bit"
+                assert column.nulls is None or not column.nulls.any(), "NULL in a column that cannot be NULL"
         return keys
 
     def unpack(self, keys: Ints) -> tuple[Vector, ...]:
         """The columns of a key matrix."""
         out = []
         at = 0
-        null_at, bit = self.value_words, 0
         for data_type, nullable in zip(self.types, self.nullable, strict=True):
             values, at = _get_values(keys, at, data_type)
             nulls = None
-            if nullable:
-                mask = (keys[:, null_at] >> bit) & 1
-                nulls = mask.astype(np.bool_) if mask.any() else None
-                bit += 1
-                if bit == 63:
-                    null_at, bit = null_at + 1, 0
-            out.append(Vector(data_type, values, nulls))
+            if nullable and _uses_whole_range(data_type):
+                nulls = keys[:, at] != 0
+                at += 1
+            elif nullable:
+                nulls = keys[:, at - 1] == NULL_WORD
+            if nulls is None or not nulls.any():
+                out.append(Vector(data_type, values))
+            else:
+                values[nulls] = 0
+                out.append(Vector(data_type, values, nulls))
         return tuple(out)
+
+
+NULL_WORD = np.iinfo(np.int64).min
+
+
+def _uses_whole_range(data_type: DataType) -> bool:
+    return isinstance(data_type, Int64 | DayTimeInterval)
 
 
 def _put_values(keys: Ints, at: int, column: Vector) -> int:
@@ -176,11 +195,11 @@ def _put_values(keys: Ints, at: int, column: Vector) -> int:
 def _get_values(keys: Ints, at: int, data_type: DataType) -> tuple[Values, int]:
     match kind_of(data_type):
         case Kind.WIDE:
-            return np.ascontiguousarray(keys[:, at : at + 2]), at + 2
+            return keys[:, at : at + 2].copy(), at + 2
         case Kind.FLOAT:
-            return np.ascontiguousarray(keys[:, at]).view(np.float64), at + 1
+            return keys[:, at].copy().view(np.float64), at + 1
         case _:
-            return np.ascontiguousarray(keys[:, at]), at + 1
+            return keys[:, at].copy(), at + 1
 
 
 def canonical_floats(values: Values) -> npt.NDArray[np.float64]:
@@ -188,11 +207,6 @@ def canonical_floats(values: Values) -> npt.NDArray[np.float64]:
     canonical = values + 0.0
     canonical[np.isnan(canonical)] = np.nan
     return canonical
-
-
-def layout_of(columns: Sequence[Vector], nullable: Sequence[bool]) -> KeyLayout:
-    """The layout for columns of these types."""
-    return KeyLayout(tuple(c.type for c in columns), tuple(nullable))
 
 
 def concatenate(batches: Sequence[Batch]) -> Batch:

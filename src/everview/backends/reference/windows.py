@@ -149,14 +149,14 @@ class _Partition:
             if value is None:
                 return -1 if key.nulls_first else 1
             here_key = comparable(value)
-            sign = (here_key > target) - (here_key < target)
+            sign = int(here_key > target) - int(here_key < target)
             return -sign if key.descending else sign
 
         return position
 
 
 def _is_zero(offset: Expression) -> bool:
-    return evaluate(offset) == 0
+    return bool(evaluate(offset) == 0)
 
 
 def _shifted(key: SortKey, value: Value, offset: Expression, zone: str | None) -> Value:

@@ -6,6 +6,7 @@ both. Integers and intervals fail on overflow; floats follow IEEE, except that d
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any, Final
@@ -248,7 +249,7 @@ def _absolute(call: Call) -> Callable[[Any], Any]:
 @function("sign", FLOAT64)
 def _sign(call: Call) -> Callable[[Any], float]:
     def sign(a: Value) -> float:
-        if isinstance(a, float) and (a == 0 or a != a):
+        if isinstance(a, float) and (a == 0 or math.isnan(a)):
             return floats.float64(a)  # keeps -0.0 and NaN
         return float((a > 0) - (a < 0))
 

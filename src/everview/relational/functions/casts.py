@@ -7,6 +7,7 @@ arrays and structs convert element by element; NULL stays NULL and never gets he
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -157,7 +158,7 @@ def _low_64_bits(value: int) -> int:
 
 def _micros_of_double(seconds: float, source: DataType) -> int:
     micros = seconds * MICROS_PER_SECOND
-    if seconds != seconds or seconds in (float("inf"), float("-inf")):
+    if math.isnan(seconds) or seconds in (float("inf"), float("-inf")):
         raise cast_invalid_input(seconds, TIMESTAMP)
     if not float(_LOW) <= micros <= float(_HIGH):
         raise cast_overflow(seconds, source, TIMESTAMP)

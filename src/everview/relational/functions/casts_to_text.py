@@ -32,7 +32,7 @@ def text_of(t: DataType, zone: Zone) -> Callable[[Any], str] | None:
     """The function that writes a non-NULL value of the type; None for a type without text."""
     match t:
         case String():
-            return lambda value: str(value)
+            return str
         case Boolean():
             return lambda value: "true" if value else "false"
         case Decimal():

@@ -6,6 +6,7 @@ UTF-8 bytes; arrays and structs compare element by element, NULL elements equal 
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
@@ -46,7 +47,7 @@ def _itself(value: Value) -> Value:
 
 
 def _float_key(value: float) -> tuple[bool, float]:
-    return (True, 0.0) if value != value else (False, value)
+    return (True, 0.0) if math.isnan(value) else (False, value)
 
 
 def _nulls_first(key: SortKey) -> SortKey:

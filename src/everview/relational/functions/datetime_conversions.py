@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from decimal import Decimal as Number
 from typing import Any, Final
@@ -16,7 +17,7 @@ from everview.relational.functions.civil import (
     MICROS_PER_SECOND,
 )
 from everview.relational.functions.dates import date_of
-from everview.relational.functions.datetime_patterns import UnknownPattern, moment, reader, writer
+from everview.relational.functions.datetime_patterns import UnknownPatternError, moment, reader, writer
 from everview.relational.functions.decimals import CONTEXT
 from everview.relational.functions.failures import arithmetic_overflow, attempting, datetime_overflow, unsupported
 from everview.relational.functions.registry import Nulls, function
@@ -48,7 +49,7 @@ def _check(call: Call, position: int, compile_pattern: Callable[[str], object]) 
         return
     try:
         compile_pattern(pattern.value)
-    except UnknownPattern as reason:
+    except UnknownPatternError as reason:
         raise unsupported(
             f"the datetime pattern {pattern.value!r} of {call.function} uses {reason}, which is not supported.",
             call.function,
@@ -58,7 +59,7 @@ def _check(call: Call, position: int, compile_pattern: Callable[[str], object]) 
 def _compiled(compile_pattern: Callable[[str], Any], pattern: str) -> Any:
     try:
         return compile_pattern(pattern)
-    except UnknownPattern as reason:
+    except UnknownPatternError as reason:
         raise EvaluationError(
             f"the datetime pattern {pattern!r} uses {reason}, which is wrong or not supported.",
             condition="INVALID_DATETIME_PATTERN",
@@ -137,7 +138,7 @@ def _since_1970(unit: str) -> None:
     def _to_number(call: Call) -> Bound:
         return lambda micros: micros // per
 
-    @function(f"timestamp_{unit}", TIMESTAMP)
+    @function(f"timestamp_{unit}", TIMESTAMP, Nulls.STRICT_OR_NULL)  # NULL for NaN and infinities
     def _to_timestamp(call: Call) -> Bound:
         return _from_number(call.args[0].type, per)
 
@@ -153,7 +154,7 @@ def _from_number(t: DataType, per: int) -> Bound:
         return micros
 
     def floating(value: float) -> int | None:
-        if value != value or value in (float("inf"), float("-inf")):
+        if math.isnan(value) or value in (float("inf"), float("-inf")):
             return None
         micros = value * MICROS_PER_SECOND
         return max(_LOW, min(_HIGH, int(micros))) if abs(micros) < float("inf") else (_HIGH if micros > 0 else _LOW)
@@ -168,7 +169,8 @@ for _unit in _PER_UNIT:
 def _bind_make(call: Call) -> Bound:
     session = UTC_ZONE if isinstance(call.type, TimestampNtz) else zone_of(call)
 
-    def make(year: int, month: int, day: int, hour: int, minute: int, second: Number, zone: str | None = None) -> int:
+    def make(*fields: Value) -> int:
+        year, month, day, hour, minute, second, *zone = fields
         seconds = int(second.scaleb(6, CONTEXT))
         carry = 0
         if seconds == 60 * MICROS_PER_SECOND:  # the end of a minute, as PostgreSQL takes it
@@ -179,7 +181,7 @@ def _bind_make(call: Call) -> Bound:
             )
         time = hour * MICROS_PER_HOUR + minute * MICROS_PER_MINUTE + seconds + carry
         local = date_of(year, month, day) * MICROS_PER_DAY + time
-        return checked_micros((zone_named(zone) if zone is not None else session).from_local(local))
+        return checked_micros((zone_named(zone[0]) if zone else session).from_local(local))
 
     return make
 

@@ -31,7 +31,7 @@ from everview.relational.functions.zones import Zone, zone_named
 _TOKEN: Final = re.compile(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']", re.DOTALL)
 
 
-class UnknownPattern(ValueError):
+class UnknownPatternError(ValueError):
     """A pattern that is wrong or uses a letter that we do not have; the message says which."""
 
 
@@ -64,14 +64,14 @@ def _tokens(pattern: str) -> list[tuple[str, str]]:
     while at < len(pattern):
         found = _TOKEN.match(pattern, at)
         if found is None:
-            raise UnknownPattern(f"a quote without its end in {pattern!r}")
+            raise UnknownPatternError(f"a quote without its end in {pattern!r}")
         at = found.end()
         if found[2]:
             tokens.append((found[2], found[0]))
         elif found[0].startswith("'"):
             tokens.append(("text", found[1].replace("''", "'") or "'"))
         elif found[0] in "{}#":
-            raise UnknownPattern(f"the reserved character {found[0]!r}")
+            raise UnknownPatternError(f"the reserved character {found[0]!r}")
         else:
             tokens.append((found[0] if found[0] in "[]" else "text", found[0]))
     return tokens
@@ -103,7 +103,7 @@ def _offset(m: Moment, form: str) -> str:
 def _number(of: Callable[[Moment], int], widths: int = 2) -> Callable[[Moment, int], str]:
     def write(m: Moment, count: int) -> str:
         if count > widths:
-            raise UnknownPattern("too many letters in a row")
+            raise UnknownPatternError("too many letters in a row")
         return f"{of(m):0{count}d}"
 
     return write
@@ -157,9 +157,19 @@ _LONGEST: Final = {"y": 6, "M": 4, "L": 4, "E": 4, "Q": 4, "q": 4, "a": 1, "S": 
 
 def _check_token(letter: str, count: int) -> None:
     if letter not in _WRITERS or count > _LONGEST.get(letter, 2 if letter != "Z" else 5):
-        raise UnknownPattern(f"the letters {letter * count!r}")
+        raise UnknownPatternError(f"the letters {letter * count!r}")
     if (letter == "Z" and count == 4) or (letter == "V" and count != 2):
-        raise UnknownPattern(f"the letters {letter * count!r}")
+        raise UnknownPatternError(f"the letters {letter * count!r}")
+
+
+def _literal(text: str) -> Callable[[Moment], str]:
+    return lambda m: text
+
+
+def _field(letter: str, count: int) -> Callable[[Moment], str]:
+    _check_token(letter, count)
+    write = _WRITERS[letter]
+    return lambda m: write(m, count)
 
 
 @lru_cache(maxsize=256)
@@ -173,10 +183,9 @@ def writer(pattern: str) -> Callable[[Moment], str]:
     parts: list[Callable[[Moment], str]] = []
     for kind, text in _tokens(pattern):
         if kind == "text":
-            parts.append(lambda m, text=text: text)  # type: ignore[misc]  # the default binds this round's text
+            parts.append(_literal(text))
         elif kind not in "[]":
-            _check_token(kind, len(text))
-            parts.append(lambda m, write=_WRITERS[kind], n=len(text): write(m, n))  # type: ignore[misc]
+            parts.append(_field(kind, len(text)))
     return lambda m: "".join([part(m) for part in parts])
 
 
@@ -195,7 +204,7 @@ _READERS: Final[dict[str, str]] = {
 def _reader(letter: str, count: int) -> str:
     _check_token(letter, count)
     if letter in "EQq":
-        raise UnknownPattern(f"the letter {letter!r}, which only writes")
+        raise UnknownPatternError(f"the letter {letter!r}, which only writes")
     if letter == "y":
         if count >= 4:
             return _SIGNED_YEAR.format(count, count + 1)
@@ -230,7 +239,7 @@ def reader(pattern: str) -> Callable[[str, Zone], int | None]:
     try:
         expression = re.compile("".join(parts), re.IGNORECASE | re.DOTALL)
     except re.error:
-        raise UnknownPattern(f"unbalanced brackets in {pattern!r}") from None
+        raise UnknownPatternError(f"unbalanced brackets in {pattern!r}") from None
 
     def read(text: str, zone: Zone) -> int | None:
         found = expression.fullmatch(text)

@@ -1,8 +1,8 @@
 """Exact decimal arithmetic with Spark's result types.
 
-A result is computed exactly (division: to 39 fractional digits, as Spark does) and then rounded HALF_UP into the result
-type. The types follow Spark's rules with ``allowPrecisionLoss``: when 38 digits do not suffice, the fraction shrinks, but not
-below six digits. All arithmetic goes through ``CONTEXT``; Python's operators would round to its own 28 digits.
+A result is computed exactly (a quotient: to 130 digits) and then rounded HALF_UP into the result type. The types follow
+Spark's rules with ``allowPrecisionLoss``: when 38 digits do not suffice, the fraction shrinks, but not below six digits. All
+arithmetic goes through ``CONTEXT``; Python's operators would round to its own 28 digits.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ _NEGATION: Final = decimal.Context(
     prec=34, rounding=decimal.ROUND_HALF_EVEN, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX, traps=[]
 )
 """Scala negates a BigDecimal in this context: a number of more than 34 digits is rounded."""
-_DIVISION_QUANTUM: Final = Number(1).scaleb(-39, CONTEXT)
 
 
 def adjusted(precision: int, scale: int) -> Decimal:
@@ -97,10 +96,10 @@ def negative(value: Number) -> Number:
 
 
 def quotient(a: Number, b: Number) -> Number:
-    """``a / b`` to 39 fractional digits."""
+    """``a / b`` to more digits than any type keeps."""
     if not b:
         raise divide_by_zero()
-    return CONTEXT.divide(a, b).quantize(_DIVISION_QUANTUM, decimal.ROUND_HALF_UP, CONTEXT)
+    return CONTEXT.divide(a, b)
 
 
 def remainder(a: Number, b: Number) -> Number:

@@ -15,12 +15,12 @@ def float32(value: float) -> float:
     >>> float32(0.1), float32(1e39)
     (0.10000000149011612, inf)
     """
-    return NAN if value != value else c_float(value).value
+    return NAN if math.isnan(value) else c_float(value).value
 
 
 def float64(value: float) -> float:
     """The number itself, or the one ``NAN``."""
-    return NAN if value != value else value
+    return NAN if math.isnan(value) else value
 
 
 def float_of(t: DataType) -> Callable[[float], float]:
@@ -32,7 +32,7 @@ def divide(a: float, b: float) -> float:
     """IEEE division: infinities and NaN instead of Python's error."""
     if b:
         return a / b
-    if a == 0 or a != a:
+    if a == 0 or math.isnan(a):
         return NAN
     return math.copysign(math.inf, a) * math.copysign(1.0, b)
 

@@ -1,8 +1,8 @@
-"""Java's regular expressions as Python's.
+r"""Java's regular expressions as Python's.
 
-The two agree on most syntax. What differs and has an equal is rewritten: line terminators in ``.`` and ``$``, ``\\z``,
-``\\Q…\\E``, POSIX classes, named groups. Classes inside classes, ``&&``, Unicode properties, ``\\G`` and flags after the
-start have no equal and are refused. ``\\d``, ``\\w``, ``\\s`` and ``(?i)`` mean ASCII, as they do in Java.
+The two agree on most syntax. What differs and has an equal is rewritten: line terminators in ``.`` and ``$``, ``\z``,
+``\Q…\E``, POSIX classes, named groups. Classes inside classes, ``&&``, Unicode properties, ``\G`` and flags after the
+start have no equal and are refused. ``\d``, ``\w``, ``\s`` and ``(?i)`` mean ASCII, as they do in Java.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ _NAMED_GROUP: Final = re.compile(r"\?<([A-Za-z][A-Za-z0-9]*)>")
 _QUANTIFIER: Final = re.compile(r"\{\d+(?:,\d*)?\}")
 
 
-class UntranslatablePattern(ValueError):
+class UntranslatablePatternError(ValueError):
     """A Java pattern that is wrong or has no Python equal; the message says what stands in the way."""
 
 
 @lru_cache(maxsize=1024)
 def compiled(pattern: str) -> re.Pattern[str]:
-    """The Python pattern that matches what Java's would.
+    r"""The Python pattern that matches what Java's would.
 
-    >>> bool(compiled("^a.c$").search("abc\\r"))
+    >>> bool(compiled("^a.c$").search("abc\r"))
     True
     """
     try:
         return re.compile(_Translation(pattern).run())
     except (re.error, OverflowError, RecursionError) as error:
-        raise UntranslatablePattern(str(error)) from None
+        raise UntranslatablePatternError(str(error)) from None
 
 
 class _Translation:
@@ -94,7 +94,7 @@ class _Translation:
             case "{":
                 quantifier = _QUANTIFIER.match(self.pattern, self.at - 1)
                 if quantifier is None:
-                    raise UntranslatablePattern("'{' that starts no repetition")
+                    raise UntranslatablePatternError("'{' that starts no repetition")
                 self.at = quantifier.end()
                 return quantifier[0]
             case _:
@@ -109,11 +109,11 @@ class _Translation:
         if named := _NAMED_GROUP.match(self.pattern, self.at):
             self.at = named.end()
             return f"(?P<{named[1]}>"
-        raise UntranslatablePattern(f"the group '({self.pattern[self.at : self.at + 4]}'")
+        raise UntranslatablePatternError(f"the group '({self.pattern[self.at : self.at + 4]}'")
 
     def _take(self) -> str:
         if self.at >= len(self.pattern):
-            raise UntranslatablePattern("a backslash at the end")
+            raise UntranslatablePatternError("a backslash at the end")
         self.at += 1
         return self.pattern[self.at - 1]
 
@@ -128,7 +128,7 @@ class _Translation:
         if character == "k":
             name = re.compile(r"<([A-Za-z][A-Za-z0-9]*)>").match(self.pattern, self.at)
             if name is None:
-                raise UntranslatablePattern(r"'\k' without a group name")
+                raise UntranslatablePatternError(r"'\k' without a group name")
             self.at = name.end()
             return f"(?P={name[1]})"
         return self._shared_escape(character, inside=False)
@@ -152,13 +152,13 @@ class _Translation:
         if character in "xu0c":
             return re.escape(self._code_point(character))
         if character.isascii() and character.isalpha():
-            raise UntranslatablePattern(f"the escape '\\{character}'")
+            raise UntranslatablePatternError(f"the escape '\\{character}'")
         return re.escape(character)
 
     def _property(self, is_negated: bool, inside: bool) -> str:
         name = re.compile(r"\{(?:Is)?(\w+)\}").match(self.pattern, self.at)
         if name is None or name[1] not in _POSIX or (is_negated and inside):
-            raise UntranslatablePattern("a Unicode property")
+            raise UntranslatablePatternError("a Unicode property")
         self.at = name.end()
         members = _POSIX[name[1]]
         return members if inside else f"[{'^' if is_negated else ''}{members}]"
@@ -172,7 +172,7 @@ class _Translation:
         }
         found = re.compile(forms[kind]).match(self.pattern, self.at)
         if found is None:
-            raise UntranslatablePattern(f"the escape '\\{kind}'")
+            raise UntranslatablePatternError(f"the escape '\\{kind}'")
         self.at = found.end()
         digits = next(g for g in found.groups() if g)
         if kind == "c":
@@ -187,12 +187,12 @@ class _Translation:
         is_first = True
         while True:
             if self.at >= len(self.pattern):
-                raise UntranslatablePattern("a character class without its ']'")
+                raise UntranslatablePatternError("a character class without its ']'")
             character = self._take()
             if character == "]" and not is_first:
                 return "".join(parts) + "]"
             if character == "[" or (character == "&" and self.pattern.startswith("&", self.at)):
-                raise UntranslatablePattern("a character class inside a character class")
+                raise UntranslatablePatternError("a character class inside a character class")
             if character == "\\":
                 escaped = self._take()
                 if escaped == "Q":

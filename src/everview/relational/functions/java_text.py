@@ -30,7 +30,7 @@ def float_text(value: float, t: DataType) -> str:
     >>> float_text(1e7, FLOAT64), float_text(0.1, FLOAT64), float_text(float32(0.1), FLOAT32)
     ('1.0E7', '0.1', '0.1')
     """
-    if value != value:
+    if math.isnan(value):
         return "NaN"
     if math.isinf(value):
         return "Infinity" if value > 0 else "-Infinity"

@@ -6,6 +6,7 @@ their names, types and nullability.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -68,9 +69,9 @@ def _is_not_null(call: Call) -> Callable[[Value], bool]:
 
 @function("isnan", BOOLEAN, Nulls.NEVER)
 def _is_nan(call: Call) -> Callable[[Value], bool]:
-    return lambda a: a is not None and a != a
+    return lambda a: a is not None and math.isnan(a)
 
 
 @function("nanvl", lambda args: args[0], Nulls.OWN)
 def _nanvl(call: Call) -> Callable[[Value, Value], Value]:
-    return lambda a, b: b if a is not None and a != a else a
+    return lambda a, b: b if a is not None and math.isnan(a) else a

@@ -103,7 +103,7 @@ def power(base: float, exponent: float) -> float:
     >>> power(0.0, -1.0), power(-8.0, 1 / 3), power(1.0, float("inf"))
     (inf, nan, nan)
     """
-    if exponent != exponent or (abs(base) == 1 and math.isinf(exponent)):
+    if math.isnan(exponent) or (abs(base) == 1 and math.isinf(exponent)):
         return NAN
     try:
         return float64(math.pow(base, exponent))

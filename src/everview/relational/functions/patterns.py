@@ -14,7 +14,7 @@ from typing import Any
 from everview.errors import EvaluationError
 from everview.relational.expressions import Call, Literal
 from everview.relational.functions.failures import unsupported
-from everview.relational.functions.java_regex import UntranslatablePattern, compiled
+from everview.relational.functions.java_regex import UntranslatablePatternError, compiled
 from everview.relational.functions.registry import function
 from everview.relational.types import BOOLEAN, INT32, STRING, Array
 
@@ -77,7 +77,7 @@ def _check(call: Call) -> None:
         return
     try:
         compiled(pattern)
-    except UntranslatablePattern as reason:
+    except UntranslatablePatternError as reason:
         raise unsupported(
             f"the pattern {pattern!r} of {call.function} uses {reason}, which is not supported.", call.function
         ) from None
@@ -86,7 +86,7 @@ def _check(call: Call) -> None:
 def _pattern(text: str) -> re.Pattern[str]:
     try:
         return compiled(text)
-    except UntranslatablePattern as reason:
+    except UntranslatablePatternError as reason:
         raise EvaluationError(
             f"the pattern {text!r} uses {reason}, which is wrong or not supported.", condition="INVALID_PARAMETER_VALUE"
         ) from None

