@@ -95,8 +95,12 @@ class Catalog:
         assert definition.name.lower() not in self._definitions, definition.name
         self._definitions[definition.name.lower()] = definition
 
-    def remove(self, name: str) -> Definition:
-        """Forgets a definition.
+    def remove(self, definition: Definition) -> None:
+        """Forgets a definition that ``droppable`` has given."""
+        del self._definitions[definition.name.lower()]
+
+    def droppable(self, name: str) -> Definition:
+        """The definition of this name, which nothing else needs.
 
         Raises:
             UnknownName: nothing has this name.
@@ -111,7 +115,7 @@ class Catalog:
                 f"{'reads' if len(dependents) == 1 else 'read'} it.",
                 hint=f"drop {'that' if len(dependents) == 1 else 'those'} first.",
             )
-        return self._definitions.pop(name.lower())
+        return definition
 
     def has(self, definition: Definition) -> bool:
         """Whether this very definition is in force: not dropped, and not dropped and made anew."""

@@ -52,7 +52,7 @@ _MICROSECOND: Final = datetime.timedelta(microseconds=1)
 _WIDE: Final = decimal.Context(prec=100, traps=[decimal.Inexact, decimal.InvalidOperation])
 
 
-class Unfit(Exception):  # noqa: N818 -- it never reaches a user; InvalidChange is what they see
+class Unfit(Exception):
     """A type cannot hold some values. ``why`` continues the sentence "column 'x' is int and …"; ``rows`` says which."""
 
     def __init__(self, why: str, *, rows: Sequence[int] = (), hint: str | None = None) -> None:

@@ -169,8 +169,9 @@ class Database:
             DependencyError: a view or assertion reads it.
         """
         with self._locked():
-            definition = self._catalog.remove(name)
+            definition = self._catalog.droppable(name)
             self._backend.drop(definition.name)
+            self._catalog.remove(definition)
             self._dataframes.pop(definition.name.lower(), None)
             self._subscriptions.remove_view(definition.name)
             is_registered = isinstance(definition, TableDefinition) or not definition.is_assertion

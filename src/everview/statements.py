@@ -5,6 +5,7 @@ Queries and expressions inside a statement are cut out of the text as they stand
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from everview.errors import EverviewError, InvalidQuery, UnsupportedOperation, did_you_mean
@@ -92,38 +93,9 @@ class Explain:
 Statement = CreateTable | CreateView | CreateAssertion | Insert | Delete | Update | Drop | Query | Explain
 
 _QUERY_STARTS = ("select", "with", "values", "table", "from", "(")
-_OTHER_STATEMENTS = frozenset(
-    {
-        "alter",
-        "analyze",
-        "begin",
-        "cache",
-        "call",
-        "clear",
-        "comment",
-        "commit",
-        "declare",
-        "desc",
-        "describe",
-        "execute",
-        "grant",
-        "load",
-        "merge",
-        "msck",
-        "optimize",
-        "refresh",
-        "repair",
-        "replace",
-        "reset",
-        "revoke",
-        "rollback",
-        "set",
-        "show",
-        "truncate",
-        "uncache",
-        "use",
-        "vacuum",
-    }
+_OTHER_STATEMENTS = re.compile(
+    "alter|analyze|begin|cache|call|clear|comment|commit|declare|desc|describe|execute|grant|load|merge|msck|optimize|"
+    "refresh|repair|replace|reset|revoke|rollback|set|show|truncate|uncache|use|vacuum"
 )
 """What Spark and Delta have beside ours."""
 
@@ -175,7 +147,7 @@ def parse_statement(text: str) -> Statement:
 
 def _unknown_statement(text: str, first: str, known: list[str]) -> EverviewError:
     listed = f"db.sql has {', '.join(k.upper() for k in known)}."
-    if first in _OTHER_STATEMENTS:
+    if _OTHER_STATEMENTS.fullmatch(first):
         return UnsupportedOperation(f"db.sql has no {first.upper()} statement.", hint=listed)
     shown = text if len(text) <= 100 else text[:99] + "…"
     return InvalidQuery(f"{shown!r} is not a statement.", hint=did_you_mean(first, known) or listed)

@@ -7,7 +7,7 @@ else. Queries inside a statement are cut out of the text as they stand and left 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import sqlglot
 from sqlglot.errors import TokenError
@@ -30,6 +30,10 @@ class Word:
         """The keyword or sign in small letters; a quoted name or a string is never one."""
         return "" if self.is_quoted_name or self.is_string else self.text.lower()
 
+    def shifted(self, by: int) -> Word:
+        """The same word further on in the text."""
+        return replace(self, start=self.start + by, end=self.end + by)
+
     @property
     def is_name(self) -> bool:
         """Whether it can name a table or column."""
@@ -49,9 +53,14 @@ def words_of(text: str, what: str) -> list[Word]:
             f"the {what} has a string, a quoted name or a comment without an end.", hint="look for an odd quote."
         ) from error
     words: list[Word] = []
+    previous = 0
     for token in tokens:
         start, end = token.start, token.end + 1
-        if text[start] == "`":
+        before, previous = previous, end
+        if token.token_type.name == "STRING" and token.text == text[before:end].strip():
+            # After some first words, such as EXPLAIN, sqlglot gives all the rest as one "string".
+            words += [w.shifted(before) for w in words_of(text[before:end], what)]
+        elif text[start] == "`":
             words.append(Word(token.text, start, end, is_quoted_name=True))
         elif text[end - 1] in "'\"":  # r'…' and x'…' too
             words.append(Word(token.text, start, end, is_string=True))

@@ -9,9 +9,8 @@ import everview as ev
 def test_verify_everything(db: ev.Database) -> None:
     """Views, views over views and assertions equal what Spark computes from the tables."""
     table = db.create_table("t", "k string, x double, n decimal(10,2), ts timestamp, a array<int>")
-    db.sql(
-        "INSERT INTO t VALUES ('a', 0.1, 1.5, TIMESTAMP '2024-01-01 00:00:00', array(1)), (NULL, double('NaN'), NULL, NULL, NULL)"
-    )
+    db.sql("INSERT INTO t VALUES ('a', 0.1, 1.5, TIMESTAMP '2024-01-01 00:00:00', array(1))")
+    table.insert([(None, float("nan"), None, None, None)])
     table.insert([("a", 0.1 * i, None, None, [i]) for i in range(50)])
     db.create_view("sums", "SELECT k, sum(x) AS s, sum(n) AS n, max(ts) AS ts FROM t GROUP BY k")
     db.create_view("top", "SELECT k FROM sums WHERE s > 1")

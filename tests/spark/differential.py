@@ -6,7 +6,9 @@ Spark together with the others (one error would end the query): for them Spark m
 
 from __future__ import annotations
 
+import json
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal as Number
 from typing import Any
@@ -16,8 +18,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from everview.errors import EvaluationError
-from everview.frontend.catalyst_json import CatalystNode, parse_tree
-from everview.frontend.catalyst_plan import export_plan, quiet_spark_log
+from everview.frontend.catalyst_json import CatalystNode, parse_tree, simple_name
+from everview.frontend.catalyst_plan import quiet_spark_log
 from everview.frontend.spark_types import from_spark_json
 from everview.frontend.translate_expression import Scope, expr_id, translate_expression
 from everview.relational.evaluate import compile_expression
@@ -43,8 +45,8 @@ from everview.relational.types import (
 
 TABLE = "edges"
 _RELATIVE_ERROR = 1e-12
-_CHUNK = 20
-"""Expressions to a query: Spark cuts the text of wider plans, where the front end looks for ``try_``."""
+_RULES = ("ReplaceExpressions", "RewriteWithExpression")
+_WITH_EVAL_MODE = frozenset({"Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "Pmod", "Cast"})
 
 
 @dataclass(frozen=True)
@@ -56,12 +58,47 @@ class Raised:
 
 def our_expressions(spark: SparkSession, texts: list[str]) -> tuple[Expression, ...]:
     """The texts as everview's expressions over the table's columns."""
-    made: list[Expression] = []
-    for start in range(0, len(texts), _CHUNK):
-        columns = ", ".join(f"{text} AS c{i}" for i, text in enumerate(texts[start : start + _CHUNK]))
-        analyzed = spark.sql(f"SELECT {columns} FROM {TABLE}")._jdf.queryExecution().analyzed()
-        made.extend(_projected(export_plan(spark, analyzed))[1])
-    return tuple(made)
+    columns = ", ".join(f"{text} AS c{i}" for i, text in enumerate(texts))
+    plan = spark.sql(f"SELECT {columns} FROM {TABLE}")._jdf.queryExecution().analyzed()
+    rules = spark._jvm.org.apache.spark.sql.catalyst.optimizer
+    for rule in _RULES:
+        plan = getattr(rules, rule).apply(plan)
+    return _projected(_exported_plan(plan))[1]
+
+
+def _exported_plan(plan: Any) -> CatalystNode:
+    """A chain of projections, with what the JSON leaves out asked of the JVM for every expression.
+
+    The front end asks only where it must; here nothing may depend on how it finds out.
+    """
+    nodes: list[dict[str, Any]] = json.loads(plan.toJSON())
+    for node in nodes:
+        if simple_name(node["class"]) == "Project":
+            for expression, tree in zip(_sequence(plan.projectList()), node["projectList"], strict=True):
+                _complete(expression, iter(tree))
+        plan = plan.children().head() if node["num-children"] else plan
+    return parse_tree(nodes)
+
+
+def _complete(expression: Any, fields: Iterator[dict[str, Any]]) -> None:
+    mine = next(fields)
+    match simple_name(mine["class"]):
+        case name if name in _WITH_EVAL_MODE:
+            # try_to_timestamp(s) is a LEGACY cast, which for strings means the same
+            mine["is_try"] = expression.evalMode().toString() != "ANSI"
+        case "Literal" if mine["dataType"] in ("timestamp", "timestamp_ntz", "binary"):
+            value = expression.value()
+            mine["exact"] = bytes(value) if isinstance(value, bytes | bytearray) else value
+        case "Like":
+            mine["escapeChar"] = str(expression.escapeChar())
+        case "LikeAny" | "LikeAll" | "NotLikeAny" | "NotLikeAll":
+            mine["patterns"] = [p and p.toString() for p in _sequence(expression.patterns())]
+    for child in _sequence(expression.children()):
+        _complete(child, fields)
+
+
+def _sequence(seq: Any) -> list[Any]:
+    return [seq.apply(i) for i in range(seq.size())]
 
 
 def _projected(node: CatalystNode) -> tuple[tuple[int, ...], tuple[Expression, ...]]:

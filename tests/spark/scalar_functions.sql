@@ -307,6 +307,12 @@ s ilike 'ABC%'
 s ilike '%O%'
 s like '%語%'
 s like 'line%break'
+s like 'a/%b/_c%' escape '/'
+s like any ('a%', '%o%', null)
+s like all ('%a%', '%b%')
+s not like all ('a%', '%o%')
+s not like any ('a%', '%o%')
+s like all (s2, '%b%')
 s rlike '^a'
 s rlike '[0-9]+$'
 s rlike 'line.break'

@@ -46,9 +46,10 @@ def test_kinds_are_told_apart(catalog: Catalog) -> None:
 def test_removal_respects_readers(catalog: Catalog) -> None:
     """What is read stays; what is not read goes, and its name is free."""
     with pytest.raises(DependencyError):
-        catalog.remove("w")
+        catalog.droppable("w")
     for name in ("EMPTY", "w", "v", "b"):
-        definition = catalog.remove(name)
+        definition = catalog.droppable(name)
+        catalog.remove(definition)
         assert not catalog.has(definition)
     assert "B" not in catalog
     catalog.check_name("b")

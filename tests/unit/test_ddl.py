@@ -47,13 +47,25 @@ def test_constraints() -> None:
         ("a int b", "the schema 'a int b' has 'b' where NOT NULL, PRIMARY KEY, COMMENT or a comma should be."),
         ("a array<int", "the schema 'a array<int' has the end where '>' should be."),
         ("a strng", "'strng' is not a data type. Hint: did you mean 'string'?"),
-        ("a decimal(39,2)", "decimal(39,2) is not a data type. Hint: the precision is 1 to 38, the scale 0 to the precision."),
-        ("a int PRIMARY KEY, b int PRIMARY KEY", "a schema declares one primary key. Hint: write PRIMARY KEY (a, b) for several columns."),
-        ("a int COMMENT 'x", "the schema has a string, a quoted name or a comment without an end. Hint: look for an odd quote."),
+        (
+            "a decimal(39,2)",
+            "decimal(39,2) is not a data type. Hint: the precision is 1 to 38, the scale 0 to the precision.",
+        ),
+        (
+            "a int PRIMARY KEY, b int PRIMARY KEY",
+            "a schema declares one primary key. Hint: write PRIMARY KEY (a, b) for several columns.",
+        ),
+        (
+            "a int COMMENT 'x",
+            "the schema has a string, a quoted name or a comment without an end. Hint: look for an odd quote.",
+        ),
         ("a int, A int", "table 't' would have two columns named 'A'. Hint: give each its own name (AS …)."),
-        ("_weight int", "table 't' cannot have a column named '_weight': changes use it. Hint: rename the column (AS …)."),
+        (
+            "_weight int",
+            "table 't' cannot have a column named '_weight': changes use it. Hint: rename the column (AS …).",
+        ),
     ],
-)  # fmt: skip
+)
 def test_schemas_that_are_none(text: str, message: str) -> None:
     """What is wrong with a schema is said with the words around it."""
     with pytest.raises(InvalidQuery) as caught:

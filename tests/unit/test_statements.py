@@ -65,6 +65,7 @@ def test_split_leaves_strings_and_comments_alone() -> None:
         ("DROP ASSERTION a", Drop("assertion", "a", False)),
         ("EXPLAIN v", Explain("v", True)),
         ("EXPLAIN SELECT 1", Explain("SELECT 1", False)),
+        ("explain  with a AS (SELECT ';') TABLE a", Explain("with a AS (SELECT ';') TABLE a", False)),
         ("(SELECT 1) UNION ALL SELECT 2", Query("(SELECT 1) UNION ALL SELECT 2")),
         ("TABLE t", Query("TABLE t")),
     ],

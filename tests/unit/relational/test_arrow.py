@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+import decimal
 import math
-from decimal import Decimal as D
 from typing import Any
 
 import pyarrow as pa
@@ -40,6 +40,12 @@ from everview.relational.types import (
     Struct,
 )
 
+
+def _scaled(unscaled: int) -> decimal.Decimal:
+    digits = tuple(int(d) for d in str(abs(unscaled)))
+    return decimal.Decimal((int(unscaled < 0), digits, -4))
+
+
 _MICROSECONDS = st.integers(-(2**61), 2**61)
 VALUES: dict[DataType, st.SearchStrategy[Any]] = {
     BOOLEAN: st.booleans(),
@@ -47,7 +53,7 @@ VALUES: dict[DataType, st.SearchStrategy[Any]] = {
     INT64: st.integers(-(2**63), 2**63 - 1),
     FLOAT32: st.floats(width=32, allow_nan=False) | st.just(NAN),
     FLOAT64: st.floats(allow_nan=False) | st.just(NAN),
-    Decimal(38, 4): st.integers(-(10**38) + 1, 10**38 - 1).map(lambda i: D(i).scaleb(-4)),
+    Decimal(38, 4): st.integers(-(10**38) + 1, 10**38 - 1).map(_scaled),
     STRING: st.text(st.characters(exclude_categories=["Cs"]), max_size=5),
     BINARY: st.binary(max_size=5),
     DATE: st.integers(-700_000, 2_900_000),

@@ -12,6 +12,7 @@ from everview.relational.rules.drop_true_filter import drop_true_filter
 from everview.relational.rules.fold_constants import fold_constants
 from everview.relational.rules.merge_filters import merge_filters
 from everview.relational.rules.merge_projects import merge_projects
+from everview.relational.rules.prune_columns import prune_columns
 from everview.relational.rules.push_filter_below_project import push_filter_below_project
 from everview.relational.rules.push_filter_into_join import push_filter_into_join
 from everview.relational.rules.strengthen_outer_join import strengthen_outer_join
@@ -33,6 +34,8 @@ PIPELINE: tuple[Rule, ...] = (
     push_filter_into_join,
     merge_filters,
     drop_true_filter,
+    # Filters stand where they stay, so what is read is known.
+    prune_columns,
     merge_projects,
     # Last: the rules above leave projections that have become the identity.
     drop_identity_project,
@@ -52,7 +55,7 @@ def simplify(plan: Relation, on_step: Callable[[Step], None] | None = None) -> R
     """The plan after all rules; ``on_step`` sees the plan after each."""
     for rule in PIPELINE:
         start = time.perf_counter()
-        plan = rewrite_bottom_up(plan, rule)
+        plan = prune_columns(plan) if rule is prune_columns else rewrite_bottom_up(plan, rule)
         seconds = time.perf_counter() - start
         verify(plan)
         if on_step is not None:

@@ -3,7 +3,7 @@
 ``Cells`` differ from a ``Vector`` in what is cheap inside and of no interest outside:
 
 * booleans are NumPy booleans, not 64-bit words;
-* decimals of more than 18 digits lie in one int64 word as long as their values fit (*narrow*), else in two;
+* decimals of more than 18 digits lie in one int64 word as long as their magnitudes fit (*narrow*), else in two;
 * integers and decimals carry a ``bound`` on their magnitudes, from which operators conclude that nothing can overflow;
 * a literal is one cell, which NumPy stretches to any number of rows.
 
@@ -147,9 +147,11 @@ def narrowed(cells: Cells) -> Cells:
     if cells.values.ndim == 1:
         return cells
     low, high = cells.values[:, 0], cells.values[:, 1]
-    if np.array_equal(high, low >> 63):
-        return Cells(low, cells.nulls, min(cells.bound, UNBOUNDED))
-    return cells
+    if not np.array_equal(high, low >> 63):
+        return cells
+    done = Cells(low, cells.nulls)
+    done.tighten()
+    return done if done.bound <= WORD else cells
 
 
 def widened(cells: Cells) -> Ints:
@@ -222,6 +224,18 @@ def merged(parts: list[tuple[Ints, Cells]], data_type: DataType, count: int) -> 
             nulls[rows] = cells.nulls
         bound = max(bound, cells.bound)
     return Cells(values, nulls, bound)
+
+
+def merge_where(mask: Bools, chosen: Cells, other: Cells) -> Cells:
+    """``chosen`` under the mask, ``other`` elsewhere; both have as many rows as the mask."""
+    bound = max(chosen.bound, other.bound)
+    nulls = None
+    if chosen.nulls is not None or other.nulls is not None:
+        none = np.zeros(1, dtype=np.bool_)
+        nulls = np.where(mask, none if chosen.nulls is None else chosen.nulls, none if other.nulls is None else other.nulls)
+    if chosen.values.ndim == other.values.ndim == 1:
+        return Cells(np.where(mask, chosen.values, other.values), nulls, bound)
+    return Cells(np.where(mask[:, None], widened(chosen), widened(other)), nulls, bound)
 
 
 def outside(values: Ints, low: int, high: int) -> Bools | None:

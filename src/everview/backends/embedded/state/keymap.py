@@ -84,7 +84,7 @@ class KeyMap:
         self._set_table(np.zeros(2 * capacity, dtype=np.int64))
 
     def _set_store(self, store: Ints) -> None:
-        self._store = store
+        self.store = store
         self.keys: Ints = store[:, : self.width]
         self.inline: Ints = store[:, self.width :]
         self._meta[TRIM_AT] = len(store) // 2 if len(store) > SMALLEST else NEVER
@@ -99,12 +99,12 @@ class KeyMap:
     @property
     def capacity(self) -> int:
         """Slots that exist, live or not: the length of every array indexed by slot."""
-        return len(self._store)
+        return len(self.store)
 
     @property
     def nbytes(self) -> int:
         """Memory of the map itself, without its followers."""
-        return self._table.nbytes + self._store.nbytes + self._links.nbytes
+        return self._table.nbytes + self.store.nbytes + self._links.nbytes
 
     @property
     def is_sparse(self) -> bool:
@@ -119,7 +119,7 @@ class KeyMap:
         """The slot of each row, or -1."""
         assert keys.shape[1] == self.width
         slots = np.empty(len(keys), dtype=np.int64)
-        kernels.find(self._table, self._store, self._meta, keys, slots)
+        kernels.find(self._table, self.store, self._meta, keys, slots)
         return slots
 
     def upsert(self, keys: Ints) -> Ints:
@@ -135,10 +135,10 @@ class KeyMap:
         assert keys.shape[1] == self.width
         n = len(keys)
         slots = np.empty(n, dtype=np.int64)
-        done = kernels.upsert(self._table, self._store, self._links, self._meta, keys, 0, slots, created)
+        done = kernels.upsert(self._table, self.store, self._links, self._meta, keys, 0, slots, created)
         while done < n:
             self._take_care(n - done)
-            done = kernels.upsert(self._table, self._store, self._links, self._meta, keys, done, slots, created)
+            done = kernels.upsert(self._table, self.store, self._links, self._meta, keys, done, slots, created)
         return slots
 
     def remove(self, slots: Ints) -> None:
@@ -169,7 +169,7 @@ class KeyMap:
         twin = object.__new__(type(self))
         twin.width, twin._inline, twin._followers = self.width, self._inline, []
         twin._meta, twin._links = self._meta.copy(), self._links.copy()
-        twin._set_store(self._store.copy())
+        twin._set_store(self.store.copy())
         twin._set_table(self._table.copy())
         return twin
 
@@ -188,7 +188,7 @@ class KeyMap:
         if meta[LONG]:
             meta[LONG], meta[STRONG] = 0, 1
             self._table[:] = 0
-            kernels.change_hash(self._table, self._store, self._links, meta, self.width)
+            kernels.change_hash(self._table, self.store, self._links, meta, self.width)
         elif meta[REMOVED] >= meta[TRIM_AT]:
             self.trim()
         else:
@@ -229,7 +229,7 @@ class KeyMap:
         used = self._table != 0
         entries = self._table[used]
         self._table[used] = (entries & ~LOW) | (renumbered[(entries & LOW) - 1] + 1)
-        store, links = self._store[live], self._links[live]
+        store, links = self.store[live], self._links[live]
         meta[HIGH], meta[FREE], meta[REMOVED] = len(live), 0, 0
         self._links = _with_length(links, capacity)
         self._set_store(_with_length(store, capacity))
@@ -241,7 +241,7 @@ class KeyMap:
 
     def _resize_store(self, capacity: int) -> None:
         self._links = _with_length(self._links, capacity)
-        self._set_store(_with_length(self._store, capacity))
+        self._set_store(_with_length(self.store, capacity))
         for follower in self._followers:
             follower.resize(capacity)
 
@@ -308,17 +308,17 @@ class WeightMap(KeyMap):
     def weights_of(self, keys: Ints) -> Ints:
         """The weight of each row, 0 where it is absent."""
         slots = self.find(keys)
-        return np.where(slots >= 0, self._store[slots, self.width], 0)
+        return np.where(slots >= 0, self.store[slots, self.width], 0)
 
     def add_weights(self, keys: Ints, weights: Ints) -> WeightChanges:
         """Add a batch; rows may repeat. Entries are created as needed and removed when their weight becomes 0."""
         assert keys.shape[1] == self.width
         n = len(keys)
         out = np.empty((4, n), dtype=np.int64)
-        done = kernels.add_weights(self._table, self._store, self._links, self._meta, keys, weights, 0, out)
+        done = kernels.add_weights(self._table, self.store, self._links, self._meta, keys, weights, 0, out)
         while done < n:
             self._take_care(n - done)
-            done = kernels.add_weights(self._table, self._store, self._links, self._meta, keys, weights, done, out)
+            done = kernels.add_weights(self._table, self.store, self._links, self._meta, keys, weights, done, out)
         count = self._meta[TOUCHED]
         changes = WeightChanges(out[0, :count], out[1, :count], out[2, :count], out[3, :count])
         if self._followers:

@@ -51,15 +51,15 @@ class SliceIndex:
     def add(self, slots: Ints) -> None:
         """Add slots that have been created."""
         subkeys = np.empty((len(slots), len(self.columns)), dtype=np.int64)
-        _gather(self.keymap._store, slots, self.columns, subkeys)
+        _gather(self.keymap.store, slots, self.columns, subkeys)
         groups = self._groups.upsert(subkeys)
-        done = _link(self._groups._store, len(self.columns), self._links, slots, groups)
+        done = _link(self._groups.store, len(self.columns), self._links, slots, groups)
         assert done == len(slots), f"slot {slots[done]} is in the index already"
 
     def remove(self, slots: Ints) -> None:
         """Remove slots."""
         emptied = np.empty(len(slots), dtype=np.int64)
-        done, count = _unlink(self._groups._store, len(self.columns), self._links, slots, emptied)
+        done, count = _unlink(self._groups.store, len(self.columns), self._links, slots, emptied)
         assert done == len(slots), f"slot {slots[done]} is not in the index"
         if count:
             self._groups.remove(emptied[:count])
@@ -67,15 +67,15 @@ class SliceIndex:
     def count(self, subkeys: Ints) -> Ints:
         """How many slots each sub-key has."""
         counts = np.empty(len(subkeys), dtype=np.int64)
-        _count(self._groups._store, len(self.columns), self._groups.find(subkeys), counts)
+        _count(self._groups.store, len(self.columns), self._groups.find(subkeys), counts)
         return counts
 
     def expand(self, subkeys: Ints) -> tuple[Ints, Ints]:
         """All pairs of a row of ``subkeys`` and a slot with that sub-key, by row; within a row the newest slot first."""
         groups = self._groups.find(subkeys)
-        total = _count(self._groups._store, len(self.columns), groups, np.empty(len(subkeys), dtype=np.int64))
+        total = _count(self._groups.store, len(self.columns), groups, np.empty(len(subkeys), dtype=np.int64))
         rows, slots = np.empty((2, total), dtype=np.int64)
-        _expand(self._groups._store, len(self.columns), self._links, groups, rows, slots)
+        _expand(self._groups.store, len(self.columns), self._links, groups, rows, slots)
         return rows, slots
 
     def slots_of(self, subkey: Sequence[int] | Ints) -> Ints:

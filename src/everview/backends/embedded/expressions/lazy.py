@@ -1,0 +1,153 @@
+"""AND, OR, COALESCE, CASE and TRY: a part is evaluated for the rows that reach it, so that its errors elsewhere do not count.
+
+A part that cannot fail may as well be evaluated for all rows, which saves picking them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from everview.backends.embedded.expressions.cells import (
+    Cells,
+    any_of,
+    merge_where,
+    merged,
+    null_cells,
+    spread,
+)
+from everview.backends.embedded.expressions.frame import Frame, rows_of
+from everview.backends.embedded.expressions.step import Run, Step
+from everview.backends.embedded.vectors import Bools, Ints
+from everview.errors import EvaluationError
+from everview.relational.types import BOOLEAN, DataType
+
+
+def run_where(step: Step, frame: Frame, mask: Bools) -> Cells:
+    """The step's cells, computed only under the mask; elsewhere they are 0."""
+    rows = rows_of(mask)
+    if len(rows) == frame.count:
+        return step.run(frame)
+    if len(rows) == 0:
+        return merged([], step.type, frame.count)
+    return merged([(rows, spread(step.run(frame.part(rows)), len(rows)))], step.type, frame.count)
+
+
+def conjunction(left: Step, right: Step) -> Step:
+    """``left AND right``."""
+
+    def run(frame: Frame) -> Cells:
+        a = left.run(frame)
+        if right.can_fail:
+            b = run_where(right, frame, a.values if a.nulls is None else a.values | a.nulls)
+        else:
+            b = right.run(frame)
+        values = a.values & b.values
+        if a.nulls is None and b.nulls is None:
+            return Cells(values)
+        if a.nulls is None:
+            return Cells(values, a.values & b.nulls)
+        if b.nulls is None:
+            return Cells(values, a.nulls & b.values)
+        return Cells(values, (a.nulls & (b.nulls | b.values)) | (b.nulls & a.values))
+
+    return Step(run, BOOLEAN, left.can_fail or right.can_fail, 1)
+
+
+def disjunction(left: Step, right: Step) -> Step:
+    """``left OR right``."""
+
+    def run(frame: Frame) -> Cells:
+        a = left.run(frame)
+        b = run_where(right, frame, ~a.values) if right.can_fail else right.run(frame)
+        values = a.values | b.values
+        if a.nulls is None and b.nulls is None:
+            return Cells(values)
+        if b.nulls is None:
+            return Cells(values, a.nulls & ~values)
+        nulls = b.nulls if a.nulls is None else a.nulls | b.nulls
+        return Cells(values, nulls & ~values)
+
+    return Step(run, BOOLEAN, left.can_fail or right.can_fail, 1)
+
+
+def coalesce(args: tuple[Step, ...], data_type: DataType) -> Step:
+    """The first value that is not NULL."""
+
+    def run(frame: Frame) -> Cells:
+        result = spread(args[0].run(frame), frame.count)
+        for arg in args[1:]:
+            if result.nulls is None or not any_of(result.nulls):
+                return result
+            following = run_where(arg, frame, result.nulls) if arg.can_fail else arg.run(frame)
+            result = merge_where(result.nulls, spread(following, frame.count), result)
+        return result
+
+    return Step(run, data_type, any(a.can_fail for a in args), max(a.bound for a in args))
+
+
+def case(branches: tuple[tuple[Step, Step], ...], otherwise: Step, data_type: DataType) -> Step:
+    """The value of the first branch whose condition is true."""
+    steps = [s for branch in branches for s in branch] + [otherwise]
+    later = steps[1:]
+    run = _lazy_case(branches, otherwise, data_type) if any(s.can_fail for s in later) else _eager_case(branches, otherwise)
+    return Step(run, data_type, any(s.can_fail for s in steps), max(s.bound for s in [*(v for _, v in branches), otherwise]))
+
+
+def _eager_case(branches: tuple[tuple[Step, Step], ...], otherwise: Step) -> Run:
+    def run(frame: Frame) -> Cells:
+        result = spread(otherwise.run(frame), frame.count)
+        for condition, value in reversed(branches):
+            test = spread(condition.run(frame), frame.count)
+            result = merge_where(test.values, spread(value.run(frame), frame.count), result)
+        return result
+
+    return run
+
+
+def _lazy_case(branches: tuple[tuple[Step, Step], ...], otherwise: Step, data_type: DataType) -> Run:
+    def run(frame: Frame) -> Cells:
+        parts: list[tuple[Ints, Cells]] = []
+        rest, left = np.arange(frame.count), frame
+        for condition, value in branches:
+            if left.count == 0:
+                break
+            test = spread(condition.run(left), left.count).values
+            chosen, others = rows_of(test), rows_of(~test)
+            if len(chosen) == left.count:
+                parts.append((rest, spread(value.run(left), left.count)))
+            elif len(chosen):
+                parts.append((rest[chosen], spread(value.run(left.part(chosen)), len(chosen))))
+            if len(chosen):
+                rest, left = rest[others], left.part(others)
+        if left.count:
+            if left is frame:
+                return spread(otherwise.run(frame), frame.count)
+            parts.append((rest, spread(otherwise.run(left), left.count)))
+        return merged(parts, data_type, frame.count)
+
+    return run
+
+
+def attempt(step: Step, definition: Callable[[Frame], Cells]) -> Step:
+    """The step's value, or NULL where it fails: then the definition finds out which rows these are."""
+
+    def run(frame: Frame) -> Cells:
+        try:
+            return step.run(frame)
+        except EvaluationError:
+            return definition(frame)
+
+    return Step(run, step.type, False, step.bound)
+
+
+def nulls_after(args: tuple[Step, ...], data_type: DataType) -> Step:
+    """NULL for every row, once the arguments in front of a NULL have been evaluated for their errors."""
+
+    def run(frame: Frame) -> Cells:
+        for arg in args:
+            arg.run(frame)
+        return null_cells(data_type, frame.count)
+
+    return Step(run, data_type, any(a.can_fail for a in args), 0)

@@ -1,0 +1,193 @@
+"""Ordered indexes: entries in key order, for MIN and MAX, inequality joins, top-k, ranks and nested sums.
+
+An ``OrderedIndex`` holds key rows, compared word by word as signed integers, each with a weight that is never 0 and the slot its
+owner gave it. A search takes a *bound*: a row of one to ``width`` words, compared with the leading words of the entries, so that
+the entries of a group are those with the group's prefix. All searches take O(log n) per row, and come in batches.
+
+What a search returns are *places*: row numbers in ``rows``, valid until the index changes.
+
+    >>> index = OrderedIndex(width=2)
+    >>> index.add(np.array([[1, 30], [1, 10], [2, 20]]), np.array([1, 2, 3]))
+    >>> index.keys_at(index.first(np.array([[1]])))
+    array([[ 1, 10]])
+    >>> index.prefix_sum(np.array([[2]]))
+    array([3])
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from everview.backends.embedded.state import ordered_kernels as kernels
+from everview.backends.embedded.state.ordered_kernels import (
+    COUNT,
+    FANOUT,
+    LEAF,
+    LEAF_HIGH,
+    LEAVES,
+    META_WORDS,
+)
+from everview.backends.embedded.vectors import Ints
+
+NOTHING: Ints = np.zeros(0, dtype=np.int64)
+
+THINNEST = 8
+"""A tree whose leaves are filled to less than one in so many is rebuilt."""
+
+
+class OrderedIndex:
+    """Key rows in order, with weights and slots."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.clear()
+
+    def clear(self) -> None:
+        """Remove everything, and the memory with it."""
+        self.rows: Ints = np.empty((2 * LEAF, self.width + 2), dtype=np.int64)
+        self._leaf_meta: Ints = np.zeros((2, 3), dtype=np.int64)
+        self._inners: Ints = np.empty((2 * FANOUT, self.width + 3), dtype=np.int64)
+        self._inner_meta: Ints = np.zeros(2, dtype=np.int64)
+        self._meta: Ints = np.zeros(META_WORDS, dtype=np.int64)
+        self._meta[LEAF_HIGH] = self._meta[LEAVES] = 1
+
+    def __len__(self) -> int:
+        return int(self._meta[COUNT])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the index."""
+        return self.rows.nbytes + self._leaf_meta.nbytes + self._inners.nbytes + self._inner_meta.nbytes
+
+    @property
+    def _tree(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
+        return self.rows, self._leaf_meta, self._inners, self._inner_meta, self._meta
+
+    def add(self, keys: Ints, weights: Ints, slots: Ints = NOTHING) -> None:
+        """Add weights to entries; an entry is created with its slot (or -1), and vanishes when its weight becomes 0."""
+        assert keys.shape[1] == self.width
+        assert len(weights) == len(keys)
+        if len(keys):
+            self._change(keys, weights, slots)
+
+    def remove(self, keys: Ints) -> None:
+        """Remove entries, whatever their weight; absent keys are passed over."""
+        assert keys.shape[1] == self.width
+        self._change(keys, NOTHING, NOTHING)
+
+    def _change(self, keys: Ints, weights: Ints, slots: Ints) -> None:
+        n = len(keys)
+        done = kernels.add(*self._tree, keys, weights, slots, 0)
+        while done < n:
+            self._make_room()
+            done = kernels.add(*self._tree, keys, weights, slots, done)
+        leaves = int(self._meta[LEAVES])
+        if leaves > 8 and leaves * LEAF > THINNEST * len(self):
+            self._rebuild()
+
+    def _make_room(self) -> None:
+        """Have twice the nodes of the kind that is about to run out."""
+        if self._meta[LEAF_HIGH] == len(self._leaf_meta):
+            self.rows = np.concatenate([self.rows, np.empty_like(self.rows)])
+            self._leaf_meta = np.concatenate([self._leaf_meta, np.zeros_like(self._leaf_meta)])
+        else:
+            self._inners = np.concatenate([self._inners, np.empty_like(self._inners)])
+            self._inner_meta = np.concatenate([self._inner_meta, np.zeros_like(self._inner_meta)])
+
+    def _rebuild(self) -> None:
+        """Fill new nodes in order: after deletions the leaves may be almost empty."""
+        entries = self.rows[self.all()]
+        self.clear()
+        keys = np.ascontiguousarray(entries[:, : self.width])
+        weights, slots = entries[:, self.width].copy(), entries[:, self.width + 1].copy()
+        if len(keys):
+            self._change(keys, weights, slots)
+
+    def keys_at(self, places: Ints) -> Ints:
+        """The key rows at places."""
+        return self.rows[places, : self.width]
+
+    def weights_at(self, places: Ints) -> Ints:
+        """The weights at places."""
+        return self.rows[places, self.width]
+
+    def slots_at(self, places: Ints) -> Ints:
+        """The slots at places."""
+        return self.rows[places, self.width + 1]
+
+    def seek(self, bounds: Ints, *, after: bool = False) -> Ints:
+        """The place of the first entry not below each bound (``after``: above it), or -1."""
+        return self._seek(bounds, after, 1)[0]
+
+    def _seek(self, bounds: Ints, after: bool, outputs: int) -> Ints:
+        assert 1 <= bounds.shape[1] <= self.width
+        out = np.empty((outputs, len(bounds)), dtype=np.int64)
+        kernels.seek(*self._tree, bounds, int(after), out)
+        return out
+
+    def find(self, keys: Ints) -> Ints:
+        """The place of each key, or -1."""
+        assert keys.shape[1] == self.width
+        return self.first(keys)
+
+    def first(self, prefixes: Ints) -> Ints:
+        """The place of the smallest entry that begins with each prefix, or -1."""
+        places = self.seek(prefixes)
+        kernels.match(self.rows, self._leaf_meta, prefixes, -1, places)
+        return places
+
+    def last(self, prefixes: Ints) -> Ints:
+        """The place of the largest entry that begins with each prefix, or -1."""
+        places = self.seek(prefixes, after=True)
+        kernels.match(self.rows, self._leaf_meta, prefixes, self._last_leaf(), places)
+        return places
+
+    def _last_leaf(self) -> int:
+        return kernels.last_leaf(self._inners, self._inner_meta, self._meta)
+
+    def rank(self, bounds: Ints, *, after: bool = False) -> Ints:
+        """The number of entries below each bound (``after``: not above it)."""
+        return self._seek(bounds, after, 3)[1]
+
+    def prefix_sum(self, bounds: Ints, *, after: bool = False) -> Ints:
+        """The sum of the weights of the entries below each bound (``after``: not above it)."""
+        return self._seek(bounds, after, 3)[2]
+
+    def at(self, ranks: Ints) -> Ints:
+        """The place of the entry with each rank, from 0, or -1."""
+        return self._select(ranks, 0)
+
+    def select(self, ranks: Ints) -> Ints:
+        """The place of the entry that holds each unit of weight, counted from 0 in key order, or -1.
+
+        It is the row with that number in the sorted bag; all weights must be positive.
+        """
+        return self._select(ranks, 1)
+
+    def _select(self, ranks: Ints, weighted: int) -> Ints:
+        places = np.empty(len(ranks), dtype=np.int64)
+        kernels.select(*self._tree, ranks, weighted, places)
+        return places
+
+    def ranges(
+        self, low: Ints, high: Ints, *, low_open: bool = False, high_open: bool = False
+    ) -> tuple[Ints, Ints]:
+        """All pairs of a row and the place of an entry between that row of ``low`` and of ``high``, in order.
+
+        Both bounds belong to the range unless it is open there; the two may have different numbers of words.
+        """
+        starts, below, _ = self._seek(low, low_open, 3)
+        counts = np.maximum(self.rank(high, after=not high_open) - below, 0)
+        rows, places = np.empty((2, int(counts.sum())), dtype=np.int64)
+        kernels.walk(self._leaf_meta, starts, counts, rows, places)
+        return rows, places
+
+    def range(self, low: Ints, high: Ints, *, low_open: bool = False, high_open: bool = False) -> Ints:
+        """The places of the entries between two bounds, in order."""
+        return self.ranges(low.reshape(1, -1), high.reshape(1, -1), low_open=low_open, high_open=high_open)[1]
+
+    def all(self) -> Ints:
+        """The places of all entries, in order."""
+        rows, places = np.empty((2, len(self)), dtype=np.int64)
+        kernels.walk(self._leaf_meta, self.at(np.zeros(1, dtype=np.int64)), np.array([len(self)]), rows, places)
+        return places

@@ -1,0 +1,311 @@
+"""Scalar SQL expressions over a typed scope: values of every kind, and predicates in three-valued logic.
+
+Expressions that could fail in ANSI mode are guarded (``x / nullif(y, 0)``), because Spark does not say in which order, or
+whether at all, it evaluates what a query does not need. ``may_fail`` makes the unguarded ones, for queries that need all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, TypeVar
+
+from hypothesis import strategies as st
+
+from tests.oracle.generate_tables import Kind
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """Something that can stand in an expression; ``is_plain`` if it is the name of a column and nothing more."""
+
+    sql: str
+    kind: Kind
+    is_plain: bool = True
+
+
+Scope = tuple[Column, ...]
+
+
+class Choices:
+    """Hypothesis' choices, as the grammar likes to make them; every one shrinks towards the first option."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self._draw = draw
+        self._names = 0
+
+    def pick(self, options: Sequence[T]) -> T:
+        """One of the options."""
+        return self._draw(st.sampled_from(options))
+
+    def some(self, options: Sequence[T], at_least: int = 1, at_most: int = 3) -> list[T]:
+        """Different options, in any order."""
+        most = min(at_most, len(options))
+        positions = st.lists(st.integers(0, len(options) - 1), min_size=min(at_least, most), max_size=most, unique=True)
+        return [options[i] for i in self._draw(positions)]
+
+    def count(self, at_least: int, at_most: int) -> int:
+        """A small number."""
+        return self._draw(st.integers(at_least, at_most))
+
+    def once_in(self, times: int) -> bool:
+        """True about once in so many times."""
+        return self._draw(st.integers(1, times)) == times
+
+    def name(self, prefix: str) -> str:
+        """A name that the query does not have yet."""
+        self._names += 1
+        return f"{prefix}{self._names}"
+
+
+NUMBERS: Final = (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE, Kind.RATIO)
+SUMMABLE: Final = (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE)
+_COMPARISONS: Final = ("=", "<", "<=", ">", ">=", "<>", "<=>")
+_LITERALS: Final = {
+    Kind.INTEGER: ("0", "1", "2", "3", "-1", "CAST(2 AS BIGINT)", "CAST(NULL AS INT)"),
+    Kind.DECIMAL: ("1.25", "0.50", "-0.75", "2.0", "CAST(1 AS DECIMAL(6,2))", "CAST(NULL AS DECIMAL(6,2))"),
+    Kind.DOUBLE: ("1.125D", "0D", "-0.25D", "CAST(2 AS DOUBLE)", "CAST(NULL AS DOUBLE)"),
+    Kind.RATIO: ("0.5D", "1D", "CAST(NULL AS DOUBLE)"),
+    Kind.STRING: ("'a'", "'b'", "''", "'ab'", "CAST(NULL AS STRING)"),
+    Kind.DATE: ("DATE'2024-02-29'", "DATE'2024-03-01'", "CAST(NULL AS DATE)"),
+    Kind.BOOLEAN: ("TRUE", "FALSE", "CAST(NULL AS BOOLEAN)"),
+}
+_PATTERNS: Final = ("a%", "%b", "%a%", "_", "", "%", "a\\\\_b", "_,%")
+
+
+def columns_of(scope: Scope, *kinds: Kind) -> Scope:
+    """The columns of these kinds."""
+    return tuple(c for c in scope if c.kind in kinds)
+
+
+def value(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
+    """An expression of this kind: mostly a column, sometimes a literal, and combinations of both."""
+    if depth > 0 and choices.once_in(2):
+        return choices.pick((*_COMBINATIONS[kind], *_GENERIC))(choices, scope, kind, depth - 1)
+    columns = columns_of(scope, kind)
+    if columns and not choices.once_in(6):
+        return choices.pick(columns).sql
+    return choices.pick(_LITERALS[kind])
+
+
+def any_value(choices: Choices, scope: Scope, depth: int) -> Column:
+    """An expression over the scope, of a kind that the scope has."""
+    kind = choices.pick(scope).kind if scope else Kind.INTEGER
+    return Column(value(choices, scope, kind, depth), kind, is_plain=False)
+
+
+def predicate(choices: Choices, scope: Scope, depth: int) -> str:
+    """A condition: comparisons, tests and their connectives, NULL in every place."""
+    if depth > 0 and choices.once_in(2):
+        return choices.pick(_CONNECTIVES)(choices, scope, depth - 1)
+    return choices.pick(_TESTS)(choices, scope, depth)
+
+
+def key(choices: Choices, scope: Scope) -> Column:
+    """What one can group by: a column, or an expression of one. Never a bare literal, which would be a position."""
+    column = choices.pick(scope)
+    if not choices.once_in(3):
+        return column
+    other = choices.pick(_LITERALS[column.kind])
+    forms: dict[str, Kind] = {
+        f"({column.sql} IS NULL)": Kind.BOOLEAN,
+        f"coalesce({column.sql}, {other})": column.kind,
+        f"CASE WHEN {predicate(choices, (column,), 0)} THEN {column.sql} END": column.kind,
+    }
+    match column.kind:
+        case Kind.INTEGER:
+            forms[f"({column.sql} % 2)"] = Kind.INTEGER
+        case Kind.STRING:
+            forms[f"upper({column.sql})"] = Kind.STRING
+        case Kind.DATE:
+            forms[f"month({column.sql})"] = Kind.INTEGER
+        case _:
+            pass
+    sql = choices.pick(list(forms))
+    return Column(sql, forms[sql], is_plain=False)
+
+
+def may_fail(choices: Choices, scope: Scope) -> str:
+    """An expression that fails in ANSI mode on some rows, and only on them."""
+    forms = []
+    for c in scope:
+        match c.kind:
+            case Kind.INTEGER:
+                forms += [f"6 / {c.sql}", f"7 % {c.sql}", f"{c.sql} div ({c.sql} - 1)", f"CAST({c.sql} + 2147483645 AS INT)"]
+                forms += [f"element_at(array(1, 2), {c.sql})", f"CAST(99999.5 * {c.sql} AS DECIMAL(6,1))"]
+            case Kind.STRING:
+                forms += [f"CAST({c.sql} AS INT)", f"CAST({c.sql} AS DATE)", f"CAST({c.sql} AS DOUBLE)"]
+            case Kind.DECIMAL:
+                forms += [f"1 / {c.sql}", f"CAST({c.sql} * 1000 AS DECIMAL(5,2))"]
+            case Kind.DOUBLE:
+                forms += [f"1 / {c.sql}", f"CAST({c.sql} AS INT)", f"CAST({c.sql} * 100 AS TINYINT)"]
+            case _:
+                pass
+    return choices.pick(forms)
+
+
+# How values of each kind are combined. All take the kind, so that they can stand in one table.
+
+_Combination = Callable[[Choices, Scope, Kind, int], str]
+
+
+def _arithmetic(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
+    left, right = value(choices, scope, kind, depth), value(choices, scope, kind, 0)
+    return f"({left} {choices.pick(('+', '-', '*'))} {right})"
+
+
+def _with_integer(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
+    left, right = value(choices, scope, kind, depth), value(choices, scope, Kind.INTEGER, 0)
+    return f"({left} {choices.pick(('+', '-', '*'))} {right})"
+
+
+def _remainder(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
+    return f"({value(choices, scope, kind, depth)} % nullif({value(choices, scope, kind, 0)}, 0))"
+
+
+def _integral_division(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
+    return f"({value(choices, scope, kind, depth)} div nullif({value(choices, scope, kind, 0)}, 0))"
+
+
+def _quotient(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
+    operand = kind if kind is Kind.DECIMAL else choices.pick((Kind.INTEGER, Kind.DOUBLE))
+    return f"({value(choices, scope, operand, depth)} / nullif({value(choices, scope, operand, 0)}, 0))"
+
+
+def _unary(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
+    return f"{choices.pick(('-', 'abs'))}({value(choices, scope, kind, depth)})"
+
+
+def _measured(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
+    """Integers out of other kinds."""
+    text, date = value(choices, scope, Kind.STRING, depth), value(choices, scope, Kind.DATE, depth)
+    other = value(choices, scope, Kind.DATE, 0)
+    forms = (f"length({text})", f"instr({text}, 'b')", f"day({date})", f"datediff({date}, {other})")
+    return choices.pick((*forms, f"CAST({value(choices, scope, Kind.BOOLEAN, depth)} AS INT)"))
+
+
+def _rounded(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
+    return f"round({value(choices, scope, kind, depth)}, {choices.pick((0, 1))})"
+
+
+def _as_double(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
+    return f"CAST({value(choices, scope, Kind.INTEGER, depth)} AS DOUBLE)"
+
+
+def _as_decimal(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
+    return f"CAST({value(choices, scope, Kind.INTEGER, depth)} AS DECIMAL(12,3))"
+
+
+def _text(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
+    inner, other = value(choices, scope, kind, depth), value(choices, scope, kind, 0)
+    forms = (f"upper({inner})", f"concat({inner}, {other})", f"({inner} || {other})", f"substring({inner}, 1, 2)")
+    return choices.pick((*forms, f"trim({inner})", f"replace({inner}, ',', '-')"))
+
+
+def _shown(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
+    shown = choices.pick((Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE, Kind.DATE, Kind.BOOLEAN))
+    return f"CAST({value(choices, scope, shown, 0)} AS STRING)"
+
+
+def _moved_date(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
+    inner, days = value(choices, scope, kind, depth), value(choices, scope, Kind.INTEGER, 0)
+    forms = (f"date_add({inner}, {choices.count(-1, 2)})", f"last_day({inner})", f"({inner} + INTERVAL 1 MONTH)")
+    return choices.pick((*forms, f"date_sub({inner}, CAST({days} AS INT))"))
+
+
+def _truth(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
+    return f"({predicate(choices, scope, depth)})"
+
+
+def _case(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
+    then, otherwise = value(choices, scope, kind, depth), value(choices, scope, kind, 0)
+    tail = "" if choices.once_in(3) else f" ELSE {otherwise}"
+    return f"CASE WHEN {predicate(choices, scope, depth)} THEN {then}{tail} END"
+
+
+def _simple_case(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
+    subject = any_value(choices, scope, 0)
+    when = value(choices, scope, subject.kind, 0)
+    then, otherwise = value(choices, scope, kind, depth), value(choices, scope, kind, 0)
+    return f"CASE {subject.sql} WHEN {when} THEN {then} ELSE {otherwise} END"
+
+
+def _either(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
+    left, right = value(choices, scope, kind, depth), value(choices, scope, kind, 0)
+    return f"{choices.pick(('coalesce', 'nullif', 'greatest', 'least', 'nvl'))}({left}, {right})"
+
+
+_GENERIC: Final[tuple[_Combination, ...]] = (_case, _either, _simple_case)
+_COMBINATIONS: Final[dict[Kind, tuple[_Combination, ...]]] = {
+    Kind.INTEGER: (_arithmetic, _measured, _remainder, _integral_division, _unary),
+    Kind.DECIMAL: (_arithmetic, _with_integer, _quotient, _rounded, _as_decimal, _unary),
+    Kind.DOUBLE: (_arithmetic, _with_integer, _as_double, _unary),
+    Kind.RATIO: (_quotient,),
+    Kind.STRING: (_text, _shown),
+    Kind.DATE: (_moved_date,),
+    Kind.BOOLEAN: (_truth,),
+}
+
+# Conditions
+
+
+def _comparison(choices: Choices, scope: Scope, depth: int) -> str:
+    left = any_value(choices, scope, depth)
+    kind = choices.pick(NUMBERS) if left.kind in NUMBERS and choices.once_in(4) else left.kind
+    return f"{left.sql} {choices.pick(_COMPARISONS)} {value(choices, scope, kind, depth)}"
+
+
+def _null_test(choices: Choices, scope: Scope, depth: int) -> str:
+    return f"{any_value(choices, scope, depth).sql} IS {choices.pick(('', 'NOT '))}NULL"
+
+
+def _distinct_from(choices: Choices, scope: Scope, depth: int) -> str:
+    left = any_value(choices, scope, 0)
+    return f"{left.sql} IS {choices.pick(('', 'NOT '))}DISTINCT FROM {value(choices, scope, left.kind, 0)}"
+
+
+def _between(choices: Choices, scope: Scope, depth: int) -> str:
+    left = any_value(choices, scope, depth)
+    low, high = (value(choices, scope, left.kind, 0) for _ in range(2))
+    return f"{left.sql} {choices.pick(('', 'NOT '))}BETWEEN {low} AND {high}"
+
+
+def _in_list(choices: Choices, scope: Scope, depth: int) -> str:
+    left = any_value(choices, scope, depth)
+    listed = [value(choices, scope, left.kind, 0) for _ in range(choices.count(1, 3))]
+    return f"{left.sql} {choices.pick(('', 'NOT '))}IN ({', '.join(listed)})"
+
+
+def _like(choices: Choices, scope: Scope, depth: int) -> str:
+    text = value(choices, scope, Kind.STRING, depth)
+    return f"{text} {choices.pick(('', 'NOT '))}LIKE '{choices.pick(_PATTERNS)}'"
+
+
+def _truth_test(choices: Choices, scope: Scope, depth: int) -> str:
+    operand = value(choices, scope, Kind.BOOLEAN, 0)
+    return choices.pick((operand, f"{operand} IS TRUE", f"{operand} IS NOT FALSE", f"{operand} IS UNKNOWN"))
+
+
+def _both(choices: Choices, scope: Scope, depth: int) -> str:
+    left, right = (predicate(choices, scope, depth) for _ in range(2))
+    return f"({left} {choices.pick(('AND', 'OR'))} {right})"
+
+
+def _not(choices: Choices, scope: Scope, depth: int) -> str:
+    return f"NOT ({predicate(choices, scope, depth)})"
+
+
+_TESTS: Final = (
+    _comparison,
+    _comparison,
+    _comparison,
+    _null_test,
+    _in_list,
+    _between,
+    _distinct_from,
+    _like,
+    _truth_test,
+)
+_CONNECTIVES: Final = (_both, _both, _not)

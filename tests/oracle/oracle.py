@@ -1,0 +1,87 @@
+"""The oracle: Spark's answer to a query beside ours, over tables that are replaced from example to example."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import AnalysisException, PySparkException
+
+from everview.backends.reference.evaluate_plan import evaluate_plan
+from everview.errors import EvaluationError, InvalidQuery, UnknownName
+from everview.frontend.gateway import SparkGateway
+from everview.frontend.spark_types import schema_to_spark_json
+from everview.relational.arrow import rows_from_arrow, rows_to_arrow
+from everview.relational.nodes import Schema
+from everview.relational.schema import schema
+from everview.relational.types import Row
+from tests.oracle.bags import assert_same_bag
+from tests.oracle.generate_tables import TableData
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import StructType
+
+
+class Outcome(Enum):
+    """How a query that passed the law ended."""
+
+    EQUAL = "equal answers"
+    BOTH_FAILED = "both failed on the rows"
+    REFUSED = "Spark refuses the query"
+
+
+class Oracle:
+    """One gateway to translate with and one session to ask; the law is checked query by query."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._gateway = SparkGateway(spark)
+        self._answers = spark.newSession()
+        self._content: dict[str, Sequence[Row]] = {}
+        # A handful of rows gains nothing from parallelism or from compiling Java: half the time of a query.
+        self._answers.conf.set("spark.sql.shuffle.partitions", "1")
+        self._answers.conf.set("spark.sql.codegen.wholeStage", "false")
+
+    def load(self, tables: Sequence[TableData]) -> None:
+        """Makes these the tables of the queries to come."""
+        self._content = {t.name: t.rows for t in tables}
+        for t in tables:
+            self._gateway.register(t.name, t.fields)
+            frame = self._answers.createDataFrame(rows_to_arrow(t.rows, t.fields), schema=_struct_type(t.fields))
+            frame.createOrReplaceTempView(t.name)
+
+    def check(self, sql: str) -> Outcome:
+        """Fails unless the reference backend and Spark agree: the same bag, or an error from both."""
+        theirs = self._ask_spark(sql)
+        try:
+            plan = self._gateway.translate(sql).plan
+        except (InvalidQuery, UnknownName):
+            assert theirs is Outcome.REFUSED, f"{sql}\nis refused, but not by Spark"
+            return Outcome.REFUSED
+        if theirs is Outcome.REFUSED:
+            return Outcome.REFUSED
+        try:
+            ours = evaluate_plan(plan, self._content)
+        except EvaluationError as error:
+            assert theirs is Outcome.BOTH_FAILED, f"{sql}\nfails, but not in Spark: {error}"
+            return Outcome.BOTH_FAILED
+        assert not isinstance(theirs, Outcome), f"{sql}\nfails in Spark, but has the answer {ours[:5]}"
+        assert_same_bag(ours, rows_from_arrow(theirs, schema(plan)), sql)
+        return Outcome.EQUAL
+
+    def _ask_spark(self, sql: str) -> pa.Table | Outcome:
+        try:
+            return self._answers.sql(sql).toArrow()
+        except AnalysisException:
+            return Outcome.REFUSED
+        except (PySparkException, Py4JJavaError):
+            return Outcome.BOTH_FAILED
+
+
+def _struct_type(fields: Schema) -> StructType:
+    from pyspark.sql.types import StructType
+
+    return StructType.fromJson(schema_to_spark_json(fields))
