@@ -133,7 +133,12 @@ def may_fail(choices: Choices, scope: Scope) -> str:
     for c in scope:
         match c.kind:
             case Kind.INTEGER:
-                forms += [f"6 / {c.sql}", f"7 % {c.sql}", f"{c.sql} div ({c.sql} - 1)", f"CAST({c.sql} + 2147483645 AS INT)"]
+                forms += [
+                    f"6 / {c.sql}",
+                    f"7 % {c.sql}",
+                    f"{c.sql} div ({c.sql} - 1)",
+                    f"CAST({c.sql} + 2147483645 AS INT)",
+                ]
                 forms += [f"element_at(array(1, 2), {c.sql})", f"CAST(99999.5 * {c.sql} AS DECIMAL(6,1))"]
             case Kind.STRING:
                 forms += [f"CAST({c.sql} AS INT)", f"CAST({c.sql} AS DATE)", f"CAST({c.sql} AS DOUBLE)"]

@@ -133,7 +133,7 @@ def _select_groups(grammar: Grammar, kinds: Sequence[Kind] | None) -> Query:
 
 def _select_grouping_sets(grammar: Grammar, kinds: Sequence[Kind] | None) -> Query:
     choices, source = grammar.choices, _source(grammar)
-    keys = tuple(choices.some([c for c in source.scope if c.is_plain], 1, 3))
+    keys = tuple(choices.some(source.scope, 1, 3))
     listed = ", ".join(k.sql for k in keys)
     sets = ", ".join(f"({', '.join(k.sql for k in choices.some(keys, 0))})" for _ in range(choices.count(1, 3)))
     clause = choices.pick((f"ROLLUP ({listed})", f"CUBE ({listed})", f"GROUPING SETS (({listed}), {sets})"))
@@ -150,7 +150,10 @@ def _select_of_groups(
     where = _where(grammar, source.scope)
     group = keys + tuple(aggregate(choices, source.scope) for _ in range(choices.count(1, 3)))
     having = f" HAVING {_condition(grammar, group)}" if choices.once_in(3) else ""
-    scope = _with_subqueries(grammar, group)
+    scope = group
+    if grammar.depth > 0 and choices.once_in(6):
+        # Spark wants a correlated scalar subquery over groups to be one of the keys.
+        scope += (_truth_subquery(grammar, group) if choices.once_in(2) else _scalar_subquery(grammar, ()),)
     if grammar.depth > 0 and choices.once_in(6):
         scope += (window_function(choices, group),)
     tail = f"FROM {source.sql}{where}{clause}{having}"
@@ -276,9 +279,14 @@ def _using(grammar: Grammar) -> Source:
     aliases = choices.name("a"), choices.name("a")
     kind = choices.pick(("JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN"))
     names = [c.sql for c in used]
-    rest = [_qualified(a, tuple(c for c in t.columns if c.sql not in names)) for a, t in zip(aliases, (left, right), strict=True)]
+    # Without a qualifier they are not plain: inside a subquery the same name would be a column of its own.
+    merged = tuple(Column(c.sql, c.kind, is_plain=False) for c in used)
+    rest = (
+        _qualified(alias, tuple(c for c in t.columns if c.sql not in names))
+        for alias, t in zip(aliases, (left, right), strict=True)
+    )
     sql = f"{left.name} {aliases[0]} {kind} {right.name} {aliases[1]} USING ({', '.join(names)})"
-    return Source(sql, (*used, *rest[0], *rest[1]))
+    return Source(sql, sum(rest, merged))
 
 
 def _with_lateral_view(choices: Choices, source: Source) -> Source:
@@ -374,7 +382,9 @@ def _in_pair(grammar: Grammar, outer: Scope) -> str:
     columns = [value(choices, source.scope, o.kind, 0) for o in operands]
     negation = choices.pick(("", "NOT "))
     where = _correlated(grammar, source.scope, outer)
-    return f"(({operands[0].sql}, {operands[1].sql}) {negation}IN (SELECT {', '.join(columns)} FROM {source.sql}{where}))"
+    return (
+        f"(({operands[0].sql}, {operands[1].sql}) {negation}IN (SELECT {', '.join(columns)} FROM {source.sql}{where}))"
+    )
 
 
 def _correlated(grammar: Grammar, inner: Scope, outer: Scope) -> str:

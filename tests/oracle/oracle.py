@@ -11,10 +11,11 @@ from pyspark.errors import AnalysisException, PySparkException
 
 from everview.backends.reference.evaluate_plan import evaluate_plan
 from everview.errors import EvaluationError, InvalidQuery, UnknownName
+from everview.frontend.catalyst_plan import quiet_spark_log
 from everview.frontend.gateway import SparkGateway
 from everview.frontend.spark_types import schema_to_spark_json
 from everview.relational.arrow import rows_from_arrow, rows_to_arrow
-from everview.relational.nodes import Schema
+from everview.relational.nodes import Relation, Schema
 from everview.relational.schema import schema
 from everview.relational.types import Row
 from tests.oracle.bags import assert_same_bag
@@ -53,28 +54,38 @@ class Oracle:
             frame = self._answers.createDataFrame(rows_to_arrow(t.rows, t.fields), schema=_struct_type(t.fields))
             frame.createOrReplaceTempView(t.name)
 
+    def translate(self, sql: str) -> Relation:
+        """The plan of a query over the loaded tables."""
+        return self._gateway.translate(sql).plan
+
     def check(self, sql: str) -> Outcome:
         """Fails unless the reference backend and Spark agree: the same bag, or an error from both."""
         theirs = self._ask_spark(sql)
         try:
-            plan = self._gateway.translate(sql).plan
+            plan = self.translate(sql)
         except (InvalidQuery, UnknownName):
             assert theirs is Outcome.REFUSED, f"{sql}\nis refused, but not by Spark"
             return Outcome.REFUSED
         if theirs is Outcome.REFUSED:
             return Outcome.REFUSED
-        try:
-            ours = evaluate_plan(plan, self._content)
-        except EvaluationError as error:
-            assert theirs is Outcome.BOTH_FAILED, f"{sql}\nfails, but not in Spark: {error}"
+        ours = self._evaluate(plan)
+        if isinstance(ours, EvaluationError):
+            assert theirs is Outcome.BOTH_FAILED, f"{sql}\nfails, but not in Spark: {ours}"
             return Outcome.BOTH_FAILED
         assert not isinstance(theirs, Outcome), f"{sql}\nfails in Spark, but has the answer {ours[:5]}"
         assert_same_bag(ours, rows_from_arrow(theirs, schema(plan)), sql)
         return Outcome.EQUAL
 
+    def _evaluate(self, plan: Relation) -> list[Row] | EvaluationError:
+        try:
+            return evaluate_plan(plan, self._content)
+        except EvaluationError as error:
+            return error
+
     def _ask_spark(self, sql: str) -> pa.Table | Outcome:
         try:
-            return self._answers.sql(sql).toArrow()
+            with quiet_spark_log():
+                return self._answers.sql(sql).toArrow()
         except AnalysisException:
             return Outcome.REFUSED
         except (PySparkException, Py4JJavaError):

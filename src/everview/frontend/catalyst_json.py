@@ -57,3 +57,16 @@ def _take(nodes: list[dict[str, Any]], at: int) -> tuple[CatalystNode, int]:
         child, following = _take(nodes, following)
         children.append(child)
     return CatalystNode(simple_name(fields["class"]), fields, tuple(children)), following
+
+
+def snake_case(name: str) -> str:
+    """A Scala class name in Python's manner.
+
+    >>> snake_case("LocalRelation"), snake_case("WithCTE"), snake_case("LogicalRDD")
+    ('local_relation', 'with_cte', 'logical_rdd')
+    """
+    out = []
+    for i, c in enumerate(name):
+        starts = c.isupper() and i > 0 and (name[i - 1].islower() or (i + 1 < len(name) and name[i + 1].islower()))
+        out.append(("_" if starts else "") + c.lower())
+    return "".join(out)

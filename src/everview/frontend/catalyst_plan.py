@@ -40,18 +40,21 @@ _SIMPLIFY = (
 )
 
 _WITH_EVAL_MODE = frozenset(
-    {"Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "Pmod", "UnaryMinus", "Abs", "Cast"}
-    | {"Sum", "Average"}
+    {"Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "Pmod", "Cast", "Sum", "Average"}
 )
 _EXACT_LITERALS = ("timestamp", "binary")
 _SUBQUERIES = frozenset({"ScalarSubquery", "Exists"})
+_LIKE_MANY = frozenset({"LikeAny", "LikeAll", "NotLikeAny", "NotLikeAll"})
 _LIKE = frozenset({"Like", "ILike"})
 
 
-def export_plan(spark: Any, analyzed: Any) -> CatalystNode:
-    """The rewritten plan of a query; scalar subqueries carry theirs in ``fields["plan_tree"]``."""
-    mentions_try = "try_" in analyzed.toString()
-    return _Exporter(spark, mentions_try).export(analyzed)
+def export_plan(spark: Any, analyzed: Any, text: str | None) -> CatalystNode:
+    """The rewritten plan of a query; scalar subqueries carry theirs in ``fields["plan_tree"]``.
+
+    Only a query whose text says ``try_`` somewhere can have operators in another mode than ANSI; of a DataFrame we have no
+    text and ask every operator.
+    """
+    return _Exporter(spark, text is None or "try_" in text.lower()).export(analyzed)
 
 
 class _Exporter:
@@ -127,7 +130,7 @@ class _Exporter:
         if name == "Literal":
             data_type = expression["dataType"]
             return not isinstance(data_type, str) or data_type in _EXACT_LITERALS
-        return name in _SUBQUERIES or name in _LIKE or (self._mentions_try and name in _WITH_EVAL_MODE)
+        return name in _SUBQUERIES | _LIKE | _LIKE_MANY or (self._mentions_try and name in _WITH_EVAL_MODE)
 
     def _annotate_expression(self, expression: Any, tree: list[dict[str, Any]], at: int) -> int:
         fields = tree[at]
@@ -139,8 +142,10 @@ class _Exporter:
                 fields["exact"] = _literal_value(expression)
             elif name in _LIKE:
                 fields["escapeChar"] = str(expression.escapeChar())
+            elif name in _LIKE_MANY:
+                fields["patterns"] = [None if p is None else p.toString() for p in _sequence(expression.patterns())]
             else:
-                fields["is_try"] = expression.evalMode().toString() == "TRY"
+                fields["is_try"] = expression.evalMode().toString() != "ANSI"  # try_to_date makes a LEGACY cast
         following = at + 1
         for child in _sequence(expression.children()) if fields["num-children"] else ():
             following = self._annotate_expression(child, tree, following)

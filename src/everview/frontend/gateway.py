@@ -7,6 +7,8 @@ Contract: Spark starts only when a method needs it; a session that the user gave
 from __future__ import annotations
 
 import json
+import os
+import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +18,13 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from everview.errors import InternalError, UnknownName, did_you_mean
+from everview.errors import InternalError, UnknownName, UnsupportedOperation, did_you_mean
 from everview.frontend.catalyst_plan import export_plan, quiet_spark_log
 from everview.frontend.catalyst_transform import rebind_leaves
 from everview.frontend.spark_errors import from_spark_error
 from everview.frontend.spark_types import from_spark_json, schema_to_spark_json
 from everview.frontend.translate_plan import translate_plan
+from everview.relational.arrow import fields_from_arrow
 from everview.relational.nodes import Project, Relation, Schema
 from everview.relational.rules import simplify
 from everview.relational.schema import columns, schema
@@ -105,12 +108,13 @@ class SparkGateway:
         """
         session = self._private_session()
         analyzed = self._analyze(query)
+        text = query if isinstance(query, str) else None
         zone = session.conf.get("spark.sql.session.timeZone")
         assert zone is not None
-        plan = translate_plan(export_plan(session, analyzed), lambda name: self._fields[name.lower()][1], zone)
+        plan = translate_plan(export_plan(session, analyzed, text), lambda name: self._fields[name.lower()][1], zone)
         verify(plan)
         plan = _with_output(simplify(plan), json.loads(analyzed.schema().json()))
-        return Translated(plan, query if isinstance(query, str) else None, zone)
+        return Translated(plan, text, zone)
 
     def recompute(self, query: str | DataFrame, tables: Mapping[str, pa.Table]) -> pa.Table:
         """Spark's own answer to a query when each named table holds the given rows."""
@@ -120,7 +124,7 @@ class SparkGateway:
 
     def to_dataframe(self, rows: pa.Table) -> DataFrame:
         """The rows as a DataFrame of the user's session."""
-        return self.user_session.createDataFrame(rows)
+        return self.user_session.createDataFrame(rows, schema=_struct_type(fields_from_arrow(rows.schema)))
 
     def _filled(self, name: str, rows: pa.Table) -> Any:
         """The analyzed plan of a DataFrame with these rows and the table's exact schema."""
@@ -157,6 +161,16 @@ class SparkGateway:
 
 
 def _start_session() -> SparkSession:
+    """A session of our own.
+
+    Raises:
+        UnsupportedOperation: there is no Java to run Spark on.
+    """
+    if not (os.environ.get("JAVA_HOME") or shutil.which("java")):
+        raise UnsupportedOperation(
+            "Spark needs Java 17 or newer, and no 'java' was found.",
+            hint="install it (apt-get install openjdk-17-jre-headless, brew install openjdk@17), or set JAVA_HOME.",
+        )
     builder = SparkSession.builder
     for key, value in _START_SETTINGS.items():
         builder = builder.config(key, value)

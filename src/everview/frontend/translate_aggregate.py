@@ -16,7 +16,7 @@ from everview.relational.types import (
     FLOAT64,
     INT32,
     INT64,
-    YEAR_MONTH_INTERVAL,
+    INTERVALS,
     DataType,
     Decimal,
     is_integral,
@@ -55,7 +55,6 @@ _RANKING = {
     "NTile": ("ntile", INT32),
 }
 _MAX_PRECISION = 38
-_INTERVALS = (YEAR_MONTH_INTERVAL, DAY_TIME_INTERVAL)
 
 
 def translate_aggregate(node: CatalystNode, scope: Scope) -> AggregateCall:
@@ -106,7 +105,7 @@ def _result_type(name: str, args: tuple[Expression, ...]) -> DataType:
             argument = args[0].type
             if isinstance(argument, Decimal):
                 return bounded_decimal(argument.precision + 4, argument.scale + 4)
-            return FLOAT64 if argument not in _INTERVALS else argument
+            return FLOAT64 if argument not in INTERVALS else argument
         case "min" | "max" | "min_by" | "max_by":
             return args[0].type
         case _:
@@ -116,7 +115,7 @@ def _result_type(name: str, args: tuple[Expression, ...]) -> DataType:
 def _sum_type(argument: DataType) -> DataType:
     if isinstance(argument, Decimal):
         return bounded_decimal(argument.precision + 10, argument.scale)
-    if argument in _INTERVALS:
+    if argument in INTERVALS:
         return argument
     return INT64 if is_integral(argument) else FLOAT64
 

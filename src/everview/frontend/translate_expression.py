@@ -17,12 +17,14 @@ from everview.frontend.catalyst_json import CatalystNode
 from everview.frontend.spark_types import from_spark_json
 from everview.relational.evaluate import evaluate
 from everview.relational.expressions import Call, Case, Cast, Column, Expression, Literal
+from everview.relational.functions.decimals import CONTEXT
 from everview.relational.nodes import Relation
 from everview.relational.schema import schema
 from everview.relational.types import (
     BINARY,
     BOOLEAN,
     DATE,
+    INTERVALS,
     NAN,
     NULL,
     STRING,
@@ -119,7 +121,21 @@ def _cast(node: CatalystNode, scope: Scope) -> Expression:
         return child
     if isinstance(child, Literal) and child.value is None:
         return Literal(None, target)
+    _refuse_narrow_intervals(child.type, target, node.fields["dataType"])
     return Cast(child, target, bool(node.fields.get("is_try")), _zone(child.type, target, node))
+
+
+def _refuse_narrow_intervals(source: DataType, target: DataType, declared: Any) -> None:
+    """An interval's unit (HOUR, MONTH TO …) is part of Spark's type, not of ours, and decides what such a cast means."""
+    if source in INTERVALS or (target in INTERVALS and declared not in _WHOLE_INTERVALS):
+        raise UnsupportedQuery(
+            f"CAST of {source} to {declared if target in INTERVALS else target} is not supported.",
+            operator="Cast",
+            hint="use EXTRACT to take the parts of an interval as numbers.",
+        )
+
+
+_WHOLE_INTERVALS = ("interval year to month", "interval day to second")
 
 
 def _zone(source: DataType, target: DataType, node: CatalystNode) -> str | None:
@@ -202,7 +218,7 @@ def _exact_value(raw: Any, data_type: DataType) -> Value:
         case Struct():
             return tuple(_exact_value(v, t) for v, t in zip(raw, data_type.types, strict=True))
         case Decimal():
-            return PythonDecimal(str(raw)).quantize(PythonDecimal(1).scaleb(-data_type.scale))
+            return PythonDecimal(str(raw)).quantize(PythonDecimal(1).scaleb(-data_type.scale), context=CONTEXT)
         case _ if is_floating(data_type):
             return NAN if math.isnan(raw) else float(raw)
         case _:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from everview.errors import UnsupportedQuery
-from everview.frontend.catalyst_json import CatalystNode
+from everview.frontend.catalyst_json import CatalystNode, snake_case
 from everview.frontend.group_scope import GroupScope, aggregate_expressions, aggregate_names
 from everview.frontend.translate_aggregate import translate_aggregate, translate_window_function
 from everview.frontend.translate_expression import (
@@ -22,6 +22,7 @@ from everview.frontend.translate_expression import (
 )
 from everview.frontend.translation import (
     Translation,
+    existence,
     field_of,
     first_columns,
     has_one_row,
@@ -30,10 +31,9 @@ from everview.frontend.translation import (
     sort_key_of,
     with_type,
 )
-from everview.relational.expressions import Call, Expression, Literal
+from everview.relational.expressions import Expression
 from everview.relational.nodes import (
     Aggregate,
-    AggregateCall,
     Distinct,
     ExceptAll,
     Filter,
@@ -52,7 +52,6 @@ from everview.relational.nodes import (
     Window,
 )
 from everview.relational.schema import columns
-from everview.relational.types import BOOLEAN, INT64
 
 _TRANSPARENT = frozenset(
     {"SubqueryAlias", "ResolvedHint", "Repartition", "RepartitionByExpression", "RebalancePartitions", "CTERelationDef"}
@@ -100,7 +99,7 @@ class _PlanTranslator:
             return self.translate(node.children[0])
         if node.name in _LIMITS:
             return self._limited(self._ordered(node))
-        method = getattr(self, f"_translate_{_snake(node.name)}", None)
+        method = getattr(self, f"_translate_{snake_case(node.name)}", None)
         if method is not None:
             translated: Translation = method(node)
             return translated
@@ -339,17 +338,11 @@ class _PlanTranslator:
                 continue
             inner = self.translate(subquery.plan).relation
             if subquery.is_exists:
-                inner = _existence(inner)
+                inner = existence(inner)
             kind = JoinKind.INNER if has_one_row(inner) else JoinKind.SINGLE
             relation = Join(relation, inner, kind)
             attributes = (*attributes, subquery.identity)
         return Translation(relation, attributes)
-
-
-def _existence(relation: Relation) -> Relation:
-    """One row that says whether the relation has any."""
-    counted = Aggregate(relation, (), (AggregateCall("count", (), INT64),), ("count",))
-    return Project(counted, (Call(">", (*columns(counted), Literal(0, INT64)), BOOLEAN),), ("exists",))
 
 
 def _joined(
@@ -392,16 +385,3 @@ def _with_cte_parts(node: CatalystNode) -> tuple[CatalystNode, ...]:
     definitions = tuple(c for c in node.children if c.name == "CTERelationDef")
     bodies = tuple(c for c in node.children if c.name != "CTERelationDef")
     return (*definitions, *bodies)
-
-
-def _snake(name: str) -> str:
-    """The method suffix of a Catalyst class.
-
-    >>> _snake("LocalRelation"), _snake("WithCTE"), _snake("LogicalRDD")
-    ('local_relation', 'with_cte', 'logical_rdd')
-    """
-    out = []
-    for i, c in enumerate(name):
-        starts = c.isupper() and i > 0 and (name[i - 1].islower() or (i + 1 < len(name) and name[i + 1].islower()))
-        out.append(("_" if starts else "") + c.lower())
-    return "".join(out)

@@ -9,10 +9,20 @@ from everview.errors import UnsupportedQuery
 from everview.frontend.catalyst_json import CatalystNode
 from everview.frontend.spark_types import from_spark_json
 from everview.frontend.translate_expression import SUBQUERIES, Scope, expr_id, translate_expression
-from everview.relational.expressions import Expression, Literal
-from everview.relational.nodes import Aggregate, Field, Join, JoinKind, Project, Relation, SortKey, Values
+from everview.relational.expressions import Call, Expression, Literal
+from everview.relational.nodes import (
+    Aggregate,
+    AggregateCall,
+    Field,
+    Join,
+    JoinKind,
+    Project,
+    Relation,
+    SortKey,
+    Values,
+)
 from everview.relational.schema import columns, schema
-from everview.relational.types import NULL
+from everview.relational.types import BOOLEAN, INT64, NULL
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,3 +120,9 @@ def sort_key_of(node: CatalystNode, scope: Scope) -> SortKey:
         node.object_name("direction") == "Descending",
         node.object_name("nullOrdering") == "NullsFirst",
     )
+
+
+def existence(relation: Relation) -> Relation:
+    """One row that says whether the relation has any."""
+    counted = Aggregate(relation, (), (AggregateCall("count", (), INT64),), ("count",))
+    return Project(counted, (Call(">", (*columns(counted), Literal(0, INT64)), BOOLEAN),), ("exists",))

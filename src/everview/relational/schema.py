@@ -30,7 +30,7 @@ from everview.relational.nodes import (
     Values,
     Window,
 )
-from everview.relational.types import BOOLEAN, INT32, Array
+from everview.relational.types import BOOLEAN, INT32, Array, Decimal, is_floating
 
 _NEVER_NULL_AGGREGATES = frozenset({"count", "count_if", "regr_count"})
 _NEVER_NULL_WINDOWS = frozenset({"row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile", "count"})
@@ -44,6 +44,8 @@ def is_nullable(expression: Expression) -> bool:
         case Call():
             return function_named(expression.function).is_nullable(tuple(is_nullable(a) for a in expression.args))
         case Cast():
+            if is_floating(expression.child.type) and isinstance(expression.type, Decimal):
+                return True  # NaN and the infinities become NULL, also in ANSI mode
             return expression.is_try or is_nullable(expression.child)
         case Case():
             return is_nullable(expression.otherwise) or any(is_nullable(v) for _, v in expression.branches)

@@ -189,6 +189,7 @@ TIMESTAMP_NTZ: Final = TimestampNtz()
 YEAR_MONTH_INTERVAL: Final = YearMonthInterval()
 DAY_TIME_INTERVAL: Final = DayTimeInterval()
 NULL: Final = Null()
+INTERVALS: Final = (YEAR_MONTH_INTERVAL, DAY_TIME_INTERVAL)
 
 _INTEGER_BITS: Final[dict[DataType, int]] = {INT8: 8, INT16: 16, INT32: 32, INT64: 64}
 

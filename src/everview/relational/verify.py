@@ -33,8 +33,8 @@ from everview.relational.schema import schema
 from everview.relational.traverse import inputs
 from everview.relational.types import BOOLEAN, NULL, Array
 
-_TYPED_BY_VALUE = frozenset({"round", "bround", "floor", "ceil"})
-"""Functions whose decimal result type depends on the value of an argument, not on its type alone."""
+_TYPED_BY_VALUE = frozenset({"round", "bround", "floor", "ceil", "struct", "getfield", "getfields"})
+"""Functions whose result type depends on the value of an argument, or on names, not on argument types alone."""
 
 
 def verify(plan: Relation) -> None:

@@ -32,7 +32,7 @@ class Definition:
         self._function = function
         self._readers = tuple(value_reader(t, dictionary) for t in arguments)
         self._write = word_writer(result, dictionary)
-        self._result = result
+        self.result = result
         self._known: dict[tuple[Any, ...], Any] = {}
 
     def __call__(self, arguments: Sequence[Cells], count: int) -> Cells:
@@ -43,10 +43,10 @@ class Definition:
         """
         arguments = [spread(a, count) for a in arguments]
         if count <= _FEW:
-            return cells_of_words([self._word(key) for key in _keys(arguments, count)], self._result)
+            return cells_of_words([self._word(key) for key in _keys(arguments, count)], self.result)
         first, inverse = distinct_rows([column for a in arguments for column in _columns(a)], count)
         chosen = [a.take(first) for a in arguments]
-        distinct = cells_of_words([self._word(key) for key in _keys(chosen, len(first))], self._result)
+        distinct = cells_of_words([self._word(key) for key in _keys(chosen, len(first))], self.result)
         return distinct.take(inverse)
 
     def _word(self, key: tuple[Any, ...]) -> Any:

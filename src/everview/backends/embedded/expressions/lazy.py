@@ -14,7 +14,6 @@ from everview.backends.embedded.expressions.cells import (
     any_of,
     merge_where,
     merged,
-    null_cells,
     spread,
 )
 from everview.backends.embedded.expressions.frame import Frame, rows_of
@@ -40,6 +39,7 @@ def conjunction(left: Step, right: Step) -> Step:
     def run(frame: Frame) -> Cells:
         a = left.run(frame)
         if right.can_fail:
+            a = spread(a, frame.count)
             b = run_where(right, frame, a.values if a.nulls is None else a.values | a.nulls)
         else:
             b = right.run(frame)
@@ -60,7 +60,11 @@ def disjunction(left: Step, right: Step) -> Step:
 
     def run(frame: Frame) -> Cells:
         a = left.run(frame)
-        b = run_where(right, frame, ~a.values) if right.can_fail else right.run(frame)
+        if right.can_fail:
+            a = spread(a, frame.count)
+            b = run_where(right, frame, ~a.values)
+        else:
+            b = right.run(frame)
         values = a.values | b.values
         if a.nulls is None and b.nulls is None:
             return Cells(values)
@@ -140,14 +144,3 @@ def attempt(step: Step, definition: Callable[[Frame], Cells]) -> Step:
             return definition(frame)
 
     return Step(run, step.type, False, step.bound)
-
-
-def nulls_after(args: tuple[Step, ...], data_type: DataType) -> Step:
-    """NULL for every row, once the arguments in front of a NULL have been evaluated for their errors."""
-
-    def run(frame: Frame) -> Cells:
-        for arg in args:
-            arg.run(frame)
-        return null_cells(data_type, frame.count)
-
-    return Step(run, data_type, any(a.can_fail for a in args), 0)

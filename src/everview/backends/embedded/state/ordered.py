@@ -23,10 +23,12 @@ from everview.backends.embedded.state.ordered_kernels import (
     COUNT,
     FANOUT,
     LEAF,
+    LEAF_FREE,
     LEAF_HIGH,
     LEAVES,
     META_WORDS,
 )
+from everview.backends.embedded.state.ordered_walk import last_leaf, select, walk
 from everview.backends.embedded.vectors import Ints
 
 NOTHING: Ints = np.zeros(0, dtype=np.int64)
@@ -87,7 +89,7 @@ class OrderedIndex:
 
     def _make_room(self) -> None:
         """Have twice the nodes of the kind that is about to run out."""
-        if self._meta[LEAF_HIGH] == len(self._leaf_meta):
+        if not self._meta[LEAF_FREE] and self._meta[LEAF_HIGH] == len(self._leaf_meta):
             self.rows = np.concatenate([self.rows, np.empty_like(self.rows)])
             self._leaf_meta = np.concatenate([self._leaf_meta, np.zeros_like(self._leaf_meta)])
         else:
@@ -143,7 +145,7 @@ class OrderedIndex:
         return places
 
     def _last_leaf(self) -> int:
-        return kernels.last_leaf(self._inners, self._inner_meta, self._meta)
+        return last_leaf(self._inners, self._inner_meta, self._meta)
 
     def rank(self, bounds: Ints, *, after: bool = False) -> Ints:
         """The number of entries below each bound (``after``: not above it)."""
@@ -166,7 +168,7 @@ class OrderedIndex:
 
     def _select(self, ranks: Ints, weighted: int) -> Ints:
         places = np.empty(len(ranks), dtype=np.int64)
-        kernels.select(*self._tree, ranks, weighted, places)
+        select(*self._tree, ranks, weighted, places)
         return places
 
     def ranges(
@@ -179,7 +181,7 @@ class OrderedIndex:
         starts, below, _ = self._seek(low, low_open, 3)
         counts = np.maximum(self.rank(high, after=not high_open) - below, 0)
         rows, places = np.empty((2, int(counts.sum())), dtype=np.int64)
-        kernels.walk(self._leaf_meta, starts, counts, rows, places)
+        walk(self._leaf_meta, starts, counts, rows, places)
         return rows, places
 
     def range(self, low: Ints, high: Ints, *, low_open: bool = False, high_open: bool = False) -> Ints:
@@ -189,5 +191,5 @@ class OrderedIndex:
     def all(self) -> Ints:
         """The places of all entries, in order."""
         rows, places = np.empty((2, len(self)), dtype=np.int64)
-        kernels.walk(self._leaf_meta, self.at(np.zeros(1, dtype=np.int64)), np.array([len(self)]), rows, places)
+        walk(self._leaf_meta, self.at(np.zeros(1, dtype=np.int64)), np.array([len(self)]), rows, places)
         return places

@@ -274,8 +274,10 @@ def add(
     n, width = rows.shape
     deletes = weights.shape[0] == 0
     for i in range(start, n):
-        if meta[LEAF_HIGH] == leaf_meta.shape[0] or meta[INNER_HIGH] + meta[HEIGHT] + 1 >= inner_meta.shape[0]:
-            return i  # a free list may still have nodes, but room for a whole path is simpler to promise
+        if meta[LEAF_FREE] == 0 and meta[LEAF_HIGH] == leaf_meta.shape[0]:
+            return i
+        if meta[INNER_HIGH] + meta[HEIGHT] + 1 >= inner_meta.shape[0]:
+            return i  # free nodes are not counted: room for a whole path is simpler to promise
         leaf = _descend(leaves, leaf_meta, inners, inner_meta, meta, rows, i, False)
         base, size = leaf * LEAF, leaf_meta[leaf, SIZE]
         pos = _place(leaves, base, size, rows, i, width, 0)
@@ -319,8 +321,10 @@ def seek(
     after: int,
     out: Ints,
 ) -> None:
-    """Write of each bound the place of the first entry not below it (``after``: above it) or -1; if ``out`` has two more rows,
-    also the number and the weight of the entries before that place."""
+    """Write of each bound the place of the first entry not below it (``after``: above it), or -1.
+
+    If ``out`` has two more rows, they get the number and the weight of the entries before that place.
+    """
     words, width = bounds.shape[1], leaves.shape[1] - 2
     counts = out.shape[0] > 1
     for i in range(bounds.shape[0]):
@@ -357,59 +361,12 @@ def match(leaves: Ints, leaf_meta: Ints, prefixes: Ints, last: int, at: Ints) ->
         place = at[i]
         if last >= 0:
             if place < 0:
-                place = last * LEAF + leaf_meta[last, SIZE] - 1
+                place = last * LEAF + leaf_meta[last, SIZE] - 1 if leaf_meta[last, SIZE] > 0 else -1
             elif place % LEAF > 0:
                 place -= 1
             else:
                 before = leaf_meta[place // LEAF, PREVIOUS] - 1
                 place = before * LEAF + leaf_meta[before, SIZE] - 1 if before >= 0 else -1
-        if place >= 0 and (leaf_meta[place // LEAF, SIZE] == 0 or _compare(leaves, place, prefixes, i, prefixes.shape[1]) != 0):
+        if place >= 0 and _compare(leaves, place, prefixes, i, prefixes.shape[1]) != 0:
             place = -1
         at[i] = place
-
-
-@kernel
-def last_leaf(inners: Ints, inner_meta: Ints, meta: Ints) -> int:
-    """The leaf with the highest keys."""
-    node = meta[ROOT]
-    for _ in range(meta[HEIGHT]):
-        node = inners[node * FANOUT + inner_meta[node] - 1, inners.shape[1] - 3 + CHILD]
-    return node
-
-
-@kernel
-def select(
-    leaves: Ints, leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, ranks: Ints, weighted: int, at: Ints
-) -> None:
-    """Write the place of the entry with a rank (``weighted``: of the unit of weight with that rank), or -1."""
-    width = leaves.shape[1] - 2
-    for i in range(ranks.shape[0]):
-        rest = ranks[i]
-        node = meta[ROOT]
-        for _ in range(meta[HEIGHT]):
-            here, last = node * FANOUT, node * FANOUT + inner_meta[node] - 1
-            while here < last and rest >= inners[here, width + ENTRIES + weighted]:
-                rest -= inners[here, width + ENTRIES + weighted]
-                here += 1
-            node = inners[here, width + CHILD]
-        place = node * LEAF
-        end = place + leaf_meta[node, SIZE]
-        while place < end and rest >= (leaves[place, width] if weighted else 1):
-            rest -= leaves[place, width] if weighted else 1
-            place += 1
-        at[i] = place if place < end and ranks[i] >= 0 else -1
-
-
-@kernel
-def walk(leaf_meta: Ints, starts: Ints, counts: Ints, rows: Ints, at: Ints) -> None:
-    """Write, for each start and count, the position of the pair and so many places from the start on."""
-    total = 0
-    for i in range(starts.shape[0]):
-        place = starts[i]
-        for _ in range(counts[i]):
-            rows[total] = i
-            at[total] = place
-            total += 1
-            place += 1
-            if place % LEAF == leaf_meta[(place - 1) // LEAF, SIZE] or place % LEAF == 0:
-                place = (leaf_meta[(place - 1) // LEAF, NEXT] - 1) * LEAF

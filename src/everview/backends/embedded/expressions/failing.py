@@ -1,0 +1,62 @@
+"""Which expressions have a value for every row, as far as one can see from their functions.
+
+Used where only the definition computes them; kernels know more. ``False`` is a promise, ``True`` is not.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from everview.errors import EvaluationError
+from everview.relational.evaluate import evaluate
+from everview.relational.expressions import Call, Cast, Column, Expression, Literal, children, substitute
+from everview.relational.types import STRING, Binary, Boolean, String, is_integral
+
+_TOTAL: Final = frozenset(
+    """= < <= > >= <=> in and or not coalesce try isnull isnotnull isnan nanvl greatest least
+    try_add try_subtract try_multiply try_divide try_mod
+    upper lower initcap trim btrim ltrim rtrim substring left right concat concat_ws length char_length octet_length
+    bit_length lpad rpad repeat space reverse replace translate overlay substring_index startswith endswith contains instr
+    locate split_sql find_in_set levenshtein ascii chr hex bin md5 sha1 sha2 crc32
+    year quarter month day dayofyear dayofweek weekday weekofyear yearofweek dayname monthname unix_date
+    date_from_unix_date date_add date_sub datediff last_day trunc try_make_date
+    sqrt cbrt exp expm1 sin cos tan cot sec csc asin acos atan sinh cosh tanh asinh acosh atanh degrees radians atan2 hypot
+    rint pi e power ln log10 log2 log1p log factorial sign & | ^ ~ shiftleft shiftright shiftrightunsigned bit_count
+    array struct size array_contains array_max array_min array_position array_distinct sort_array array_join get getfield
+    getfields""".split()
+)
+_CONSTANT_PATTERN: Final = frozenset(("like", "ilike", "rlike"))
+
+
+def can_fail(expression: Expression) -> bool:
+    """Whether evaluating the expression could raise for some row."""
+    if isinstance(expression, Call) and expression.function == "try":
+        return False
+    return _can_fail_itself(expression) or any(can_fail(c) for c in children(expression))
+
+
+def _can_fail_itself(expression: Expression) -> bool:
+    match expression:
+        case Call(function=name) if name in _CONSTANT_PATTERN:
+            return _has_bad_pattern(expression)
+        case Call():
+            return expression.function not in _TOTAL
+        case Cast():
+            is_text = isinstance(expression.type, String | Binary) and not isinstance(expression.child.type, Binary)
+            is_widening = isinstance(expression.child.type, Boolean) and is_integral(expression.type)
+            return not (expression.is_try or is_text or is_widening or expression.type == expression.child.type)
+        case _:
+            return False
+
+
+def _has_bad_pattern(call: Expression) -> bool:
+    """Whether a constant pattern fails, which it then does for every text; True for one that is not constant."""
+    assert isinstance(call, Call)
+    if not all(isinstance(a, Literal) for a in call.args[1:]):
+        return True
+    text = Call(call.function, (Column(0, STRING), *call.args[1:]), call.type, call.zone)
+    try:
+        evaluate(substitute(text, (Literal("", STRING),)))
+    except EvaluationError:
+        return True
+    return False

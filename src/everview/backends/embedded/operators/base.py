@@ -1,0 +1,160 @@
+"""What every operator of the maintained DAG is, and the indexed copy of its output that others may ask it to keep.
+
+A transaction visits the operators in topological order. Each gets the deltas of all its inputs at once and returns the delta
+of its output. Arrangements of an operator's output take its delta before any consumer runs, so a consumer always sees its
+inputs' *new* contents; the old ones are the new ones minus the delta, and delta rules are written accordingly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from everview.backends.embedded.state.consolidate import consolidate
+from everview.backends.embedded.state.keymap import WeightMap
+from everview.backends.embedded.state.slices import SliceIndex
+from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, Vector, empty_batch
+from everview.relational.nodes import Schema
+
+
+class Arrangement:
+    """The rows of an operator's output with their weights, hashed by the whole row and sliced by any of its columns."""
+
+    def __init__(self, layout: KeyLayout) -> None:
+        self.layout = layout
+        self.rows = WeightMap(layout.width)
+        self._slices: dict[tuple[int, ...], SliceIndex] = {}
+        self._applied: list[tuple[Ints, Ints]] = []
+
+    def apply(self, delta: Batch) -> None:
+        """Adds a change; ``rollback`` takes it back."""
+        keys = self.layout.pack(delta.columns, len(delta))
+        self._add(keys, delta.weights)
+        self._applied.append((keys, delta.weights))
+
+    def _add(self, keys: Ints, weights: Ints) -> None:
+        changes = self.rows.add_weights(keys, weights)
+        if not self._slices:
+            return
+        created = changes.slots[(changes.old == 0) & (changes.new != 0)]
+        removed = changes.slots[(changes.old != 0) & (changes.new == 0)]
+        for index in self._slices.values():
+            # Removal first: a slot that one row leaves may be the slot that another takes.
+            if len(removed):
+                index.remove(removed)
+            if len(created):
+                index.add(created)
+
+    def commit(self) -> None:
+        """Makes the changes since the last commit final."""
+        self._applied.clear()
+
+    def rollback(self) -> None:
+        """Takes back the changes since the last commit."""
+        for keys, weights in reversed(self._applied):
+            self._add(keys, -weights)
+        self._applied.clear()
+
+    def index(self, columns: Sequence[int]) -> SliceIndex:
+        """The secondary index by these columns, built on first use and kept from then on."""
+        key = tuple(columns)
+        if key not in self._slices:
+            index = SliceIndex(self.rows, self.layout.words(key))
+            index.build()
+            self._slices[key] = index
+        return self._slices[key]
+
+    def content(self) -> Batch:
+        """All rows."""
+        return self.at(self.rows.live_slots())
+
+    def at(self, slots: Ints) -> Batch:
+        """The rows in these slots, with their weights."""
+        return Batch(self.layout.unpack(self.rows.keys[slots]), self.rows.weights[slots])
+
+    def nbytes(self) -> dict[str, int]:
+        """Bytes of the rows and of each index."""
+        sizes = {"rows": self.rows.nbytes}
+        for columns, index in self._slices.items():
+            sizes[f"index {list(columns)}"] = index.nbytes
+        return sizes
+
+
+class Operator:
+    """A node of the DAG: stateless unless a subclass says otherwise."""
+
+    def __init__(self, fields: Schema, inputs: tuple[Operator, ...]) -> None:
+        self.fields = fields
+        self.types = tuple(f.type for f in fields)
+        self.layout = KeyLayout(self.types, tuple(f.nullable for f in fields))
+        self.inputs = inputs
+        self.arrangement: Arrangement | None = None
+
+    def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
+        """The delta of the output for the deltas of the inputs (None: unchanged); rows may repeat in it."""
+        raise NotImplementedError
+
+    def load(self, contents: Sequence[Batch]) -> Batch:
+        """Takes in the whole contents of the inputs, once, and returns the content of the output."""
+        return self.push(contents) or self.nothing()
+
+    def content(self) -> Batch:
+        """The current output."""
+        if self.arrangement is not None:
+            return self.arrangement.content()
+        return self.recompute([i.content() for i in self.inputs])
+
+    def recompute(self, contents: Sequence[Batch]) -> Batch:
+        """The output for the whole contents of the inputs; operators with state answer from it instead."""
+        return self.push(contents) or self.nothing()
+
+    def commit(self) -> None:
+        """The transaction has succeeded."""
+
+    def rollback(self) -> None:
+        """The transaction has failed: the state is to be as it was before ``push``."""
+
+    def nbytes(self) -> dict[str, int]:
+        """Bytes of state by structure, without the arrangement."""
+        return {}
+
+    def describe(self) -> str:
+        """One line for ``explain``."""
+        raise NotImplementedError
+
+    def arranged(self) -> Arrangement:
+        """The arrangement of this operator's output, made and filled on first use, shared by all who ask."""
+        if self.arrangement is None:
+            content = self.content()
+            self.arrangement = Arrangement(self.layout)
+            self.arrangement.apply(content)
+            self.arrangement.commit()
+        return self.arrangement
+
+    def nothing(self) -> Batch:
+        """The empty output."""
+        return empty_batch(self.types)
+
+
+def consolidated(batch: Batch, layout: KeyLayout) -> Batch:
+    """The batch with each row once and no weight 0."""
+    first, sums = consolidate(layout.pack(batch.columns, len(batch)), batch.weights)
+    if len(first) == len(batch):
+        return Batch(batch.columns, sums)
+    return Batch(tuple(c.take(first) for c in batch.columns), sums)
+
+
+def rows_where(batch: Batch, mask: np.ndarray) -> Batch:  # type: ignore[type-arg]  # any mask
+    """The rows under a mask, the batch itself where that is all."""
+    return batch if mask.all() else batch.take(mask)
+
+
+def repeat_null_free(columns: Sequence[Vector], of: Sequence[int], ignoring: Sequence[bool]) -> np.ndarray | None:  # type: ignore[type-arg]
+    """The mask of rows where none of the chosen columns is NULL (those ignored may be); None if all rows qualify."""
+    mask = None
+    for column, ignored in zip(of, ignoring, strict=True):
+        nulls = columns[column].nulls
+        if nulls is not None and not ignored:
+            mask = ~nulls if mask is None else mask & ~nulls
+    return mask

@@ -1,0 +1,177 @@
+"""The inner join, by look-up in indexes of both inputs.
+
+With L and R the new contents:  δ(L ⋈ R) = δL ⋈ R + L ⋈ δR - δL ⋈ δR.
+
+A conjunct of the condition that equates a column of each side is answered by the index; the rest is checked on the pairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.expressions import compile_predicate
+from everview.backends.embedded.operators.base import Arrangement, Operator, consolidated
+from everview.backends.embedded.state.keymap import KeyMap
+from everview.backends.embedded.vectors import Batch, Bools, Ints, KeyLayout, Vector, concatenate
+from everview.relational.expressions import Expression
+from everview.relational.nodes import Schema
+
+
+class Side:
+    """One input of a join as the other side sees it: an arrangement sliced by the join columns."""
+
+    def __init__(self, operator: Operator, columns: tuple[int, ...], null_safe: tuple[bool, ...]) -> None:
+        self.operator = operator
+        self.columns = columns
+        self.null_safe = null_safe
+        self.key_layout: KeyLayout = operator.layout.part(columns)
+        self.arrangement: Arrangement = operator.arranged()
+        self._index = self.arrangement.index(columns) if columns else None
+
+    def matches(self, columns: Sequence[Vector], count: int) -> tuple[Ints, Ints]:
+        """Pairs of a probing row and a slot of this side, for the key columns of ``count`` probing rows."""
+        if self._index is None:
+            slots = self.arrangement.rows.live_slots()
+            return np.repeat(np.arange(count), len(slots)), np.tile(slots, count)
+        keys, kept = self.probe_keys(columns, count)
+        rows, slots = self._index.expand(keys)
+        return (rows if kept is None else kept[rows]), slots
+
+    def probe_keys(self, columns: Sequence[Vector], count: int) -> tuple[Ints, Ints | None]:
+        """The keys to look up, and the rows they belong to where some rows can have no partner (None: all rows)."""
+        mask = self._can_match(columns)
+        if mask is None or mask.all():
+            return self.key_layout.pack(_null_free(columns, self.key_layout), count), None
+        kept = np.flatnonzero(mask)
+        taken = [c.take(kept) for c in columns]
+        return self.key_layout.pack(_null_free(taken, self.key_layout), len(kept)), kept
+
+    def _can_match(self, columns: Sequence[Vector]) -> Bools | None:
+        """A NULL equals nothing under ``=``, and under ``<=>`` only another NULL, which this side must be able to hold."""
+        mask: Bools | None = None
+        for column, safe, nullable in zip(columns, self.null_safe, self.key_layout.nullable, strict=True):
+            if column.nulls is not None and not (safe and nullable):
+                mask = ~column.nulls if mask is None else mask & ~column.nulls
+        return mask
+
+
+def _null_free(columns: Sequence[Vector], layout: KeyLayout) -> list[Vector]:
+    """Masks without any NULL left are dropped where the layout has no place for NULLs."""
+    return [
+        Vector(c.type, c.values) if c.nulls is not None and not nullable else c
+        for c, nullable in zip(columns, layout.nullable, strict=True)
+    ]
+
+
+class JoinOperator(Operator):
+    """L ⋈ R on equal columns and a residual condition."""
+
+    def __init__(
+        self,
+        fields: Schema,
+        left: Operator,
+        right: Operator,
+        keys: tuple[tuple[int, int, bool], ...],
+        residual: Expression | None,
+        dictionary: Dictionary,
+    ) -> None:
+        super().__init__(fields, (left, right))
+        null_safe = tuple(k[2] for k in keys)
+        self.left = Side(left, tuple(k[0] for k in keys), null_safe)
+        self.right = Side(right, tuple(k[1] for k in keys), null_safe)
+        self._residual: Callable[[Sequence[Vector], int], Bools] | None = (
+            None if residual is None else compile_predicate(residual, dictionary)
+        )
+
+    def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
+        left, right = deltas
+        parts = []
+        if left is not None and len(left):
+            parts.append(self._with_right(left))
+        if right is not None and len(right):
+            parts.append(self._with_left(right))
+        if len(parts) == 2:
+            assert left is not None
+            assert right is not None
+            parts.append(self._between(left, right).negated())
+            # The three terms may hold a pair and take it back; above, an expression may fail on what is not there.
+            whole = self._checked(concatenate(parts), consolidate=True)
+        elif parts:
+            whole = self._checked(parts[0], consolidate=False)
+        else:
+            return None
+        return whole if len(whole) else None
+
+    def load(self, contents: Sequence[Batch]) -> Batch:
+        # The arrangements hold the contents already: joining one side with the other's arrangement is the whole join.
+        return self._checked(self._with_right(contents[0]), consolidate=False)
+
+    def recompute(self, contents: Sequence[Batch]) -> Batch:
+        return self.load(contents)
+
+    def content(self) -> Batch:
+        if self.arrangement is not None:
+            return self.arrangement.content()
+        return self.load([self.left.arrangement.content()])
+
+    def _with_right(self, left: Batch) -> Batch:
+        rows, slots = self.right.matches([left.columns[c] for c in self.left.columns], len(left))
+        found = self.right.arrangement.at(slots)
+        taken = left.take(rows)
+        return Batch(taken.columns + found.columns, taken.weights * found.weights)
+
+    def _with_left(self, right: Batch) -> Batch:
+        rows, slots = self.left.matches([right.columns[c] for c in self.right.columns], len(right))
+        found = self.left.arrangement.at(slots)
+        taken = right.take(rows)
+        return Batch(found.columns + taken.columns, found.weights * taken.weights)
+
+    def _between(self, left: Batch, right: Batch) -> Batch:
+        rows, partners = pairs_between(
+            [left.columns[c] for c in self.left.columns], len(left),
+            [right.columns[c] for c in self.right.columns], len(right),
+            self.right,
+        )  # fmt: skip
+        a, b = left.take(rows), right.take(partners)
+        return Batch(a.columns + b.columns, a.weights * b.weights)
+
+    def _checked(self, pairs: Batch, *, consolidate: bool) -> Batch:
+        if consolidate:
+            pairs = consolidated(pairs, self.layout)
+        if self._residual is None or not len(pairs):
+            return pairs
+        return pairs.take(self._residual(pairs.columns, len(pairs)))
+
+    def describe(self) -> str:
+        if not self.left.columns:
+            return "cross join: scans both sides"
+        names = [self.left.operator.fields[c].name for c in self.left.columns]
+        residual = "" if self._residual is None else ", then a filter"
+        return f"join on {', '.join(names)}: slice of either side by its join columns{residual}"
+
+
+def pairs_between(
+    left: Sequence[Vector], left_count: int, right: Sequence[Vector], right_count: int, side: Side
+) -> tuple[Ints, Ints]:
+    """The pairs of rows of two batches with equal keys: positions in the left and in the right batch."""
+    if not side.columns:
+        return np.repeat(np.arange(left_count), right_count), np.tile(np.arange(right_count), left_count)
+    left_keys, left_kept = side.probe_keys(left, left_count)
+    right_keys, right_kept = side.probe_keys(right, right_count)
+    groups = KeyMap(left_keys.shape[1])
+    right_groups = groups.upsert(right_keys)
+    left_groups = groups.find(left_keys)
+    order = np.argsort(right_groups, kind="stable")
+    starts = np.searchsorted(right_groups[order], left_groups, side="left")
+    ends = np.searchsorted(right_groups[order], left_groups, side="right")
+    counts = np.where(left_groups >= 0, ends - starts, 0)
+    rows = np.repeat(np.arange(len(left_keys)), counts)
+    offsets = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+    partners = order[np.repeat(starts, counts) + offsets]
+    return (
+        rows if left_kept is None else left_kept[rows],
+        partners if right_kept is None else right_kept[partners],
+    )

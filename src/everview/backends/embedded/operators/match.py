@@ -1,0 +1,234 @@
+"""Semi-join and anti-join: the left rows that have a partner, or have none.
+
+A left row l with weight w is in the output w·s(l) times, where s(l) says whether a right row matches it (or none does). With w
+and s the new values:  δ(w·s) = w·δs + δw·s_old.
+
+*By key.* Where the condition is only equalities, s depends on the key alone: the right side is kept as a count for each key,
+and a change that does not create or empty a key costs one look-up.
+*By pair.* Otherwise the matches of the affected left rows are counted in the right side's arrangement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.expressions import compile_predicate
+from everview.backends.embedded.operators.base import Operator, consolidated
+from everview.backends.embedded.operators.join import Side, pairs_between
+from everview.backends.embedded.state.keymap import WeightMap
+from everview.backends.embedded.vectors import Batch, Bools, Ints, concatenate
+from everview.errors import EvaluationError
+from everview.relational.expressions import Expression
+from everview.relational.nodes import JoinKind, Schema
+
+Keys = tuple[tuple[int, int, bool], ...]
+"""The equalities of a join: left column, right column, whether NULL equals NULL."""
+
+
+class MatchByKeyOperator(Operator):
+    """L ⋉ R or L ▷ R on equalities alone."""
+
+    def __init__(self, fields: Schema, left: Operator, right: Operator, kind: JoinKind, keys: Keys) -> None:
+        super().__init__(fields, (left, right))
+        self._wants_partner = kind is JoinKind.SEMI
+        null_safe = tuple(k[2] for k in keys)
+        self._right_columns = tuple(k[1] for k in keys)
+        self.left = Side(left, tuple(k[0] for k in keys), null_safe)
+        self._counts = WeightMap(self.left.key_layout.width)
+        self._applied: list[tuple[Ints, Ints]] = []
+
+    def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
+        left, right = deltas
+        parts = []
+        if left is not None and len(left):
+            kept = self._shown(left)
+            if kept.any():
+                parts.append(left.take(kept))
+        if right is not None and len(right):
+            parts.extend(self._turned(right))
+        if not parts:
+            return None
+        whole = concatenate(parts)
+        if len(parts) > 1 and left is not None:
+            whole = consolidated(whole, self.layout)
+        return whole if len(whole) else None
+
+    def load(self, contents: Sequence[Batch]) -> Batch:
+        left, right = contents
+        self._count(right)
+        return left.take(self._shown(left))
+
+    def recompute(self, contents: Sequence[Batch]) -> Batch:
+        return contents[0].take(self._shown(contents[0]))
+
+    def content(self) -> Batch:
+        if self.arrangement is not None:
+            return self.arrangement.content()
+        return self.recompute([self.left.arrangement.content()])
+
+    def _shown(self, left: Batch) -> Bools:
+        """Which rows are in the output, by the counts as they are now."""
+        keys, kept = self.left.probe_keys([left.columns[c] for c in self.left.columns], len(left))
+        partnered = self._counts.find(keys) >= 0
+        if kept is not None:
+            whole = np.zeros(len(left), dtype=np.bool_)
+            whole[kept] = partnered
+            partnered = whole
+        return partnered if self._wants_partner else ~partnered
+
+    def _count(self, right: Batch) -> tuple[Ints, Ints]:
+        """Adds right rows to the counts; returns the keys that got their first or lost their last, and which (+1, -1)."""
+        keys, kept = self.left.probe_keys([right.columns[c] for c in self._right_columns], len(right))
+        weights = right.weights if kept is None else right.weights[kept]
+        changes = self._counts.add_weights(keys, weights)
+        self._applied.append((keys, weights))
+        turn = (changes.new > 0).astype(np.int64) - (changes.old > 0).astype(np.int64)
+        turned = turn != 0
+        return keys[changes.rows[turned]], turn[turned]
+
+    def _turned(self, right: Batch) -> list[Batch]:
+        keys, turn = self._count(right)
+        if not len(keys):
+            return []
+        rows, slots = self._left_slots(keys)
+        if not len(slots):
+            return []
+        found = self.left.arrangement.at(slots)
+        sign = turn[rows] if self._wants_partner else -turn[rows]
+        return [Batch(found.columns, found.weights * sign)]
+
+    def _left_slots(self, keys: Ints) -> tuple[Ints, Ints]:
+        if not self.left.columns:
+            slots = self.left.arrangement.rows.live_slots()
+            return np.zeros(len(slots), dtype=np.int64), slots
+        return self.left.arrangement.index(self.left.columns).expand(keys)
+
+    def commit(self) -> None:
+        self._applied.clear()
+
+    def rollback(self) -> None:
+        for keys, weights in reversed(self._applied):
+            self._counts.add_weights(keys, -weights)
+        self._applied.clear()
+
+    def nbytes(self) -> dict[str, int]:
+        return {"counts per key": self._counts.nbytes}
+
+    def describe(self) -> str:
+        names = [self.left.operator.fields[c].name for c in self.left.columns]
+        kind = "semi" if self._wants_partner else "anti"
+        how = f"look-up of {', '.join(names)} in counts" if names else "look-up of one count"
+        return f"{kind} join: {how}; slice of the left side where a key appears or vanishes"
+
+
+class MatchByPairOperator(Operator):
+    """L ⋉ R or L ▷ R on any condition; with SINGLE, L itself after checking that no left row has two partners."""
+
+    def __init__(
+        self,
+        fields: Schema,
+        left: Operator,
+        right: Operator,
+        kind: JoinKind,
+        keys: Keys,
+        residual: Expression | None,
+        dictionary: Dictionary,
+    ) -> None:
+        super().__init__(fields, (left, right))
+        self._kind = kind
+        null_safe = tuple(k[2] for k in keys)
+        self.left = Side(left, tuple(k[0] for k in keys), null_safe)
+        self.right = Side(right, tuple(k[1] for k in keys), null_safe)
+        self._residual = None if residual is None else compile_predicate(residual, dictionary)
+
+    def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
+        left, right = deltas
+        parts = []
+        if right is not None and len(right):
+            parts.extend(self._turned(right))
+        if left is not None and len(left):
+            new = self._partners(left)
+            self._require_single(left, new)
+            old = new - self._partners_in(left, right) if right is not None and len(right) else new
+            kept = self._shows(old)
+            if kept.any():
+                parts.append(left.take(kept))
+        if not parts:
+            return None
+        whole = consolidated(concatenate(parts), self.layout)
+        return whole if len(whole) else None
+
+    def load(self, contents: Sequence[Batch]) -> Batch:
+        left = contents[0]
+        partners = self._partners(left)
+        self._require_single(left, partners)
+        return left.take(self._shows(partners))
+
+    def recompute(self, contents: Sequence[Batch]) -> Batch:
+        return self.load(contents)
+
+    def content(self) -> Batch:
+        if self.arrangement is not None:
+            return self.arrangement.content()
+        return self.load([self.left.arrangement.content()])
+
+    def _shows(self, partners: Ints) -> Bools:
+        match self._kind:
+            case JoinKind.SEMI:
+                return partners > 0
+            case JoinKind.ANTI:
+                return partners <= 0
+            case _:
+                return np.ones(len(partners), dtype=np.bool_)
+
+    def _require_single(self, left: Batch, partners: Ints) -> None:
+        if self._kind is JoinKind.SINGLE and ((partners > 1) & (left.weights > 0)).any():
+            raise EvaluationError(
+                "a scalar subquery returned more than one row.", condition="SCALAR_SUBQUERY_TOO_MANY_ROWS"
+            )
+
+    def _turned(self, right: Batch) -> list[Batch]:
+        """The left rows, as they are now, whose answer the right delta changes."""
+        rows, slots = self.left.matches([right.columns[c] for c in self.right.columns], len(right))
+        affected = np.unique(slots)
+        if not len(affected):
+            return []
+        found = self.left.arrangement.at(affected)
+        new = self._partners(found)
+        self._require_single(found, new)
+        old = new - self._partners_in(found, right)
+        turn = self._shows(new).astype(np.int64) - self._shows(old).astype(np.int64)
+        turned = turn != 0
+        if not turned.any():
+            return []
+        return [Batch(tuple(c.take(turned) for c in found.columns), found.weights[turned] * turn[turned])]
+
+    def _partners(self, left: Batch) -> Ints:
+        """How many right rows match each left row now."""
+        rows, slots = self.right.matches([left.columns[c] for c in self.left.columns], len(left))
+        return self._counted(left, rows, self.right.arrangement.at(slots))
+
+    def _partners_in(self, left: Batch, right: Batch) -> Ints:
+        """How much the right delta adds to each left row's matches."""
+        rows, partners = pairs_between(
+            [left.columns[c] for c in self.left.columns], len(left),
+            [right.columns[c] for c in self.right.columns], len(right),
+            self.right,
+        )  # fmt: skip
+        return self._counted(left, rows, right.take(partners))
+
+    def _counted(self, left: Batch, rows: Ints, partners: Batch) -> Ints:
+        weights = partners.weights
+        if self._residual is not None and len(rows):
+            pairs = tuple(c.take(rows) for c in left.columns) + partners.columns
+            weights = np.where(self._residual(pairs, len(rows)), weights, 0)
+        counts = np.zeros(len(left), dtype=np.int64)
+        np.add.at(counts, rows, weights)
+        return counts
+
+    def describe(self) -> str:
+        how = "slice of either side by its join columns" if self.left.columns else "scans the other side"
+        return f"{self._kind.value} join: {how}, matches counted pair by pair"

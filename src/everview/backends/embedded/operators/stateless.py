@@ -1,0 +1,68 @@
+"""Operators whose output change is a function of the input change alone: all linear, none keeps state."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.expressions import compile_predicate, compile_projection
+from everview.backends.embedded.operators.base import Operator
+from everview.backends.embedded.vectors import Batch, concatenate
+from everview.relational.format import format_expression
+from everview.relational.nodes import Filter, Project, UnionAll
+from everview.relational.schema import schema
+
+
+class FilterOperator(Operator):
+    """δσ[p](R) = σ[p](δR)."""
+
+    def __init__(self, node: Filter, child: Operator, dictionary: Dictionary) -> None:
+        super().__init__(schema(node), (child,))
+        self._holds = compile_predicate(node.condition, dictionary)
+        self._text = format_expression(node.condition, tuple(f.name for f in child.fields))
+
+    def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
+        (delta,) = deltas
+        if delta is None:
+            return None
+        mask = self._holds(delta.columns, len(delta))
+        kept = int(mask.sum())
+        if kept == len(delta):
+            return delta
+        return delta.take(mask) if kept else None
+
+    def describe(self) -> str:
+        return f"filter {self._text}"
+
+
+class ProjectOperator(Operator):
+    """δπ[e](R) = π[e](δR)."""
+
+    def __init__(self, node: Project, child: Operator, dictionary: Dictionary) -> None:
+        super().__init__(schema(node), (child,))
+        self._project = compile_projection(node.expressions, dictionary)
+        names = tuple(f.name for f in child.fields)
+        self._text = ", ".join(format_expression(e, names) for e in node.expressions)
+
+    def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
+        (delta,) = deltas
+        if delta is None:
+            return None
+        return Batch(self._project(delta.columns, len(delta)), delta.weights)
+
+    def describe(self) -> str:
+        return f"project [{self._text}]"
+
+
+class UnionAllOperator(Operator):
+    """δ(R ⊎ S) = δR ⊎ δS."""
+
+    def __init__(self, node: UnionAll, inputs: tuple[Operator, ...]) -> None:
+        super().__init__(schema(node), inputs)
+
+    def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
+        parts = [d for d in deltas if d is not None and len(d)]
+        return concatenate(parts) if parts else None
+
+    def describe(self) -> str:
+        return "union all"

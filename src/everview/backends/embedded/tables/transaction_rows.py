@@ -1,0 +1,132 @@
+"""The rows of one transaction on one table: gathered from its changes, and consolidated.
+
+    δ = {row: Σ weight}                        rows whose weights sum up to 0 leave no trace
+
+Two rows are equal when Spark groups them together. To decide it inside a transaction, strings get numbers that mean something
+inside it only: the engine's dictionary, which never forgets, does not learn a column that no view reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from everview.backends.base import Change
+from everview.backends.embedded.arrow_columns import vector_from_arrow
+from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.state.consolidate import consolidate
+from everview.backends.embedded.vectors import Ints, KeyLayout, Vector
+from everview.relational.nodes import Schema
+from everview.relational.types import Binary, DataType, String, is_floating
+
+
+@dataclass(frozen=True, slots=True)
+class TableDelta:
+    """What one transaction does to one table: its columns, and a weight for each row.
+
+    With ``has_deletes``, each distinct row occurs once and no weight is 0. Without, all weights are positive, and rows stand as
+    they were given.
+    """
+
+    rows: pa.Table
+    weights: Ints
+    has_deletes: bool
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedRows:
+    """Rows with weights; None where every weight is 1."""
+
+    rows: pa.Table
+    weights: Ints | None
+
+    def __len__(self) -> int:
+        return int(self.rows.num_rows)
+
+    @property
+    def has_deletes(self) -> bool:
+        """Whether some weight is negative."""
+        return self.weights is not None and len(self.weights) > 0 and int(self.weights.min()) < 0
+
+    @property
+    def has_inserts(self) -> bool:
+        """Whether some weight is positive."""
+        return len(self) > 0 if self.weights is None else len(self.weights) > 0 and int(self.weights.max()) > 0
+
+    def each_weight(self) -> Ints:
+        """The weights, also where every one is 1."""
+        return np.ones(len(self), dtype=np.int64) if self.weights is None else self.weights
+
+
+def rows_of(change: Change) -> WeightedRows:
+    """The rows of a weighted change."""
+    if change.weights is None:
+        return WeightedRows(change.rows, None)
+    weights: Ints = np.array(change.weights.to_numpy(zero_copy_only=False), dtype=np.int64)  # a copy that kernels may take
+    return WeightedRows(change.rows, None if (weights == 1).all() else weights)
+
+
+def joined(parts: Sequence[WeightedRows], schema: pa.Schema) -> WeightedRows:
+    """All rows, in order."""
+    if len(parts) == 1:
+        return parts[0]
+    rows = pa.concat_tables([p.rows for p in parts]) if parts else schema.empty_table()
+    if all(p.weights is None for p in parts):
+        return WeightedRows(rows, None)
+    return WeightedRows(rows, np.concatenate([p.each_weight() for p in parts]))
+
+
+def consolidated(given: WeightedRows, fields: Schema) -> WeightedRows:
+    """Each distinct row once, in order of first occurrence, with its sum of weights; no sum is 0."""
+    first, sums = consolidate(row_words(given.rows, fields), given.each_weight())
+    return WeightedRows(select_rows(given.rows, first), sums)
+
+
+def select_rows(rows: pa.Table, positions: Ints) -> pa.Table:
+    """The rows at these positions; no copy where they are neighbours in order."""
+    count = len(positions)
+    if count == 0:
+        return rows.slice(0, 0)
+    start = int(positions[0])
+    if int(positions[-1]) - start == count - 1 and (count < 3 or bool((np.diff(positions) == 1).all())):
+        return rows.slice(start, count)
+    return rows.take(pa.array(positions))
+
+
+def row_words(rows: pa.Table, fields: Schema) -> Ints:
+    """A key for each row; equal rows of this table have equal keys."""
+    layout = KeyLayout(tuple(f.type for f in fields), tuple(f.nullable for f in fields))
+    columns = [_local_vector(c, f.type) for c, f in zip(rows.columns, fields, strict=True)]
+    return layout.pack(columns, rows.num_rows)
+
+
+def _local_vector(column: pa.ChunkedArray, data_type: DataType) -> Vector:
+    match data_type:
+        case String() | Binary():
+            return _numbered(column, data_type)
+        case _:
+            return vector_from_arrow(column, data_type, Dictionary())  # lists and structs: a dictionary for this column alone
+
+
+def _numbered(column: pa.ChunkedArray, data_type: DataType) -> Vector:
+    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    indices = array.dictionary_encode().indices
+    if indices.null_count == 0:
+        return Vector(data_type, indices.to_numpy().astype(np.int64))
+    nulls = indices.is_null().to_numpy(zero_copy_only=False)
+    return Vector(data_type, indices.fill_null(0).to_numpy().astype(np.int64), nulls)
+
+
+def are_surely_equal(left: pa.Table, right: pa.Table, fields: Schema) -> bool:
+    """Whether two tables have equal rows at equal positions; a NaN inside a list or struct may make it say no."""
+    columns = zip(left.columns, right.columns, fields, strict=True)
+    return all(a.equals(b) or (is_floating(f.type) and _equal_floats(a, b, f.type)) for a, b, f in columns)
+
+
+def _equal_floats(left: pa.ChunkedArray, right: pa.ChunkedArray, data_type: DataType) -> bool:
+    layout = KeyLayout((data_type,), (True,))
+    words = [layout.pack([vector_from_arrow(c, data_type, Dictionary())], len(c)) for c in (left, right)]
+    return bool(np.array_equal(*words))
