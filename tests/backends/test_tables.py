@@ -50,7 +50,6 @@ def test_every_type_comes_back_as_it_went_in(plain_db: ev.Database) -> None:
     assert table.rows() == []
 
 
-@pytest.mark.xfail(strict=True, reason="SparkGateway.to_dataframe lets Spark read timestamp_ntz as timestamp")
 def test_spark_sees_the_same_rows(db: ev.Database) -> None:
     """Every type survives the way to Spark and back."""
     table = db.create_table("t", EVERY_TYPE)

@@ -40,7 +40,8 @@ _RANGES: Final = (
 
 def aggregate(choices: Choices, scope: Scope) -> Column:
     """An aggregate whose value is exact, over expressions of the scope."""
-    call = choices.pick((_count, _sum, _extreme, _sum, _extreme, _of_truths, _count_distinct))(choices, scope)
+    forms = (_count, _sum, _extreme, _sum, _extreme, _of_truths, _count_distinct, _sum_distinct)
+    call = choices.pick(forms)(choices, scope)
     condition = f" FILTER (WHERE {predicate(choices, scope, 0)})" if choices.once_in(5) else ""
     return Column(call.sql + condition, call.kind, is_plain=False)
 
@@ -65,19 +66,21 @@ def _count_distinct(choices: Choices, scope: Scope) -> Column:
     return Column(f"count(DISTINCT {', '.join(counted)})", Kind.INTEGER)
 
 
-def _sum(choices: Choices, scope: Scope) -> Column:
+def _sum(choices: Choices, scope: Scope, distinct: str = "") -> Column:
     present = columns_of(scope, *SUMMABLE)
     kind = choices.pick(present).kind if present else Kind.INTEGER
-    distinct = "DISTINCT " if choices.once_in(4) else ""
     function = choices.pick(("sum", "sum", "avg"))
     result = Kind.RATIO if function == "avg" and kind is not Kind.DECIMAL else kind
     return Column(f"{function}({distinct}{value(choices, scope, kind, 1)})", result)
 
 
+def _sum_distinct(choices: Choices, scope: Scope) -> Column:
+    return _sum(choices, scope, "DISTINCT ")
+
+
 def _extreme(choices: Choices, scope: Scope) -> Column:
     operand = any_value(choices, scope, 1)
-    distinct = "DISTINCT " if choices.once_in(8) else ""
-    return Column(f"{choices.pick(('min', 'max'))}({distinct}{operand.sql})", operand.kind)
+    return Column(f"{choices.pick(('min', 'max'))}({operand.sql})", operand.kind)
 
 
 def _of_truths(choices: Choices, scope: Scope) -> Column:
@@ -137,10 +140,9 @@ def _neighbour(choices: Choices, scope: Scope) -> Column:
 
 def _windowed_aggregate(choices: Choices, scope: Scope) -> Column:
     call = choices.pick((_count, _sum, _extreme, _of_truths))(choices, scope)
-    plain = Column(call.sql.replace("DISTINCT ", ""), call.kind)  # Spark has no DISTINCT in windows
     partition = _partition(choices, scope)
     orders = ("", _order(choices, scope), f"{_total_order(choices, scope)} {choices.pick(_FRAMES)}")
-    return Column(f"{plain.sql} OVER ({partition} {choices.pick(orders)})", plain.kind)
+    return Column(f"{call.sql} OVER ({partition} {choices.pick(orders)})", call.kind)
 
 
 def _range_aggregate(choices: Choices, scope: Scope) -> Column:
@@ -149,4 +151,4 @@ def _range_aggregate(choices: Choices, scope: Scope) -> Column:
         return _ranking(choices, scope)
     call = choices.pick((_count, _sum, _extreme))(choices, scope)
     order = f"ORDER BY {_sort_key(choices, choices.pick(numbers))} {choices.pick(_RANGES)}"
-    return Column(f"{call.sql.replace('DISTINCT ', '')} OVER ({_partition(choices, scope)} {order})", call.kind)
+    return Column(f"{call.sql} OVER ({_partition(choices, scope)} {order})", call.kind)

@@ -139,7 +139,7 @@ def may_fail(choices: Choices, scope: Scope) -> str:
                     f"{c.sql} div ({c.sql} - 1)",
                     f"CAST({c.sql} + 2147483645 AS INT)",
                 ]
-                forms += [f"element_at(array(1, 2), {c.sql})", f"CAST(99999.5 * {c.sql} AS DECIMAL(6,1))"]
+                forms += [f"array(1, 2)[coalesce({c.sql}, 0)]", f"CAST(99999.5 * {c.sql} AS DECIMAL(6,1))"]
             case Kind.STRING:
                 forms += [f"CAST({c.sql} AS INT)", f"CAST({c.sql} AS DATE)", f"CAST({c.sql} AS DOUBLE)"]
             case Kind.DECIMAL:

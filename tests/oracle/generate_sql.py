@@ -138,7 +138,9 @@ def _select_grouping_sets(grammar: Grammar, kinds: Sequence[Kind] | None) -> Que
     sets = ", ".join(f"({', '.join(k.sql for k in choices.some(keys, 0))})" for _ in range(choices.count(1, 3)))
     clause = choices.pick((f"ROLLUP ({listed})", f"CUBE ({listed})", f"GROUPING SETS (({listed}), {sets})"))
     marks = (f"grouping({choices.pick(keys).sql})", "grouping_id()")
-    offered = (*keys, *(Column(mark, Kind.INTEGER, is_plain=False) for mark in marks))
+    # No key is plain: Spark cannot execute a HAVING that correlates a subquery with one.
+    offered = tuple(Column(k.sql, k.kind, is_plain=False) for k in keys)
+    offered += tuple(Column(mark, Kind.INTEGER, is_plain=False) for mark in marks)
     return _select_of_groups(grammar, source, offered, f" GROUP BY {clause}", kinds)
 
 
@@ -188,7 +190,8 @@ def _with_common_table(grammar: Grammar, kinds: Sequence[Kind] | None) -> Query:
     common = Named(grammar.choices.name("w"), definition.columns)
     twice = replace(grammar.below(), tables=(common, common, common, grammar.choices.pick(grammar.tables)))
     body = query(twice, kinds)
-    return Query(f"WITH {common.name} AS ({definition.sql}) {body.sql}", body.columns)
+    rest = body.sql.replace("WITH", ",", 1) if body.sql.startswith("WITH") else body.sql
+    return Query(f"WITH {common.name} AS ({definition.sql}) {rest}", body.columns)
 
 
 def _top(grammar: Grammar, kinds: Sequence[Kind] | None) -> Query:

@@ -59,6 +59,10 @@ class TableData:
         rows = ", ".join(_show_row(row, self.fields) for row in self.rows)
         return f'table("{self.name}", "{columns}", [{rows}])'
 
+    def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
+        """What Hypothesis prints, which would otherwise be the fields."""
+        printer.text(repr(self))
+
 
 def table(name: str, columns: str, rows: list[tuple[Any, ...]]) -> TableData:
     """The table that a failing example printed."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -10,7 +11,7 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import AnalysisException, PySparkException
 
 from everview.backends.reference.evaluate_plan import evaluate_plan
-from everview.errors import EvaluationError, InvalidQuery, UnknownName
+from everview.errors import EvaluationError
 from everview.frontend.catalyst_plan import quiet_spark_log
 from everview.frontend.gateway import SparkGateway
 from everview.frontend.spark_types import schema_to_spark_json
@@ -32,7 +33,8 @@ class Outcome(Enum):
 
     EQUAL = "equal answers"
     BOTH_FAILED = "both failed on the rows"
-    REFUSED = "Spark refuses the query"
+    REFUSED = "Spark has no answer"
+    """It refuses the query, or breaks down with an internal error."""
 
 
 class Oracle:
@@ -61,13 +63,9 @@ class Oracle:
     def check(self, sql: str) -> Outcome:
         """Fails unless the reference backend and Spark agree: the same bag, or an error from both."""
         theirs = self._ask_spark(sql)
-        try:
-            plan = self.translate(sql)
-        except (InvalidQuery, UnknownName):
-            assert theirs is Outcome.REFUSED, f"{sql}\nis refused, but not by Spark"
-            return Outcome.REFUSED
         if theirs is Outcome.REFUSED:
-            return Outcome.REFUSED
+            return theirs
+        plan = self.translate(sql)
         ours = self._evaluate(plan)
         if isinstance(ours, EvaluationError):
             assert theirs is Outcome.BOTH_FAILED, f"{sql}\nfails, but not in Spark: {ours}"
@@ -88,8 +86,10 @@ class Oracle:
                 return self._answers.sql(sql).toArrow()
         except AnalysisException:
             return Outcome.REFUSED
-        except (PySparkException, Py4JJavaError):
-            return Outcome.BOTH_FAILED
+        except (PySparkException, Py4JJavaError) as error:
+            condition = re.search(r"\[([A-Z_]+)[].]", str(error))
+            is_internal = condition is None or condition[1] == "INTERNAL_ERROR"
+            return Outcome.REFUSED if is_internal else Outcome.BOTH_FAILED
 
 
 def _struct_type(fields: Schema) -> StructType:

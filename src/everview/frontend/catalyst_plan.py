@@ -10,6 +10,7 @@ uncorrelated scalar subqueries, which go through the same rules.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -17,6 +18,8 @@ from typing import Any
 from py4j.protocol import Py4JError
 from pyspark.logger import PySparkLogger
 
+from everview.errors import UnsupportedQuery
+from everview.frontend.catalyst_functions import NONDETERMINISTIC
 from everview.frontend.catalyst_json import CatalystNode, parse_tree, simple_name
 from everview.frontend.catalyst_transform import rewrite_subqueries
 
@@ -30,7 +33,6 @@ _REWRITE_SUBQUERIES = ("RewriteCorrelatedScalarSubquery", "RewriteLateralSubquer
 
 _SIMPLIFY = (
     "ReplaceExpressions",  # once more, for what came out of subqueries
-    "RewriteWithExpression",  # names what is used twice, which the JSON could not
     "PullOutGroupingExpressions",  # GROUP BY a + b groups by a column of a projection below
     "ConstantFolding",
     "BooleanSimplification",
@@ -46,6 +48,9 @@ _EXACT_LITERALS = ("timestamp", "binary")
 _SUBQUERIES = frozenset({"ScalarSubquery", "Exists"})
 _LIKE_MANY = frozenset({"LikeAny", "LikeAll", "NotLikeAny", "NotLikeAll"})
 _LIKE = frozenset({"Like", "ILike"})
+_COMMON = frozenset({"CommonExpressionDef", "CommonExpressionRef"})
+_ASKED = _SUBQUERIES | _LIKE | _LIKE_MANY | _COMMON
+"""Expressions whose JSON always lacks something."""
 
 
 def export_plan(spark: Any, analyzed: Any, text: str | None) -> CatalystNode:
@@ -53,8 +58,27 @@ def export_plan(spark: Any, analyzed: Any, text: str | None) -> CatalystNode:
 
     Only a query whose text says ``try_`` somewhere can have operators in another mode than ANSI; of a DataFrame we have no
     text and ask every operator.
+
+    Raises:
+        UnsupportedQuery: the query calls a function whose value depends on the moment or on chance.
     """
+    refuse_nondeterministic(analyzed.toJSON())
     return _Exporter(spark, text is None or "try_" in text.lower()).export(analyzed)
+
+
+def refuse_nondeterministic(plan_json: str) -> None:
+    """Looks for such functions before any rewrite: constant folding would replace the current time by a constant."""
+    for java_class in _CLASS.findall(plan_json):
+        name = NONDETERMINISTIC.get(simple_name(java_class))
+        if name is not None:
+            raise UnsupportedQuery(
+                f"the function {name} is not deterministic, so a view over it has no well-defined content.",
+                operator=name,
+                hint="compute the value when the rows are made, and store it in a column.",
+            )
+
+
+_CLASS = re.compile(r'"class":"([^"]*\.expressions\.[^"]*)"')
 
 
 class _Exporter:
@@ -130,7 +154,7 @@ class _Exporter:
         if name == "Literal":
             data_type = expression["dataType"]
             return not isinstance(data_type, str) or data_type in _EXACT_LITERALS
-        return name in _SUBQUERIES | _LIKE | _LIKE_MANY or (self._mentions_try and name in _WITH_EVAL_MODE)
+        return name in _ASKED or (self._mentions_try and name in _WITH_EVAL_MODE)
 
     def _annotate_expression(self, expression: Any, tree: list[dict[str, Any]], at: int) -> int:
         fields = tree[at]
@@ -144,8 +168,11 @@ class _Exporter:
                 fields["escapeChar"] = str(expression.escapeChar())
             elif name in _LIKE_MANY:
                 fields["patterns"] = [None if p is None else p.toString() for p in _sequence(expression.patterns())]
+            elif name in _COMMON:
+                fields["common_id"] = expression.id().id()
             else:
-                fields["is_try"] = expression.evalMode().toString() != "ANSI"  # try_to_date makes a LEGACY cast
+                owner = expression.evalContext() if "evalContext" in fields else expression
+                fields["is_try"] = owner.evalMode().toString() != "ANSI"  # try_to_date makes a LEGACY cast
         following = at + 1
         for child in _sequence(expression.children()) if fields["num-children"] else ():
             following = self._annotate_expression(child, tree, following)

@@ -45,7 +45,7 @@ def _attribute(column: Column, scope: Scope) -> CatalystNode:
     return CatalystNode("GroupColumn", {"exprId": {"id": identity}}, ())
 
 
-_NOT_KEYS = frozenset({"AggregateExpression"}) | SUBQUERIES
+_NOT_KEYS = frozenset({"AggregateExpression", "CommonExpressionRef", "CommonExpressionDef"}) | SUBQUERIES
 
 
 def aggregate_expressions(node: CatalystNode) -> Iterable[CatalystNode]:

@@ -7,12 +7,12 @@ are columns too: whoever translates the enclosing plan node has joined them to i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from decimal import Decimal as PythonDecimal
 from typing import Any
 
 from everview.errors import InternalError, UnsupportedQuery
-from everview.frontend.catalyst_functions import NONDETERMINISTIC, EvalMode, translate_function
+from everview.frontend.catalyst_functions import EvalMode, translate_function
 from everview.frontend.catalyst_json import CatalystNode
 from everview.frontend.spark_types import from_spark_json
 from everview.relational.evaluate import evaluate
@@ -43,9 +43,10 @@ SUBQUERIES = frozenset({"ScalarSubquery", "Exists"})
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Where attributes stand in the input row."""
+    """Where attributes stand in the input row; ``common`` holds the definitions of an enclosing ``With``."""
 
     columns: dict[int, Column]
+    common: dict[int, Expression] = field(default_factory=dict)
 
     @staticmethod
     def of(relation: Relation, attributes: tuple[int, ...]) -> Scope:
@@ -85,6 +86,10 @@ def translate_expression(node: CatalystNode, scope: Scope) -> Expression:
             return _in_list(node, scope)
         case "ScalarSubquery" | "Exists" | "GroupColumn":
             return scope.columns[expr_id(node)]
+        case "With":
+            return _with(node, scope)
+        case "CommonExpressionRef":
+            return scope.common[node.fields["common_id"]]
         case _:
             return _function(node, scope)
 
@@ -121,15 +126,18 @@ def _cast(node: CatalystNode, scope: Scope) -> Expression:
         return child
     if isinstance(child, Literal) and child.value is None:
         return Literal(None, target)
-    _refuse_narrow_intervals(child.type, target, node.fields["dataType"])
+    _refuse_narrow_intervals(child.type, target, node)
     return Cast(child, target, bool(node.fields.get("is_try")), _zone(child.type, target, node))
 
 
-def _refuse_narrow_intervals(source: DataType, target: DataType, declared: Any) -> None:
+def _refuse_narrow_intervals(source: DataType, target: DataType, cast: CatalystNode) -> None:
     """An interval's unit (HOUR, MONTH TO …) is part of Spark's type, not of ours, and decides what such a cast means."""
-    if source in INTERVALS or (target in INTERVALS and declared not in _WHOLE_INTERVALS):
+    given, declared = cast.children[0].fields.get("dataType"), cast.fields["dataType"]
+    is_narrow_source = source in INTERVALS and given not in _WHOLE_INTERVALS
+    is_narrow_target = target in INTERVALS and declared not in _WHOLE_INTERVALS
+    if is_narrow_source or is_narrow_target:
         raise UnsupportedQuery(
-            f"CAST of {source} to {declared if target in INTERVALS else target} is not supported.",
+            f"CAST of {given or source} to {declared} is not supported.",
             operator="Cast",
             hint="use EXTRACT to take the parts of an interval as numbers.",
         )
@@ -175,14 +183,17 @@ def _in_list(node: CatalystNode, scope: Scope) -> Expression:
     return Call("in", args, BOOLEAN)
 
 
+def _with(node: CatalystNode, scope: Scope) -> Expression:
+    """``With(body, definitions)``: what a short-hand such as NULLIF uses twice, substituted where it is referred to."""
+    body, *definitions = node.children
+    common = dict(scope.common)
+    for definition in definitions:
+        known = Scope(scope.columns, common)
+        common[definition.fields["common_id"]] = translate_expression(definition.children[0], known)
+    return translate_expression(body, Scope(scope.columns, common))
+
+
 def _function(node: CatalystNode, scope: Scope) -> Expression:
-    if node.name in NONDETERMINISTIC:
-        name = NONDETERMINISTIC[node.name]
-        raise UnsupportedQuery(
-            f"the function {name} is not deterministic, so a view over it has no well-defined content.",
-            operator=name,
-            hint="compute the value when the rows are made, and store it in a column.",
-        )
     args = tuple(translate_expression(c, scope) for c in node.children)
     mode = EvalMode.TRY if node.fields.get("is_try") else EvalMode.ANSI
     translated = translate_function(node, args, mode)

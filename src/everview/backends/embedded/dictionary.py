@@ -155,7 +155,12 @@ class Dictionary:
         return order.labels[distinct][inverse]
 
     def memo(
-        self, function: Callable[[Value], Any], dtype: npt.DTypeLike = np.int64, *, wide: bool = False, key: Hashable = None
+        self,
+        function: Callable[[Value], Any],
+        dtype: npt.DTypeLike = np.int64,
+        *,
+        wide: bool = False,
+        key: Hashable = None,
     ) -> MemoisedFunction:
         """A function of a value (None for code 0) as an array look-up by code.
 
@@ -267,7 +272,8 @@ def _joined(parts: Sequence[tuple[Ints, Bools | None]]) -> tuple[Ints, Bools | N
 def _at(codes: Ints, indices: pa.Array, nulls: Bools | None) -> Ints:
     """The codes at Arrow indices, 0 at NULL."""
     if nulls is None:
-        return codes[indices.to_numpy()]
+        given: Ints = codes[indices.to_numpy()]
+        return given
     if len(codes) == 0:
         return np.zeros(len(indices), dtype=np.int64)
     result: Ints = codes[indices.fill_null(0).to_numpy()]

@@ -31,7 +31,7 @@ class OrderLabels:
         self._has_label = np.zeros(0, dtype=np.bool_)
         self._keys: list[Any] = []  # in order: what is compared, and the code of each value
         self._codes: list[int] = []
-        self._last = -1  # the position of the latest insertion
+        self._first, self._last = -1, -1  # the positions of the latest insertion
 
     def insert(self, codes: list[int], values: list[Value], key: Callable[[Value], Any] | None) -> bool:
         """Gives each of the codes (ascending) a label; whether earlier labels changed."""
@@ -53,6 +53,7 @@ class OrderLabels:
         self._keys = _with_inserted(self._keys, places, [[k for k, _ in group] for _, group in groups])
         self._codes = _with_inserted(self._codes, places, [[c for _, c in group] for _, group in groups])
         self._last = groups[-1][0] + len(new) - 1
+        self._first = self._last - len(groups[-1][1]) + 1
         if not all(labels):
             self._spread()
             return had_labels
@@ -78,9 +79,9 @@ class OrderLabels:
             return [high - step * i for i in range(count, 0, -1)] if step > 0 else []
         if high - low <= count:
             return []
-        parts = max(_RUN_PART, 2 * count) if self._last in (at - 1, at) else count + 1
-        step = max((high - low) // parts, 1)
-        if at == self._last:
+        is_run = at - 1 == self._last or at == self._first
+        step = max((high - low) // (max(_RUN_PART, 2 * count) if is_run else count + 1), 1)
+        if at == self._first:
             return [high - step * i for i in range(count, 0, -1)]
         return [low + step * i for i in range(1, count + 1)]
 

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.state.ordered import float_order
-from everview.backends.embedded.vectors import Ints, Kind, Vector, kind_of
+from everview.backends.embedded.state.float_order import float_from_order, float_order
+from everview.backends.embedded.vectors import Ints, Kind, Values, Vector, kind_of
+from everview.relational.types import DataType
 
 _SIGN = np.int64(np.iinfo(np.int64).min)
 
@@ -26,9 +27,20 @@ def order_words(vector: Vector, dictionary: Dictionary, *, descending: bool, nul
     return [rank, *values]
 
 
-def word_count(vector_type_kind: Kind) -> int:
+def word_count(kind: Kind) -> int:
     """How many words ``order_words`` makes of a value."""
-    return 3 if vector_type_kind is Kind.WIDE else 2
+    return 3 if kind is Kind.WIDE else 2
+
+
+def values_from_words(words: Ints, data_type: DataType) -> Values:
+    """The values of ascending value words (without the rank); strings cannot be read off their labels."""
+    match kind_of(data_type):
+        case Kind.FLOAT:
+            return float_from_order(np.ascontiguousarray(words[:, 0]))
+        case Kind.WIDE:
+            return np.stack([words[:, 1] ^ _SIGN, words[:, 0]], axis=1)
+        case _:
+            return words[:, 0].copy()
 
 
 def _ascending(vector: Vector, dictionary: Dictionary) -> list[Ints]:

@@ -9,12 +9,16 @@ from dataclasses import dataclass
 from everview.relational.nodes import Relation
 from everview.relational.rules.drop_identity_project import drop_identity_project
 from everview.relational.rules.drop_true_filter import drop_true_filter
+from everview.relational.rules.expose_keys import expose_keys
 from everview.relational.rules.fold_constants import fold_constants
 from everview.relational.rules.merge_filters import merge_filters
 from everview.relational.rules.merge_projects import merge_projects
 from everview.relational.rules.prune_columns import prune_columns
 from everview.relational.rules.push_filter_below_project import push_filter_below_project
 from everview.relational.rules.push_filter_into_join import push_filter_into_join
+from everview.relational.rules.push_join_condition import push_join_condition
+from everview.relational.rules.split_null_aware_anti import split_null_aware_anti
+from everview.relational.rules.split_outer_join import split_outer_join
 from everview.relational.rules.strengthen_outer_join import strengthen_outer_join
 from everview.relational.traverse import rewrite_bottom_up
 from everview.relational.verify import verify
@@ -41,6 +45,23 @@ PIPELINE: tuple[Rule, ...] = (
     drop_identity_project,
 )
 
+SPLIT_JOINS: tuple[Rule, ...] = (
+    push_join_condition,
+    split_outer_join,
+    # Once more: an anti join has come out of each outer one, and takes conditions that the outer one could not.
+    push_join_condition,
+    split_null_aware_anti,
+    push_join_condition,
+    push_filter_below_project,
+    merge_filters,
+    push_filter_into_join,
+    merge_filters,
+    expose_keys,
+    merge_projects,
+    drop_identity_project,
+)
+"""For engines that maintain inner, semi and anti joins by indexes on columns."""
+
 
 @dataclass(frozen=True, slots=True)
 class Step:
@@ -52,8 +73,13 @@ class Step:
 
 
 def simplify(plan: Relation, on_step: Callable[[Step], None] | None = None) -> Relation:
-    """The plan after all rules; ``on_step`` sees the plan after each."""
-    for rule in PIPELINE:
+    """The plan after the rules of ``PIPELINE``."""
+    return run_rules(plan, PIPELINE, on_step)
+
+
+def run_rules(plan: Relation, rules: tuple[Rule, ...], on_step: Callable[[Step], None] | None = None) -> Relation:
+    """The plan after all rules, each bottom-up, the plan verified after each; ``on_step`` sees the plan after each."""
+    for rule in rules:
         start = time.perf_counter()
         plan = prune_columns(plan) if rule is prune_columns else rewrite_bottom_up(plan, rule)
         seconds = time.perf_counter() - start

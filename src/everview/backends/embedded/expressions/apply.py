@@ -6,6 +6,8 @@ argument fails, so arguments that cannot fail are evaluated for all rows.
 
 from __future__ import annotations
 
+import numpy as np
+
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions.cells import (
     Cells,
@@ -124,6 +126,8 @@ def settled(cells: Cells, args: tuple[Cells, ...], count: int, definition: Defin
     """
     suspects, cells.suspects = cells.suspects, None
     assert suspects is not None
+    if len(suspects) != count:  # a literal is wrong for every row
+        suspects = np.repeat(suspects, count)
     rows = rows_of(suspects)
     if len(rows) == 0:
         return cells

@@ -61,7 +61,7 @@ def _positive_remainder(call: Call, args: tuple[Step, ...], _dictionary: Diction
 
 def _negative(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
     if isinstance(call.type, Decimal):
-        return Native(decimals.negative, bound=args[0].bound)
+        return decimals.negative_kernel(call.type, args[0], is_absolute=False)
     if is_floating(call.type):
         return Native(lambda a: Cells(-a.values))
     return integers.negative_kernel(call, args, np.negative)
@@ -69,7 +69,7 @@ def _negative(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Na
 
 def _absolute(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
     if isinstance(call.type, Decimal):
-        return Native(decimals.absolute, bound=args[0].bound)
+        return decimals.negative_kernel(call.type, args[0], is_absolute=True)
     if is_floating(call.type):
         return Native(lambda a: Cells(np.abs(a.values)))
     return integers.negative_kernel(call, args, np.abs)
@@ -87,18 +87,14 @@ def _trying(build: Builder) -> Builder:
 
 def _dividing(values: Ints, digits: int, mode: str) -> Ints:
     """One-word integers divided by ``10**digits`` and rounded."""
+    if mode == "half up":
+        return decimals.half_up(values, digits)
     unit = 10**digits
-    match mode:
-        case "half up":
-            return decimals.half_up(values, digits)
-        case "floor":
-            return values // unit
-        case "ceiling":
-            return -(-values // unit)
-        case _:
-            floor = values // unit
-            twice = 2 * (values - floor * unit)
-            return floor + ((twice > unit) | ((twice == unit) & (floor & 1 == 1)))
+    quotient: Ints = (-values if mode == "ceiling" else values) // unit
+    if mode == "half even":
+        twice = 2 * (values - quotient * unit)
+        quotient += (twice > unit) | ((twice == unit) & (quotient & 1 == 1))
+    return -quotient if mode == "ceiling" else quotient
 
 
 def _rounding(mode: str) -> Builder:
@@ -134,7 +130,7 @@ def _round_decimal(a: Step, target: Decimal, places: int, mode: str) -> Native |
     unit, limit = 10**padding, 10**target.precision
 
     def bound_of(bound: int) -> int:
-        return (bound // 10**dropped + 1) * unit
+        return int((bound // 10**dropped + 1) * unit)
 
     def kernel(a: Cells, *_places: Cells) -> Cells:
         if a.values.ndim == 1 and bound_of(a.bound) > WORD and not a.is_tight:

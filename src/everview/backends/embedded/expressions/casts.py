@@ -1,4 +1,4 @@
-"""CAST between numbers, booleans, dates and timestamps. Casts from and to text, and from floats to decimals, stay with the definition."""
+"""CAST between numbers, booleans, dates and timestamps; with text, and of floats to decimals, it is left to the definition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from everview.backends.embedded.expressions.integers import truncated_quotient
 from everview.backends.embedded.expressions.step import Native, Step
 from everview.backends.embedded.expressions.timestamps import beyond_safe
 from everview.backends.embedded.expressions.zone_offsets import offsets_of
-from everview.backends.embedded.vectors import NARROW_PRECISION
+from everview.backends.embedded.vectors import NARROW_PRECISION, Ints
 from everview.relational.expressions import Cast
 from everview.relational.functions.civil import MICROS_PER_DAY, MICROS_PER_SECOND
 from everview.relational.types import (
@@ -102,7 +102,7 @@ def _to_integer(child: Step, source: DataType, target: DataType) -> Offer:
     return Native(from_float, can_fail=True, bound=bound)
 
 
-def _divided(compute: Callable[[Cells], np.ndarray], low: int, high: int) -> Native:  # type: ignore[type-arg]
+def _divided(compute: Callable[[Cells], Ints], low: int, high: int) -> Native:
     def kernel(a: Cells) -> Cells:
         values = compute(a)
         return Cells(values, None, high + 1, outside(values, low, high))
@@ -123,7 +123,8 @@ def _decimal_to_integer(child: Step, source: Decimal, target: DataType) -> Offer
         if source.scale > NARROW_PRECISION:
             return Cells(np.zeros(len(a.values), dtype=np.int64), None, 0)
         values = truncated_quotient(a.values, np.full(1, unit)) if unit > 1 else a.values
-        return Cells(values, None, min(a.bound // unit, high + 1), outside(values, low, high) if a.bound // unit > high else None)
+        bound = a.bound // unit
+        return Cells(values, None, min(bound, high + 1), outside(values, low, high) if bound > high else None)
 
     static = child.bound // unit
     return Native(kernel, can_fail=static > high, bound=min(static, high + 1))
@@ -146,7 +147,7 @@ def _to_floating(source: DataType, target: DataType) -> Offer:
 
     def from_decimal(a: Cells) -> Cells:
         if a.values.ndim == 2 or scale > _EXACT_POWER:
-            return decimals.all_suspects(a)
+            return decimals.all_suspects(a, dtype=np.float64)
         # The quotient of two numbers that are doubles is rounded once, so it is the nearest double.
         inexact = outside(a.values, -_EXACT_DOUBLE, _EXACT_DOUBLE) if a.bound > _EXACT_DOUBLE else None
         return Cells(rounded(a.values / power), suspects=inexact)
@@ -158,7 +159,9 @@ def _time_to_floating(target: DataType) -> Native:
     rounded = rounded_to(target)
 
     def kernel(a: Cells) -> Cells:
-        return Cells(rounded(a.values / float(MICROS_PER_SECOND)), suspects=outside(a.values, -_EXACT_DOUBLE, _EXACT_DOUBLE))
+        return Cells(
+            rounded(a.values / float(MICROS_PER_SECOND)), suspects=outside(a.values, -_EXACT_DOUBLE, _EXACT_DOUBLE)
+        )
 
     return Native(kernel)
 

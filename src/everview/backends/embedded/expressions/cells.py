@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from everview.backends.embedded.vectors import Bools, Ints, Kind, Values, Vector, kind_of
+from everview.backends.embedded.vectors import NARROW_PRECISION, Bools, Ints, Kind, Values, Vector, kind_of
 from everview.relational.types import (
     BOOLEAN,
     INT64,
@@ -31,6 +31,7 @@ from everview.relational.types import (
 
 WORD: Final = 2**63 - 1
 """The greatest 64-bit integer."""
+POWERS: Final = tuple(10**i for i in range(80))
 UNBOUNDED: Final = 2**63
 """A bound that holds for every 64-bit integer."""
 
@@ -71,7 +72,7 @@ class Cells:
 def magnitude(values: Ints) -> int:
     """The greatest absolute value in one-word integers; 0 for none."""
     if len(values) == 1:
-        return abs(int(values[0]))
+        return abs(values.item())
     if len(values) == 0:
         return 0
     return max(int(np.maximum.reduce(values)), -int(np.minimum.reduce(values)))
@@ -92,36 +93,35 @@ def type_bound(data_type: DataType) -> int:
             return UNBOUNDED
 
 
-def fits_word(bound: int) -> bool:
-    """Whether values within the bound are 64-bit integers."""
-    return bound <= WORD
-
-
 def product_fits(a: Cells, b: Cells, factor: int = 1) -> bool:
     """Whether ``a * b * factor`` stays within 64 bits, looking at the data where the bounds do not say so."""
-    while a.bound * b.bound * factor > WORD:
-        loose = [c for c in (a, b) if not c.is_tight]
-        if not loose:
-            return False
-        max(loose, key=lambda c: c.bound).tighten()
-    return True
+    if a.bound * b.bound * factor <= WORD:
+        return True
+    for cells in (a, b) if a.bound > b.bound else (b, a):
+        if not cells.is_tight:
+            cells.tighten()
+            if a.bound * b.bound * factor <= WORD:
+                return True
+    return False
 
 
 def sum_fits(a: Cells, a_factor: int, b: Cells, b_factor: int) -> bool:
     """Whether ``a * a_factor ± b * b_factor`` stays within 64 bits, looking at the data where the bounds do not say so."""
-    while a.bound * a_factor + b.bound * b_factor > WORD:
-        loose = [(factor * c.bound, i, c) for i, (c, factor) in enumerate(((a, a_factor), (b, b_factor))) if not c.is_tight]
-        if not loose:
-            return False
-        max(loose)[2].tighten()
-    return True
+    if a.bound * a_factor + b.bound * b_factor <= WORD:
+        return a_factor <= WORD >= b_factor
+    for cells in (a, b) if a.bound * a_factor > b.bound * b_factor else (b, a):
+        if not cells.is_tight:
+            cells.tighten()
+            if a.bound * a_factor + b.bound * b_factor <= WORD:
+                return a_factor <= WORD >= b_factor
+    return False
 
 
 def cells_from_vector(vector: Vector, bound: int) -> Cells:
-    """A column as cells; ``bound`` is the type's."""
+    """A column as cells; ``bound`` is the type's, which is 1 for booleans alone."""
     values = vector.values
-    if vector.type == BOOLEAN:
-        return Cells(values.astype(np.bool_), vector.nulls)
+    if bound == 1:
+        return Cells(values.astype(np.bool_), vector.nulls, 1)
     if values.ndim == 2:
         return narrowed(Cells(values, vector.nulls, bound))
     return Cells(values, vector.nulls, bound)
@@ -132,14 +132,11 @@ def vector_from_cells(cells: Cells, data_type: DataType, count: int) -> Vector:
     if len(cells.values) != count:
         cells = spread(cells, count)
     values, nulls = cells.values, cells.nulls
-    kind = kind_of(data_type)
-    if kind is Kind.WIDE:
-        values = widened(cells)
-    elif values.dtype == np.bool_:
+    if values.dtype == np.bool_:
         values = values.astype(np.int64)
-    if nulls is not None and not nulls.any():
-        nulls = None
-    return Vector(data_type, values, nulls)
+    elif isinstance(data_type, Decimal) and data_type.precision > NARROW_PRECISION:
+        values = widened(cells)
+    return Vector(data_type, values, nulls if any_of(nulls) else None)
 
 
 def narrowed(cells: Cells) -> Cells:
@@ -196,7 +193,7 @@ def any_of(mask: Bools | None) -> bool:
     """Whether the mask marks a row."""
     if mask is None:
         return False
-    return bool(mask[0]) if len(mask) == 1 else bool(np.logical_or.reduce(mask))
+    return mask.item() if len(mask) == 1 else bool(np.logical_or.reduce(mask))
 
 
 def with_zeros_beneath(cells: Cells, nulls: Bools | None) -> Cells:
@@ -205,7 +202,7 @@ def with_zeros_beneath(cells: Cells, nulls: Bools | None) -> Cells:
         return cells
     if len(cells.values) != len(nulls):
         cells = spread(cells, len(nulls))
-    np.copyto(cells.values, 0, where=nulls[:, None] if cells.values.ndim == 2 else nulls)
+    np.copyto(cells.values, False, where=nulls[:, None] if cells.values.ndim == 2 else nulls)
     cells.nulls = either(cells.nulls, nulls)
     return cells
 
@@ -232,7 +229,9 @@ def merge_where(mask: Bools, chosen: Cells, other: Cells) -> Cells:
     nulls = None
     if chosen.nulls is not None or other.nulls is not None:
         none = np.zeros(1, dtype=np.bool_)
-        nulls = np.where(mask, none if chosen.nulls is None else chosen.nulls, none if other.nulls is None else other.nulls)
+        nulls = np.where(
+            mask, none if chosen.nulls is None else chosen.nulls, none if other.nulls is None else other.nulls
+        )
     if chosen.values.ndim == other.values.ndim == 1:
         return Cells(np.where(mask, chosen.values, other.values), nulls, bound)
     return Cells(np.where(mask[:, None], widened(chosen), widened(other)), nulls, bound)
@@ -241,7 +240,7 @@ def merge_where(mask: Bools, chosen: Cells, other: Cells) -> Cells:
 def outside(values: Ints, low: int, high: int) -> Bools | None:
     """The mask of one-word integers below ``low`` or above ``high``; None where there are none."""
     if len(values) == 1:
-        return None if low <= int(values[0]) <= high else np.ones(1, dtype=np.bool_)
+        return None if low <= values.item() <= high else np.ones(1, dtype=np.bool_)
     if len(values) == 0 or (low <= np.minimum.reduce(values) and np.maximum.reduce(values) <= high):
         return None
     return (values < low) | (values > high)

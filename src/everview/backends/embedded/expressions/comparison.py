@@ -155,10 +155,10 @@ def _in(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native |
         unknown: Bools | None = np.ones(count, dtype=np.bool_) if has_null else None
         for i, compare in zip(present, compares, strict=True):
             assert compare is not None
-            equal = compare(value, items[i])
-            if items[i].nulls is not None:
-                equal = equal & ~items[i].nulls
-                unknown = either(unknown, items[i].nulls)
+            equal, absent = compare(value, items[i]), items[i].nulls
+            if absent is not None:
+                equal = equal & ~absent
+                unknown = either(unknown, absent)
             found = found | equal
         return _membership(value, found, unknown)
 
@@ -169,7 +169,7 @@ def _in_many(args: tuple[Step, ...], present: list[int], has_null: bool) -> Nati
     def kernel(count: int, value: Cells, *items: Cells) -> Cells:
         words = [items[i].values for i in present]
         if value.values.ndim == 2 or any(w.ndim == 2 for w in words):
-            return all_suspects(value)
+            return all_suspects(value, dtype=np.bool_)
         found: Bools = np.isin(value.values, np.concatenate(words))
         return _membership(value, found, np.ones(count, dtype=np.bool_) if has_null else None)
 
@@ -219,7 +219,10 @@ def _is_null(is_negated: bool) -> Builder:
 
 
 def _is_nan(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native:
-    return Native(lambda count, a: Cells(a.values != a.values) if a.values.ndim == 1 else Cells(np.zeros(count, np.bool_)), sees_nulls=True)
+    def kernel(count: int, a: Cells) -> Cells:
+        return Cells(a.values != a.values if is_floating(args[0].type) else np.zeros(count, dtype=np.bool_))
+
+    return Native(kernel, sees_nulls=True)
 
 
 def _nanvl(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:

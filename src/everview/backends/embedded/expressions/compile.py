@@ -139,7 +139,8 @@ class Compiler:
         """A function of one computed code: by look-up too."""
         self.by_definition.append(expression)
         parts = [
-            Column(0, argument.type) if not isinstance(c, Literal) and columns_of(c) else c for c in children(expression)
+            Column(0, argument.type) if not isinstance(c, Literal) and columns_of(c) else c
+            for c in children(expression)
         ]
         function: Expression
         if isinstance(expression, Cast):

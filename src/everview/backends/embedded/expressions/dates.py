@@ -17,6 +17,8 @@ from everview.relational.functions.dates import TRUNCATIONS
 from everview.relational.types import DATE, INT32, INT64, YEAR_MONTH_INTERVAL, integer_bounds, is_integral
 
 _LOW, _HIGH = integer_bounds(INT32)
+_TABLE_START, _TABLE_END = -25_567, 47_847
+_MANY: Final = 256
 _MICROS_PER_DAY: Final = 86_400_000_000
 
 
@@ -78,9 +80,27 @@ def truncated(days: Ints, unit: str) -> Ints:
             return _first_of_year(days)
 
 
+class _Tabulated:
+    """A function of days, looked up for the days of 1900 to 2100 where there are many."""
+
+    def __init__(self, of: Callable[[Ints], Ints]) -> None:
+        self._of = of
+        self._table: Ints | None = None
+
+    def __call__(self, days: Ints) -> Ints:
+        if len(days) < _MANY or outside(days, _TABLE_START, _TABLE_END - 1) is not None:
+            return self._of(days)
+        if self._table is None:
+            self._table = self._of(np.arange(_TABLE_START, _TABLE_END))
+        result: Ints = self._table[days - _TABLE_START]
+        return result
+
+
 def _part(of: Callable[[Ints], Ints], bound: int = 2**31) -> Builder:
+    tabulated = _Tabulated(of)
+
     def build(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
-        return Native(lambda a: Cells(of(a.values), None, bound), bound=bound) if args[0].type == DATE else None
+        return Native(lambda a: Cells(tabulated(a.values), None, bound), bound=bound) if args[0].type == DATE else None
 
     return build
 
@@ -141,7 +161,7 @@ def _add_months(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> 
         values = plus_months(a.values, shift)
         wrong = outside(values, _LOW, _HIGH)
         if odd is not None:
-            wrong = np.broadcast_to(odd, values.shape) if wrong is None else wrong | odd
+            wrong = odd if wrong is None else wrong | odd
         return Cells(values, None, 2**31, wrong)
 
     return Native(kernel, can_fail=True, bound=2**31)

@@ -7,15 +7,16 @@ A result is computed exactly and rounded half up into its type, as in the defini
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from everview.backends.embedded.expressions import wide_vectors as wide
 from everview.backends.embedded.expressions.cells import (
+    POWERS,
     UNBOUNDED,
     WORD,
     Cells,
     any_of,
     magnitude,
-    narrowed,
     outside,
     product_fits,
     sum_fits,
@@ -27,6 +28,8 @@ from everview.backends.embedded.vectors import NARROW_PRECISION, Bools, Ints, Va
 from everview.relational.types import Decimal
 
 WIDE_BOUND = 2**127
+_NEGATED_DIGITS = 34
+_FEW = 6
 
 
 def decimal_types(args: tuple[Step, ...]) -> tuple[Decimal, ...] | None:
@@ -35,12 +38,17 @@ def decimal_types(args: tuple[Step, ...]) -> tuple[Decimal, ...] | None:
     return types if len(types) == len(args) else None
 
 
-def all_suspects(cells: Cells, *others: Cells) -> Cells:
+def all_suspects(cells: Cells, *others: Cells, dtype: npt.DTypeLike = np.int64) -> Cells:
     """A result that the definition has to compute for every row."""
     count = max([len(cells.values), *(len(c.values) for c in others)])
     if any(len(c.values) == 0 for c in (cells, *others)):
         count = 0
-    return Cells(np.zeros(count, dtype=np.int64), None, UNBOUNDED, np.ones(count, dtype=np.bool_))
+    return Cells(np.zeros(count, dtype), None, UNBOUNDED, np.ones(count, dtype=np.bool_))
+
+
+def is_small(*cells: Cells) -> bool:
+    """Whether there are so few rows that the definition is faster than many operations on small arrays."""
+    return max([len(c.values) for c in cells]) <= _FEW
 
 
 def half_up(values: Ints, digits: int) -> Ints:
@@ -50,32 +58,31 @@ def half_up(values: Ints, digits: int) -> Ints:
     quotient = size // unit
     rest = size - quotient * unit
     quotient += rest >= unit - rest
-    return np.where(values < 0, -quotient, quotient)
+    result: Ints = np.where(values < 0, -quotient, quotient)
+    return result
 
 
 def finish(values: Values, bound: int, dropped: int, precision: int, overflow: Bools | None = None) -> Cells:
     """Rounds away ``dropped`` digits and makes suspects of what then has more digits than the type."""
-    limit = 10**precision
+    limit = POWERS[precision]
     if values.ndim == 2:
         if dropped:
             values = wide.divide_power_of_ten(values, dropped)
         suspects = wide.exceeds(values, precision)
         if overflow is not None:
             suspects |= overflow
+        if precision <= NARROW_PRECISION:
+            values = np.where(suspects, 0, values[:, 0])
         return Cells(values, None, WIDE_BOUND, suspects if any_of(suspects) else None)
     if dropped > NARROW_PRECISION:
         return finish(widened(Cells(values)), WIDE_BOUND, dropped, precision)
     if dropped:
-        values, bound = half_up(values, dropped), bound // 10**dropped + 1
+        values, bound = half_up(values, dropped), bound // POWERS[dropped] + 1
     suspects_or_none = None
     if bound >= limit:
         suspects_or_none = outside(values, 1 - limit, limit - 1)
         bound = limit - 1
     return Cells(values, None, bound, suspects_or_none)
-
-
-def _is_narrow(*cells: Cells) -> bool:
-    return all(c.values.ndim == 1 for c in cells)
 
 
 def sum_kernel(result: Decimal, args: tuple[Step, ...], sign: int) -> Native | None:
@@ -86,17 +93,20 @@ def sum_kernel(result: Decimal, args: tuple[Step, ...], sign: int) -> Native | N
     scale = max(t.scale for t in types)
     shifts = [scale - t.scale for t in types]
     factors = [10**s for s in shifts]
+    a_factor, b_factor = factors
     dropped = scale - result.scale
     if dropped < 0:
         return None
     operation = np.add if sign > 0 else np.subtract
 
     def kernel(a: Cells, b: Cells) -> Cells:
-        if _is_narrow(a, b) and sum_fits(a, factors[0], b, factors[1]):
-            left = a.values if shifts[0] == 0 else a.values * factors[0]
-            right = b.values if shifts[1] == 0 else b.values * factors[1]
-            bound = a.bound * factors[0] + b.bound * factors[1]
+        if a.values.ndim == b.values.ndim == 1 and sum_fits(a, a_factor, b, b_factor):
+            left = a.values if a_factor == 1 else a.values * a_factor
+            right = b.values if b_factor == 1 else b.values * b_factor
+            bound = a.bound * a_factor + b.bound * b_factor
             return finish(operation(left, right), bound, dropped, result.precision)
+        if is_small(a, b):
+            return all_suspects(a, b)
         x, lost_x = wide.multiply_power_of_ten(widened(a), shifts[0])
         y, lost_y = wide.multiply_power_of_ten(widened(b), shifts[1])
         total, overflow = wide.add(x, y if sign > 0 else wide.negate(y))
@@ -117,12 +127,14 @@ def product_kernel(result: Decimal, args: tuple[Step, ...]) -> Native | None:
         return None
 
     def kernel(a: Cells, b: Cells) -> Cells:
-        if not _is_narrow(a):
+        if a.values.ndim == 2:
             a, b = b, a
-        if not _is_narrow(a):
+        if a.values.ndim == 2:
             return all_suspects(a, b)
-        if _is_narrow(b) and product_fits(a, b):
+        if b.values.ndim == 1 and product_fits(a, b):
             return finish(a.values * b.values, a.bound * b.bound, dropped, result.precision)
+        if is_small(a, b):
+            return all_suspects(a, b)
         product, overflow = wide.multiply(widened(b), a.values)
         return finish(product, WIDE_BOUND, dropped, result.precision, overflow)
 
@@ -137,11 +149,10 @@ def quotient_kernel(result: Decimal, args: tuple[Step, ...]) -> Native | None:
     if types is None:
         return None
     digits = result.scale - types[0].scale + types[1].scale
-    # The definition rounds first to 39 digits; that differs from rounding once only for divisors beyond this.
-    largest = min((10 ** (39 - result.scale) - 1) // 2, WORD // 10)
+    largest = WORD // 10  # so that a remainder times ten is still one word
 
     def kernel(a: Cells, b: Cells) -> Cells:
-        if digits < 0 or not _is_narrow(a, b):
+        if digits < 0 or a.values.ndim == 2 or b.values.ndim == 2 or is_small(a, b):
             return all_suspects(a, b)
         if b.bound > largest and not b.is_tight:
             b.tighten()
@@ -159,7 +170,6 @@ def quotient_kernel(result: Decimal, args: tuple[Step, ...]) -> Native | None:
             values = np.where(negative, -values, values)
         done = finish(values, bound, 0, result.precision)
         if any_of(zero):
-            zero = np.broadcast_to(zero, negative.shape)
             done.suspects = zero if done.suspects is None else done.suspects | zero
         return done
 
@@ -168,33 +178,41 @@ def quotient_kernel(result: Decimal, args: tuple[Step, ...]) -> Native | None:
 
 def _quotient(a: Ints, b: Ints, b_bound: int, digits: int) -> tuple[Values, int]:
     """``a * 10**digits / b`` of positive numbers, rounded half up, and a bound on it."""
-    quotient: Values = a // b
-    rest = a - quotient * b
-    bound = (magnitude(quotient) + 1) * 10**digits
-    if bound > 10**38:
-        digits_limit = np.zeros((len(quotient), 2), dtype=np.int64)  # too many digits for any type: a suspect
-        digits_limit[:, 1] = WORD
-        return digits_limit, WIDE_BOUND
-    if bound > WORD:
-        quotient = widened(Cells(quotient))
+    whole: Ints = a // b
+    rest: Ints = a - whole * b
+    bound = (magnitude(whole) + 1) * POWERS[digits]
+    if bound > POWERS[38]:
+        too_long = np.zeros((len(whole), 2), dtype=np.int64)  # for any type: suspects
+        too_long[:, 1] = WORD
+        return too_long, WIDE_BOUND
+    quotient: Values = whole if bound <= WORD else widened(Cells(whole))
     at_once = len(str(WORD // b_bound)) - 1
     while digits > 0:
-        step = min(at_once, digits)
-        rest = rest * 10**step
+        length = min(digits, NARROW_PRECISION)
+        part, rest = _next_digits(rest, b, length, at_once)
+        quotient = _shifted_sum(quotient, length, part)
+        digits -= length
+    return _shifted_sum(quotient, 0, (rest >= b - rest).astype(np.int64)), bound
+
+
+def _next_digits(rest: Ints, b: Ints, length: int, at_once: int) -> tuple[Ints, Ints]:
+    """The next digits of a quotient as one number, and the rest; at most ``at_once`` of them in one division."""
+    part = np.zeros(1, dtype=np.int64)
+    while length > 0:
+        step = min(at_once, length)
+        rest = rest * POWERS[step]
         more = rest // b
         rest = rest - more * b
-        quotient = _shifted_sum(quotient, step, more)
-        digits -= step
-    up = (rest >= b - rest).astype(np.int64)
-    return _shifted_sum(quotient, 0, up), bound
+        part = part * POWERS[step] + more
+        length -= step
+    return part, rest
 
 
 def _shifted_sum(quotient: Values, digits: int, more: Ints) -> Values:
-    """``quotient * 10**digits + more``."""
+    """``quotient * 10**digits + more`` of positive numbers."""
     if quotient.ndim == 1:
-        return quotient * 10**digits + more
-    shifted, _ = wide.multiply_power_of_ten(quotient, digits)
-    return wide.add(shifted, widened(Cells(more)))[0]
+        return np.asarray(quotient * POWERS[digits] + more)
+    return wide.shifted_sum(quotient, digits, more)
 
 
 def remainder_kernel(result: Decimal, args: tuple[Step, ...], is_positive: bool) -> Native | None:
@@ -209,7 +227,7 @@ def remainder_kernel(result: Decimal, args: tuple[Step, ...], is_positive: bool)
         return None
 
     def kernel(a: Cells, b: Cells) -> Cells:
-        if not (_is_narrow(a, b) and sum_fits(a, factors[0], b, factors[1])):
+        if not (a.values.ndim == b.values.ndim == 1 and sum_fits(a, factors[0], b, factors[1])):
             return all_suspects(a, b)
         dividend, divisor = a.values * factors[0], b.values * factors[1]
         zero = divisor == 0
@@ -219,7 +237,6 @@ def remainder_kernel(result: Decimal, args: tuple[Step, ...], is_positive: bool)
             rest = np.where(rest < 0, np.fmod(rest + divisor, divisor), rest)
         done = finish(rest, b.bound * factors[1], dropped, result.precision)
         if any_of(zero):
-            zero = np.broadcast_to(zero, rest.shape)
             done.suspects = zero if done.suspects is None else done.suspects | zero
         return done
 
@@ -235,45 +252,41 @@ def integral_quotient_kernel(args: tuple[Step, ...]) -> Native | None:
     factors = [10 ** (scale - t.scale) for t in types]
 
     def kernel(a: Cells, b: Cells) -> Cells:
-        if not (_is_narrow(a, b) and sum_fits(a, factors[0], b, factors[1])):
+        if not (a.values.ndim == b.values.ndim == 1 and sum_fits(a, factors[0], b, factors[1])):
             return all_suspects(a, b)
         divisor = b.values * factors[1]
         zero = divisor == 0
         values = truncated_quotient(a.values * factors[0], np.where(zero, 1, divisor))
-        return Cells(values, None, UNBOUNDED, np.broadcast_to(zero, values.shape) if any_of(zero) else None)
+        return Cells(values, None, UNBOUNDED, zero if any_of(zero) else None)
 
     return Native(kernel, can_fail=True)
 
 
-def negative(a: Cells) -> Cells:
-    """``-a``."""
-    return Cells(-a.values if a.values.ndim == 1 else wide.negate(a.values), None, a.bound)
+def negative_kernel(t: Decimal, arg: Step, is_absolute: bool) -> Native:
+    """``-a`` or ``abs(a)``; numbers of more than 34 digits, which Spark rounds here, are left to the definition."""
 
+    def kernel(a: Cells) -> Cells:
+        if a.values.ndim == 1:
+            return Cells(np.abs(a.values) if is_absolute else -a.values, None, a.bound)
+        long = wide.exceeds(a.values, _NEGATED_DIGITS)
+        values = wide.absolute(a.values) if is_absolute else wide.negate(a.values)
+        return Cells(values, None, a.bound, long if any_of(long) else None)
 
-def absolute(a: Cells) -> Cells:
-    """``abs(a)``."""
-    return Cells(np.abs(a.values) if a.values.ndim == 1 else wide.absolute(a.values), None, a.bound)
+    return Native(kernel, can_fail=t.precision > _NEGATED_DIGITS, bound=arg.bound)
 
 
 def rescaled(a: Cells, from_scale: int, target: Decimal) -> Cells:
     """The same numbers in another decimal type, rounded half up."""
     more = target.scale - from_scale
+    factor = 10 ** max(more, 0)
+    if a.values.ndim == 1 and a.bound * factor > WORD and not a.is_tight:
+        a.tighten()
+    is_narrow = a.values.ndim == 1 and a.bound * factor <= WORD and factor <= WORD
     if more <= 0:
-        return finish(a.values, a.bound, -more, target.precision)
-    factor = 10**more
-    if a.values.ndim == 1:
-        if a.bound * factor > WORD and not a.is_tight:
-            a.tighten()
-        if a.bound * factor <= WORD:
-            return finish(a.values * factor, a.bound * factor, 0, target.precision)
+        return finish(a.values if is_narrow else widened(a), a.bound, -more, target.precision)
+    if is_narrow:
+        return finish(a.values * factor, a.bound * factor, 0, target.precision)
+    if is_small(a):
+        return all_suspects(a)
     values, overflow = wide.multiply_power_of_ten(widened(a), more)
     return finish(values, WIDE_BOUND, 0, target.precision, overflow)
-
-
-def trimmed(cells: Cells) -> Cells:
-    """Wide cells in one word where they fit: what follows is then cheaper."""
-    if cells.values.ndim == 1:
-        return cells
-    done = narrowed(Cells(cells.values, cells.nulls, cells.bound))
-    done.suspects = cells.suspects
-    return done

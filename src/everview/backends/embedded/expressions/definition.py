@@ -63,7 +63,8 @@ class Definition:
 
 def _keys(arguments: Sequence[Cells], count: int) -> list[tuple[Any, ...]]:
     """The words of each row, with None for NULL, behind the signs of its floating zeros, which == does not tell apart."""
-    columns: list[list[Any]] = [_zero_signs(arguments, count)]
+    has_floats = any(a.values.dtype == np.float64 for a in arguments)
+    columns: list[list[Any]] = [_zero_signs(arguments, count) if has_floats else [0] * count]
     for cells in arguments:
         words = words_of_cells(cells)
         if cells.nulls is not None:

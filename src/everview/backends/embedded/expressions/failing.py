@@ -12,19 +12,23 @@ from everview.relational.evaluate import evaluate
 from everview.relational.expressions import Call, Cast, Column, Expression, Literal, children, substitute
 from everview.relational.types import STRING, Binary, Boolean, String, is_integral
 
-_TOTAL: Final = frozenset(
-    """= < <= > >= <=> in and or not coalesce try isnull isnotnull isnan nanvl greatest least
-    try_add try_subtract try_multiply try_divide try_mod
-    upper lower initcap trim btrim ltrim rtrim substring left right concat concat_ws length char_length octet_length
-    bit_length lpad rpad repeat space reverse replace translate overlay substring_index startswith endswith contains instr
-    locate split_sql find_in_set levenshtein ascii chr hex bin md5 sha1 sha2 crc32
-    year quarter month day dayofyear dayofweek weekday weekofyear yearofweek dayname monthname unix_date
-    date_from_unix_date date_add date_sub datediff last_day trunc try_make_date
-    sqrt cbrt exp expm1 sin cos tan cot sec csc asin acos atan sinh cosh tanh asinh acosh atanh degrees radians atan2 hypot
-    rint pi e power ln log10 log2 log1p log factorial sign & | ^ ~ shiftleft shiftright shiftrightunsigned bit_count
-    array struct size array_contains array_max array_min array_position array_distinct sort_array array_join get getfield
-    getfields""".split()
-)
+# fmt: off
+_TOTAL: Final = frozenset((
+    "=", "<", "<=", ">", ">=", "<=>", "in", "and", "or", "not", "coalesce", "try", "isnull", "isnotnull", "isnan",
+    "nanvl", "greatest", "least", "try_add", "try_subtract", "try_multiply", "try_divide", "try_mod", "upper",
+    "lower", "initcap", "trim", "btrim", "ltrim", "rtrim", "substring", "left", "right", "concat", "concat_ws",
+    "length", "char_length", "octet_length", "bit_length", "lpad", "rpad", "repeat", "space", "reverse", "replace",
+    "translate", "overlay", "substring_index", "startswith", "endswith", "contains", "instr", "locate", "split_sql",
+    "find_in_set", "levenshtein", "ascii", "chr", "hex", "bin", "md5", "sha1", "sha2", "crc32", "year", "quarter",
+    "month", "day", "dayofyear", "dayofweek", "weekday", "weekofyear", "yearofweek", "dayname", "monthname",
+    "unix_date", "date_from_unix_date", "date_add", "date_sub", "datediff", "last_day", "trunc", "try_make_date",
+    "sqrt", "cbrt", "exp", "expm1", "sin", "cos", "tan", "cot", "sec", "csc", "asin", "acos", "atan", "sinh", "cosh",
+    "tanh", "asinh", "acosh", "atanh", "degrees", "radians", "atan2", "hypot", "rint", "pi", "e", "power", "ln",
+    "log10", "log2", "log1p", "log", "factorial", "sign", "&", "|", "^", "~", "shiftleft", "shiftright",
+    "shiftrightunsigned", "bit_count", "array", "struct", "size", "array_contains", "array_max", "array_min",
+    "array_position", "array_distinct", "sort_array", "array_join", "get", "getfield", "getfields",
+))
+# fmt: on
 _CONSTANT_PATTERN: Final = frozenset(("like", "ilike", "rlike"))
 
 

@@ -37,9 +37,9 @@ def ring_kernel(call: Call, args: tuple[Step, ...], operation: Callable[[Values,
     return Native(lambda a, b: Cells(rounded(operation(a.values, b.values))))
 
 
-def _zeros(divisors: Values, result: Values) -> Bools | None:
+def _zeros(divisors: Values) -> Bools | None:
     zero = divisors == 0
-    return np.broadcast_to(zero, result.shape) if any_of(zero) else None
+    return zero if any_of(zero) else None
 
 
 def quotient_kernel(args: tuple[Step, ...]) -> Native | None:
@@ -49,7 +49,7 @@ def quotient_kernel(args: tuple[Step, ...]) -> Native | None:
 
     def kernel(a: Cells, b: Cells) -> Cells:
         values = a.values / b.values
-        return Cells(values, suspects=_zeros(b.values, values))
+        return Cells(values, suspects=_zeros(b.values))
 
     return Native(kernel, can_fail=True)
 
@@ -61,7 +61,7 @@ def remainder_kernel(args: tuple[Step, ...]) -> Native | None:
 
     def kernel(a: Cells, b: Cells) -> Cells:
         values = np.fmod(a.values, b.values)
-        return Cells(values, suspects=_zeros(b.values, values))
+        return Cells(values, suspects=_zeros(b.values))
 
     return Native(kernel, can_fail=True)
 

@@ -18,6 +18,7 @@ from everview.backends.embedded.expressions.cells import (
     any_of,
     outside,
     product_fits,
+    sum_fits,
     type_bound,
 )
 from everview.backends.embedded.expressions.step import Builder, Native, Step
@@ -66,6 +67,8 @@ def sum_kernel(call: Call, args: tuple[Step, ...], sign: int) -> Native | None:
         values = operation(a.values, b.values)
         if bound <= high:
             return Cells(values, None, bound)
+        if len(values) == 1 and sum_fits(a, 1, b, 1) and high == WORD:
+            return Cells(values, None, a.bound + b.bound)
         if high < WORD:
             return Cells(values, None, high + 1, outside(values, low, high))
         # The sign of a sum is wrong exactly when it differs from both operands' (of a difference, b's sign is turned).
@@ -123,9 +126,10 @@ def quotient_kernel(args: tuple[Step, ...]) -> Native | None:
 
 def truncated_quotient(a: Ints, b: Ints) -> Ints:
     """``a / b`` rounded toward zero; ``b`` has no 0."""
-    quotient = a // b
+    quotient: Ints = a // b
     inexact = (quotient * b != a) & ((a < 0) != (b < 0))
-    return quotient + inexact
+    quotient += inexact
+    return quotient
 
 
 def remainder_kernel(call: Call, args: tuple[Step, ...]) -> Native | None:
@@ -212,7 +216,8 @@ def _bit_count(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> N
     if not is_integral(args[0].type) and args[0].type != BOOLEAN:
         return None
     return Native(
-        lambda a: Cells(np.bitwise_count(a.values.astype(np.int64).view(np.uint64)).astype(np.int64), None, 64), bound=64
+        lambda a: Cells(np.bitwise_count(a.values.astype(np.int64).view(np.uint64)).astype(np.int64), None, 64),
+        bound=64,
     )
 
 
@@ -224,7 +229,7 @@ def _bit_get(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Nat
     def kernel(a: Cells, position: Cells) -> Cells:
         values = (a.values >> (position.values & 63)) & 1
         wrong = outside(position.values, 0, last)
-        return Cells(values, None, 1, None if wrong is None else np.broadcast_to(wrong, values.shape))
+        return Cells(values, None, 1, wrong)
 
     return Native(kernel, can_fail=True, bound=1)
 

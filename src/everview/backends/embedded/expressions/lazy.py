@@ -12,6 +12,7 @@ import numpy as np
 from everview.backends.embedded.expressions.cells import (
     Cells,
     any_of,
+    either,
     merge_where,
     merged,
     spread,
@@ -66,12 +67,8 @@ def disjunction(left: Step, right: Step) -> Step:
         else:
             b = right.run(frame)
         values = a.values | b.values
-        if a.nulls is None and b.nulls is None:
-            return Cells(values)
-        if b.nulls is None:
-            return Cells(values, a.nulls & ~values)
-        nulls = b.nulls if a.nulls is None else a.nulls | b.nulls
-        return Cells(values, nulls & ~values)
+        nulls = either(a.nulls, b.nulls)
+        return Cells(values, None if nulls is None else nulls & ~values)
 
     return Step(run, BOOLEAN, left.can_fail or right.can_fail, 1)
 
@@ -95,8 +92,14 @@ def case(branches: tuple[tuple[Step, Step], ...], otherwise: Step, data_type: Da
     """The value of the first branch whose condition is true."""
     steps = [s for branch in branches for s in branch] + [otherwise]
     later = steps[1:]
-    run = _lazy_case(branches, otherwise, data_type) if any(s.can_fail for s in later) else _eager_case(branches, otherwise)
-    return Step(run, data_type, any(s.can_fail for s in steps), max(s.bound for s in [*(v for _, v in branches), otherwise]))
+    run = (
+        _lazy_case(branches, otherwise, data_type)
+        if any(s.can_fail for s in later)
+        else _eager_case(branches, otherwise)
+    )
+    return Step(
+        run, data_type, any(s.can_fail for s in steps), max(s.bound for s in [*(v for _, v in branches), otherwise])
+    )
 
 
 def _eager_case(branches: tuple[tuple[Step, Step], ...], otherwise: Step) -> Run:

@@ -104,14 +104,9 @@ def _subtract(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Na
     def kernel(a: Cells, b: Cells) -> Cells:
         end, odd = zone.to_local(a.values)
         start, also_odd = zone.to_local(b.values)
-        return Cells(end - start, suspects=_full(either(either(odd, also_odd), beyond_safe(end, start)), end, start))
+        return Cells(end - start, suspects=either(either(odd, also_odd), beyond_safe(end, start)))
 
     return Native(kernel, can_fail=True)
-
-
-def _full(mask: Bools | None, *columns: Ints) -> Bools | None:
-    """The mask stretched to the rows of a result of these columns."""
-    return None if mask is None else np.broadcast_to(mask, np.broadcast_shapes(*(c.shape for c in columns)))
 
 
 def _add_interval(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
@@ -120,7 +115,7 @@ def _add_interval(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -
         return None
 
     def kernel(a: Cells, b: Cells) -> Cells:
-        return Cells(a.values + b.values, suspects=_full(beyond_safe(a.values, b.values), a.values, b.values))
+        return Cells(a.values + b.values, suspects=beyond_safe(a.values, b.values))
 
     return Native(kernel, can_fail=True)
 
@@ -129,7 +124,9 @@ def _since_1970(per: int) -> Builder:
     def build(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | Step | None:
         if not is_time(args[0]):
             return None
-        return args[0].retyped(call.type) if per == 1 else Native(lambda a: Cells(a.values // per, None, WORD // per + 1))
+        return (
+            args[0].retyped(call.type) if per == 1 else Native(lambda a: Cells(a.values // per, None, WORD // per + 1))
+        )
 
     return build
 

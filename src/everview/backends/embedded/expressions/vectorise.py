@@ -16,7 +16,7 @@ from everview.backends.embedded.expressions.cells import Cells, spread, vector_f
 from everview.backends.embedded.expressions.compile import Compiler, literal_step
 from everview.backends.embedded.expressions.frame import Frame
 from everview.backends.embedded.vectors import Bools, Vector
-from everview.relational.expressions import Column, Expression, Literal, columns_of
+from everview.relational.expressions import Expression, Literal, columns_of
 from everview.relational.format import format_expression
 from everview.relational.types import BOOLEAN
 
@@ -97,7 +97,7 @@ class Projection(_Compiled):
 def compile_vectorised(expression: Expression, dictionary: Dictionary) -> Vectorised:
     """The expression as a function from columns and a row count to a vector.
 
-    >>> from everview.relational.expressions import Call
+    >>> from everview.relational.expressions import Call, Column
     >>> from everview.relational.types import INT64
     >>> twice = compile_vectorised(Call("+", (Column(0, INT64), Column(0, INT64)), INT64), Dictionary())
     >>> twice([Vector(INT64, np.array([1, 2, 3]))], 3).values

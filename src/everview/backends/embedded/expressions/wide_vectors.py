@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from everview.backends.embedded.vectors import Bools, Ints
 
-Words: Final = np.uint64
 Unsigned = npt.NDArray[np.uint64]
 _LOW_HALF: Final = np.uint64(0xFFFFFFFF)
 _HALF: Final = np.uint64(32)
@@ -101,6 +100,15 @@ def multiply_power_of_ten(a: Ints, digits: int) -> tuple[Ints, Bools]:
         overflow |= lost
         digits -= step
     return a, overflow
+
+
+def shifted_sum(a: Ints, digits: int, more: Ints) -> Ints:
+    """``a * 10**digits + more`` of positive numbers, with at most 18 digits and a result that fits."""
+    factor = np.full(1, 10**digits, dtype=np.uint64)
+    low, carry = _product(np.ascontiguousarray(a[:, 0]).view(np.uint64), factor)
+    total = low + more.view(np.uint64)
+    high = np.ascontiguousarray(a[:, 1]).view(np.uint64) * factor + carry + (total < low)
+    return _paired(total.view(np.int64), high.view(np.int64))
 
 
 def divide_power_of_ten(a: Ints, digits: int) -> Ints:

@@ -16,7 +16,7 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions.cells import UNBOUNDED, WORD, Cells, cell_dtype
 from everview.backends.embedded.vectors import Kind, kind_of
 from everview.relational.functions.decimals import CONTEXT
-from everview.relational.types import BOOLEAN, NAN, DataType, Decimal, Value, is_floating
+from everview.relational.types import BOOLEAN, NAN, DataType, Decimal, is_floating
 
 Convert = Callable[[Any], Any]
 
@@ -27,7 +27,7 @@ def value_reader(data_type: DataType, dictionary: Dictionary) -> Convert:
         digits = -data_type.scale
         return lambda word: Number(word).scaleb(digits, CONTEXT)
     if is_floating(data_type):
-        return lambda word: NAN if word != word else word
+        return lambda word: NAN if word != word else word  # noqa: PLR0124 -- only NaN differs from itself
     if kind_of(data_type) is Kind.CODE:
         return dictionary.value_of
     return bool if data_type == BOOLEAN else int
@@ -47,7 +47,7 @@ def words_of_cells(cells: Cells) -> list[Any]:
     """The words of cells, NULL or not."""
     values = cells.values
     if values.ndim == 1:
-        return values.tolist()
+        return list(values.tolist())
     return [(high << 64) + (low & (2**64 - 1)) for low, high in values.tolist()]
 
 

@@ -1,7 +1,7 @@
 """Time zones over whole columns: the offset of each day, tabulated when it is first needed.
 
-Within a day whose first and last instant have one offset, that offset holds (no zone changes its clocks twice in 24 hours). Days on
-which clocks change, and times outside of the years 1900 to 2100, are left to the definition.
+Within a day whose first and last instant have one offset, that offset holds (no zone changes its clocks twice in 24 hours).
+Days on which clocks change, and times outside of the years 1900 to 2100, are left to the definition.
 """
 
 from __future__ import annotations

@@ -17,20 +17,20 @@ import pyarrow as pa
 from everview.backends.base import Change, ChangeKind
 from everview.backends.embedded.arrow_columns import vector_from_arrow
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.state.consolidate import consolidate
 from everview.backends.embedded.state.keymap import KeyMap
-from everview.backends.embedded.tables.row_log import RowLog
+from everview.backends.embedded.tables.row_log import Mark, RowLog
 from everview.backends.embedded.tables.strictness import keyed_violation, repetition
 from everview.backends.embedded.tables.transaction_rows import (
     TableDelta,
     WeightedRows,
+    are_distinct,
     are_surely_equal,
-    consolidated,
-    joined,
     rows_of,
     select_rows,
+    sums_of_rows,
 )
-from everview.backends.embedded.vectors import Bools, Ints, KeyLayout
+from everview.backends.embedded.tables.working_rows import WorkingRows
+from everview.backends.embedded.vectors import Ints, KeyLayout
 from everview.backends.rejections import absent_keys
 from everview.catalog import TableDefinition
 from everview.relational.arrow import arrow_schema, rows_from_arrow
@@ -84,27 +84,27 @@ class KeyedRows:
 
     def prepare(self, changes: Sequence[Change]) -> TableDelta:
         """Applies the changes of one transaction, in order, and returns their net effect."""
-        parts: list[WeightedRows] = []
-        distinct = len(changes) == 1
+        working = WorkingRows(self._definition.fields, self._keys_of)
+        is_trusted = True
         for change in changes:
             match change.kind:
                 case ChangeKind.WEIGHTED:
-                    parts.append(rows_of(change))
-                    distinct = False
+                    given = rows_of(change)
+                    working.add(given)
+                    is_trusted = is_trusted and not given.has_deletes
                 case ChangeKind.UPSERT:
-                    replaced = self._taken_out(parts, change, "upsert")
-                    distinct = distinct and not replaced
-                    parts += [*replaced, WeightedRows(change.rows, None)]
+                    self._take_out(working, change)
+                    working.add(WeightedRows(change.rows, None))
                 case ChangeKind.DELETE_KEYS:
-                    parts += self._taken_out(parts, change, "delete_keys")
-        total = joined(parts, self._schema)
+                    self._take_out(working, change)
+        total = working.total()
         if total.weights is None:
             return self._insert(total)
-        keys = self._keys_of(total.rows)
-        if not distinct and not _are_distinct(keys):
-            total = consolidated(total, self._definition.fields)
-            keys = self._keys_of(total.rows)
-        return self._exchange(total, keys)
+        rows, weights, keys = total.rows, total.weights, self._keys_of(total.rows)
+        if not are_distinct(keys):
+            first, weights = sums_of_rows(total, self._definition.fields)
+            rows, keys = select_rows(rows, first), keys[first]
+        return self._exchange(rows, weights, keys, is_trusted=is_trusted)
 
     def commit(self) -> None:
         """Keeps what was prepared; tidies up, at a constant price per change in the long run."""
@@ -127,11 +127,108 @@ class KeyedRows:
             self._undo()
             self._undo = None
 
+    def _take_out(self, working: WorkingRows, change: Change) -> None:
+        """Deletes the rows that have the keys of an upsert, or of a delete by key, as of the changes before it."""
+        by_key = change.kind is ChangeKind.DELETE_KEYS
+        keys = self._words(change.rows.columns, len(change.rows)) if by_key else self._keys_of(change.rows)
+        if not are_distinct(keys):
+            raise repetition(self._definition, "delete_keys" if by_key else "upsert", change.rows)
+        numbers = self._find(keys).numbers
+        present = working.with_keys(keys, self._log.take(numbers[numbers >= 0]))
+        if by_key:
+            self._check_presence(change.rows, keys, self._keys_of(present.rows))
+        if len(present):
+            working.add(WeightedRows(present.rows, -present.each_weight()))
+
+    def _check_presence(self, given: pa.Table, keys: Ints, present: Ints) -> None:
+        """Raises unless each key is among those that are present, where one may occur more than once."""
+        if len(present) == len(keys) and are_distinct(present):
+            return
+        having_row = KeyMap(self._layout.width)
+        having_row.upsert(present)
+        absent = np.flatnonzero(having_row.find(keys) < 0)
+        if len(absent):
+            rows = rows_from_arrow(select_rows(given, absent), self._definition.key_fields)
+            raise absent_keys(self._definition, rows)
+
     def _insert(self, given: WeightedRows) -> TableDelta:
         keys = self._keys_of(given.rows)
         slots, created = self._index.upsert_new(keys)
         if not created.all():
             self._index.remove(slots[created])
-            raise self._violation(given, keys)
-        self._append(given.rows, slots)
+            self._reject(given, keys)
+        mark = self._append(given.rows, slots)
+
+        def undo() -> None:
+            self._index.remove(slots)
+            self._log.cut_back(mark)
+
+        self._undo = undo
         return TableDelta(given.rows, given.each_weight(), has_deletes=False)
+
+    def _exchange(self, rows: pa.Table, weights: Ints, keys: Ints, *, is_trusted: bool) -> TableDelta:
+        """Takes distinct rows out and puts others in.
+
+        Args:
+            rows: The rows.
+            weights: Their weights.
+            keys: Their keys.
+            is_trusted: Whether the rows with negative weight are known to be rows of the table.
+        """
+        going, coming = np.flatnonzero(weights < 0), np.flatnonzero(weights > 0)
+        going_keys, coming_keys = keys[going], keys[coming]
+        slots, numbers = self._find(going_keys)
+        leaving, arriving = select_rows(rows, going), select_rows(rows, coming)
+        if not (is_trusted or self._are_stored(leaving, numbers)) or bool((np.abs(weights) != 1).any()):
+            self._reject(WeightedRows(rows, weights), keys)
+        self._index.remove(slots)
+        new_slots, created = self._index.upsert_new(coming_keys)
+        if not created.all():
+            self._index.remove(new_slots[created])
+            self._put_back(going_keys, numbers)
+            self._reject(WeightedRows(rows, weights), keys)
+        self._log.bury(numbers)
+        mark = self._append(arriving, new_slots)
+
+        def undo() -> None:
+            self._index.remove(new_slots)
+            self._log.cut_back(mark)
+            self._log.revive(numbers)
+            self._put_back(going_keys, numbers)
+
+        self._undo = undo
+        return TableDelta(rows, weights, has_deletes=len(going) > 0)
+
+    def _are_stored(self, rows: pa.Table, numbers: Ints) -> bool:
+        """Whether the rows with these numbers are these rows, as far as can be told quickly."""
+        if bool((numbers < 0).any()):
+            return False
+        return are_surely_equal(self._log.take(numbers), rows, self._definition.fields)
+
+    def _reject(self, delta: WeightedRows, keys: Ints) -> None:
+        """Raises what is wrong with a change, if anything is."""
+        numbers = np.unique(self._find(keys).numbers)
+        violation = keyed_violation(self._definition, self._log.take(numbers[numbers >= 0]), delta)
+        if violation is not None:
+            raise violation
+
+    def _append(self, rows: pa.Table, slots: Ints) -> Mark:
+        mark = self._log.mark()
+        first = self._log.append(rows)
+        self._index.inline[slots, 0] = np.arange(first, first + len(slots))
+        return mark
+
+    def _put_back(self, keys: Ints, numbers: Ints) -> None:
+        slots = self._index.upsert(keys)
+        self._index.inline[slots, 0] = numbers
+
+    def _find(self, keys: Ints) -> _Found:
+        slots = self._index.find(keys)
+        return _Found(slots, np.where(slots >= 0, self._index.inline[slots, 0], -1))
+
+    def _keys_of(self, rows: pa.Table) -> Ints:
+        return self._words([rows.column(i) for i in self._positions], rows.num_rows)
+
+    def _words(self, columns: Sequence[pa.ChunkedArray], count: int) -> Ints:
+        vectors = [vector_from_arrow(c, t, self._dictionary) for c, t in zip(columns, self._key_types, strict=True)]
+        return self._layout.pack(vectors, count)

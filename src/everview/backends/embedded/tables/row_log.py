@@ -2,11 +2,12 @@
 
 A row has a weight, 1 unless told otherwise; 0 means that it is dead. Dead rows keep their numbers until ``compact`` takes them
 out and renumbers the rest. Small batches are joined, some tens at a time, so that there are at most a few tens of them plus
-one for every few thousand rows, and a row is copied at most once a level. Batches are immutable: what was given out stays.
+one for every few hundred rows, and a row is copied at most once a level. Batches are immutable: what was given out stays.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
@@ -15,11 +16,14 @@ import pyarrow as pa
 
 from everview.backends.embedded.vectors import Bools, Ints
 
-LEVELS: Final = (32, 1024, 4096)
+LEVELS: Final = (32, 512)
 """Batches of fewer rows than the last are small; those of the same or a lower level are joined with each other."""
 
 FAN_IN: Final = 32
 """How many small batches may stand at the end of the log."""
+
+AFTER_COMPACTION: Final = 4096
+"""The least number of rows in a batch where the log is rewritten anyway."""
 
 FEW: Final = 6
 """Up to so many rows of one batch are fetched as slices; Arrow's take has a price of its own."""
@@ -111,7 +115,7 @@ class RowLog:
         living = self._living(alive, range(len(self._schema)))
         kept = self._weights[: self._count][alive]
         self._batches, self._count, self.dead = [], 0, 0
-        for group in _groups(living, LEVELS[-1]):
+        for group in _groups(living, AFTER_COMPACTION):
             for batch in _in_one(group):
                 self._push(batch)
         self._weights = None if bool((kept == 1).all()) else kept
@@ -178,7 +182,7 @@ class RowLog:
     def _take_ascending(self, numbers: Ints, homes: Ints) -> pa.Table:
         cuts = [0, *(np.flatnonzero(np.diff(homes)) + 1).tolist(), len(numbers)]
         parts = []
-        for begin, end in zip(cuts, cuts[1:], strict=False):
+        for begin, end in itertools.pairwise(cuts):
             home, count = int(homes[begin]), end - begin
             first, last = int(numbers[begin]), int(numbers[end - 1])
             if last - first == count - 1 and bool((np.diff(numbers[begin:end]) == 1).all()):

@@ -10,13 +10,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+import pyarrow as pa
+
+from everview.backends.embedded.tables.transaction_rows import WeightedRows
 from everview.backends.rejections import absent_rows, duplicate_keys, repeated_keys
 from everview.catalog import TableDefinition
 from everview.errors import InvalidChange
 from everview.relational.arrow import rows_from_arrow
-from everview.backends.embedded.tables.transaction_rows import WeightedRows
 from everview.relational.types import Row
-import pyarrow as pa
 
 
 def keyed_violation(table: TableDefinition, stored: pa.Table, delta: WeightedRows) -> InvalidChange | None:

@@ -20,7 +20,7 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.state.consolidate import consolidate
 from everview.backends.embedded.vectors import Ints, KeyLayout, Vector
 from everview.relational.nodes import Schema
-from everview.relational.types import Binary, DataType, String, is_floating
+from everview.relational.types import Array, Binary, DataType, String, Struct, is_floating
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,15 +65,17 @@ def rows_of(change: Change) -> WeightedRows:
     """The rows of a weighted change."""
     if change.weights is None:
         return WeightedRows(change.rows, None)
-    weights: Ints = np.array(change.weights.to_numpy(zero_copy_only=False), dtype=np.int64)  # a copy that kernels may take
+    weights: Ints = np.array(
+        change.weights.to_numpy(zero_copy_only=False), dtype=np.int64
+    )  # a copy that kernels may take
     return WeightedRows(change.rows, None if (weights == 1).all() else weights)
 
 
-def joined(parts: Sequence[WeightedRows], schema: pa.Schema) -> WeightedRows:
-    """All rows, in order."""
+def joined(parts: Sequence[WeightedRows]) -> WeightedRows:
+    """All rows of at least one part, in order."""
     if len(parts) == 1:
         return parts[0]
-    rows = pa.concat_tables([p.rows for p in parts]) if parts else schema.empty_table()
+    rows = pa.concat_tables([p.rows for p in parts])
     if all(p.weights is None for p in parts):
         return WeightedRows(rows, None)
     return WeightedRows(rows, np.concatenate([p.each_weight() for p in parts]))
@@ -81,8 +83,15 @@ def joined(parts: Sequence[WeightedRows], schema: pa.Schema) -> WeightedRows:
 
 def consolidated(given: WeightedRows, fields: Schema) -> WeightedRows:
     """Each distinct row once, in order of first occurrence, with its sum of weights; no sum is 0."""
-    first, sums = consolidate(row_words(given.rows, fields), given.each_weight())
+    first, sums = sums_of_rows(given, fields)
     return WeightedRows(select_rows(given.rows, first), sums)
+
+
+def sums_of_rows(given: WeightedRows, fields: Schema) -> tuple[Ints, Ints]:
+    """The position of each distinct row's first occurrence, ascending, and the sum of its weights; no sum is 0."""
+    if len(given) == 2 and _are_surely_different(given.rows, fields):
+        return np.arange(2), given.each_weight()  # the update of one row, too small to be worth packing
+    return consolidate(row_words(given.rows, fields), given.each_weight())
 
 
 def select_rows(rows: pa.Table, positions: Ints) -> pa.Table:
@@ -94,6 +103,11 @@ def select_rows(rows: pa.Table, positions: Ints) -> pa.Table:
     if int(positions[-1]) - start == count - 1 and (count < 3 or bool((np.diff(positions) == 1).all())):
         return rows.slice(start, count)
     return rows.take(pa.array(positions))
+
+
+def are_distinct(keys: Ints) -> bool:
+    """Whether no two keys are equal."""
+    return len(keys) < 2 or len(consolidate(keys, np.ones(len(keys), dtype=np.int64))[0]) == len(keys)
 
 
 def row_words(rows: pa.Table, fields: Schema) -> Ints:
@@ -108,7 +122,9 @@ def _local_vector(column: pa.ChunkedArray, data_type: DataType) -> Vector:
         case String() | Binary():
             return _numbered(column, data_type)
         case _:
-            return vector_from_arrow(column, data_type, Dictionary())  # lists and structs: a dictionary for this column alone
+            return vector_from_arrow(
+                column, data_type, Dictionary()
+            )  # lists and structs: a dictionary for this column alone
 
 
 def _numbered(column: pa.ChunkedArray, data_type: DataType) -> Vector:
@@ -126,7 +142,18 @@ def are_surely_equal(left: pa.Table, right: pa.Table, fields: Schema) -> bool:
     return all(a.equals(b) or (is_floating(f.type) and _equal_floats(a, b, f.type)) for a, b, f in columns)
 
 
+def _are_surely_different(pair: pa.Table, fields: Schema) -> bool:
+    """Whether a table's two rows differ; a difference inside a list or struct, or from a NaN, may make it say no."""
+    return any(_differ(column[0], column[1], f.type) for column, f in zip(pair.columns, fields, strict=True))
+
+
+def _differ(left: pa.Scalar, right: pa.Scalar, data_type: DataType) -> bool:
+    if isinstance(data_type, Array | Struct) or left == right:
+        return False
+    return not is_floating(data_type) or (left == left and right == right)  # noqa: PLR0124 -- only NaN differs from itself
+
+
 def _equal_floats(left: pa.ChunkedArray, right: pa.ChunkedArray, data_type: DataType) -> bool:
     layout = KeyLayout((data_type,), (True,))
-    words = [layout.pack([vector_from_arrow(c, data_type, Dictionary())], len(c)) for c in (left, right)]
-    return bool(np.array_equal(*words))
+    ours, theirs = (layout.pack([vector_from_arrow(c, data_type, Dictionary())], len(c)) for c in (left, right))
+    return bool(np.array_equal(ours, theirs))

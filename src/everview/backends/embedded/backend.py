@@ -1,0 +1,352 @@
+"""The embedded backend: tables, the DAG of operators, and transactions over both.
+
+A transaction prepares the changed tables, pushes their deltas through the operators in order, checks the assertions, and
+commits all or rolls all back. Nothing outside a touched operator moves.
+"""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from everview.backends import rejections
+from everview.backends.base import WEIGHT, Change, VersionedDelta
+from everview.backends.embedded.arrow_columns import vector_to_arrow
+from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.explain import explain_json, explain_text
+from everview.backends.embedded.graph import Graph, below
+from everview.backends.embedded.lookup import rows_with
+from everview.backends.embedded.operators.base import Operator, consolidated
+from everview.backends.embedded.sources import ScanOperator, TableInput
+from everview.backends.embedded.tables.stored_table import StoredTable
+from everview.backends.embedded.vectors import Batch
+from everview.catalog import TableDefinition, ViewDefinition
+from everview.errors import EvaluationError
+from everview.relational.arrow import arrow_schema, public_rows, rows_from_arrow
+from everview.relational.nodes import Relation, Schema
+from everview.relational.rules import SPLIT_JOINS, run_rules
+from everview.relational.schema import schema
+from everview.relational.traverse import tables_of
+from everview.relational.types import Value
+
+
+@dataclass(slots=True)
+class _View:
+    definition: ViewDefinition
+    root: Operator
+    created_at: int
+    updates: int = 0
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Moved:
+    """What one transaction did to the views, by lower-case name; consolidated when somebody asks."""
+
+    version: int
+    committed_at: datetime.datetime
+    deltas: dict[str, Batch]
+
+
+@dataclass(slots=True)
+class _Running:
+    """A transaction under way: what has been touched so far."""
+
+    tables: list[TableInput] = field(default_factory=list)
+    operators: list[Operator] = field(default_factory=list)
+    deltas: dict[int, Batch] = field(default_factory=dict)
+
+
+class EmbeddedBackend:
+    """Implements ``backends.base.Backend`` by push operators over NumPy state.
+
+    Args:
+        history: For how many versions the deltas of views are kept.
+    """
+
+    name = "embedded"
+
+    def __init__(self, history: int = 1000) -> None:
+        self._dictionary = Dictionary()
+        self._graph = Graph(self._dictionary)
+        self._views: dict[str, _View] = {}
+        self._version = 0
+        self._history: deque[_Moved] = deque(maxlen=history)
+        self._received: set[str] = set()
+
+    @property
+    def version(self) -> int:
+        """The number of transactions committed."""
+        return self._version
+
+    def create_table(self, table: TableDefinition) -> None:
+        """Adds an empty table."""
+        self._graph.tables[table.name.lower()] = TableInput(StoredTable(table, self._dictionary), self._dictionary)
+
+    def create_view(self, view: ViewDefinition) -> None:
+        """Builds the operators that the view needs and fills them from what is there."""
+        for name in tables_of(view.plan):
+            source = self._graph.tables.get(name.lower())
+            if source is not None and not source.table.definition.retain and name.lower() in self._received:
+                raise rejections.too_late_for_view(view, source.table.definition)
+        try:
+            root = self._graph.add_view(view.name, run_rules(view.plan, SPLIT_JOINS))
+        except EvaluationError as error:
+            raise rejections.failed_in_view(view, error) from error
+        if view.is_assertion:
+            rows = self._rows_of(root.content(), view.fields)
+            if rows:
+                self._graph.drop_view(view.name)
+                raise rejections.assertion_violated(view, rows)
+        self._views[view.name.lower()] = _View(view, root, self._version)
+
+    def drop(self, name: str) -> None:
+        """Removes a table, view or assertion."""
+        key = name.lower()
+        if key in self._views:
+            del self._views[key]
+            self._graph.drop_view(name)
+        else:
+            del self._graph.tables[key]
+            self._received.discard(key)
+
+    def apply(self, changes: Sequence[Change]) -> Mapping[str, pa.Table]:
+        """Commits one transaction, or leaves everything as it was."""
+        started = time.perf_counter()
+        running = _Running()
+        try:
+            self._prepare_tables(changes, running)
+            self._push(running)
+            self._check_assertions(running)
+        except BaseException:
+            self._rollback(running)
+            raise
+        self._commit(running)
+        self._version += 1
+        self._received.update(s.table.name.lower() for s in running.tables)
+        moved = {key: running.deltas[id(v.root)] for key, v in self._views.items() if id(v.root) in running.deltas}
+        seconds = time.perf_counter() - started
+        for key in moved:
+            self._views[key].updates += 1
+            self._views[key].seconds += seconds
+        self._history.append(_Moved(self._version, datetime.datetime.now(datetime.UTC), moved))
+        return _Deltas(self, moved)
+
+    def _prepare_tables(self, changes: Sequence[Change], running: _Running) -> None:
+        by_table: dict[str, list[Change]] = {}
+        for change in changes:
+            by_table.setdefault(change.table.lower(), []).append(change)
+        for name, own in by_table.items():
+            source = self._graph.tables[name]
+            delta = source.table.prepare(own)
+            running.tables.append(source)
+            source.offer(delta.rows, delta.weights)
+
+    def _push(self, running: _Running) -> None:
+        deltas = running.deltas
+        changed = {id(scan) for source in running.tables for scan in source.scans.values()}
+        for operator in self._graph.operators:
+            if isinstance(operator, ScanOperator):
+                if id(operator) not in changed:
+                    continue
+                given: list[Batch | None] = []
+            else:
+                given = [deltas.get(id(i)) for i in operator.inputs]
+                if all(d is None for d in given):
+                    continue
+            running.operators.append(operator)
+            try:
+                delta = operator.push(given)
+            except EvaluationError as error:
+                raise rejections.failed_in_view(self._view_over(operator), error) from error
+            if delta is None or not len(delta):
+                continue
+            deltas[id(operator)] = delta
+            if operator.arrangement is not None:
+                operator.arrangement.apply(delta)
+
+    def _view_over(self, operator: Operator) -> ViewDefinition:
+        """The first view that uses an operator."""
+        return next(v.definition for v in self._views.values() if any(o is operator for o in below(v.root)))
+
+    def _check_assertions(self, running: _Running) -> None:
+        for view in self._views.values():
+            if view.definition.is_assertion and id(view.root) in running.deltas:
+                rows = self._rows_of(view.root.content(), view.definition.fields)
+                if rows:
+                    raise rejections.assertion_violated(view.definition, rows)
+
+    def _commit(self, running: _Running) -> None:
+        for operator in running.operators:
+            operator.commit()
+            if operator.arrangement is not None:
+                operator.arrangement.commit()
+        for source in running.tables:
+            source.table.commit()
+            source.withdraw()
+
+    def _rollback(self, running: _Running) -> None:
+        for operator in reversed(running.operators):
+            if operator.arrangement is not None:
+                operator.arrangement.rollback()
+            operator.rollback()
+        for source in running.tables:
+            source.table.rollback()
+            source.withdraw()
+
+    # Reads
+
+    def read(self, name: str) -> pa.Table:
+        """The bag of a table or view."""
+        source = self._graph.tables.get(name.lower())
+        if source is None:
+            view = self._views[name.lower()]
+            return self._to_arrow(view.root.content(), view.definition.fields)
+        if not source.table.definition.retain:
+            raise rejections.not_retained(source.table.definition)
+        rows, weights = source.table.content(range(len(source.fields)))
+        if (weights == 1).all():
+            return rows.cast(arrow_schema(source.fields))
+        return rows.take(pa.array(np.repeat(np.arange(len(weights)), weights))).cast(arrow_schema(source.fields))
+
+    def iterate(self, name: str) -> Iterator[tuple[Any, ...]]:
+        """The same, row by row."""
+        return iter(public_rows(self.read(name)))
+
+    def lookup(self, name: str, key: Mapping[str, Value]) -> pa.Table:
+        """The rows with these values: by a secondary index, made on the first look-up by these columns."""
+        view = self._views.get(name.lower())
+        if view is not None:
+            found = rows_with(view.root, view.definition.fields, key, name, self._dictionary)
+            return self._to_arrow(found, view.definition.fields)
+        source = self._graph.tables[name.lower()]
+        if not source.table.definition.retain:
+            raise rejections.not_retained(source.table.definition)
+        found = rows_with(_TableRows(source), source.fields, key, name, self._dictionary)
+        return self._to_arrow(found, source.fields)
+
+    def query(self, plan: Relation) -> pa.Table:
+        """Evaluates a plan once, with what is already maintained as its starting point."""
+        for name in tables_of(plan):
+            source = self._graph.tables.get(name.lower())
+            if source is not None and not source.table.definition.retain:
+                raise rejections.not_retained(source.table.definition)
+        try:
+            root = self._graph.build(run_rules(plan, SPLIT_JOINS))
+            return self._to_arrow(root.content(), schema(plan))
+        finally:
+            self._graph.collect()
+
+    def changes(self, view: str, since: int) -> Sequence[VersionedDelta]:
+        """The non-empty deltas of the versions after ``since``."""
+        known = self._views[view.lower()]
+        kept_since = self.changes_kept_since(view)
+        if not kept_since <= since <= self._version:
+            raise rejections.changes_not_kept(known.definition.name, since, kept_since, self._version)
+        found = []
+        for moved in self._history:
+            if moved.version > since and view.lower() in moved.deltas:
+                delta = self.delta_table(view.lower(), moved.deltas[view.lower()])
+                if len(delta):
+                    found.append(VersionedDelta(moved.version, delta, moved.committed_at))
+        return found
+
+    def changes_kept_since(self, view: str) -> int:
+        """The smallest ``since`` that ``changes`` takes."""
+        return max(self._views[view.lower()].created_at, self._version - len(self._history))
+
+    def explain(self, view: str, mode: str) -> str:
+        """How the view is maintained."""
+        known = self._views[view.lower()]
+        match mode:
+            case "text":
+                return explain_text(known.definition, known.root)
+            case "json":
+                return explain_json(known.definition, known.root)
+            case _:
+                raise rejections.unknown_explain_mode(mode, self.name, ("text", "json"))
+
+    def stats(self, view: str) -> dict[str, Any]:
+        """Rows, bytes by structure, updates and seconds."""
+        known = self._views[view.lower()]
+        sizes: dict[str, int] = {}
+        for number, operator in enumerate(below(known.root)):
+            parts = dict(operator.nbytes())
+            if operator.arrangement is not None:
+                parts.update(operator.arrangement.nbytes())
+            for part, size in parts.items():
+                sizes[f"{number} {operator.describe().split(':')[0]}: {part}"] = size
+        rows = int(known.root.content().weights.sum())
+        return {"rows": rows, "bytes": sizes, "updates": known.updates, "seconds": known.seconds}
+
+    def checkpoint(self) -> None:
+        """Nothing to do in memory."""
+
+    def close(self) -> None:
+        """Forgets everything."""
+        self._graph = Graph(self._dictionary)
+        self._views.clear()
+        self._history.clear()
+
+    # Conversion
+
+    def delta_table(self, view: str, delta: Batch) -> pa.Table:
+        """The strongly minimal delta of a view as Arrow, with its weights."""
+        known = self._views[view]
+        minimal = consolidated(delta, known.root.layout)
+        table = _arrow_table(minimal, known.definition.fields, self._dictionary)
+        weights = pa.array(minimal.weights)
+        return table.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), weights)
+
+    def _to_arrow(self, batch: Batch, fields: Schema) -> pa.Table:
+        if not (batch.weights == 1).all():
+            batch = batch.take(np.repeat(np.arange(len(batch)), batch.weights))
+        return _arrow_table(batch, fields, self._dictionary)
+
+    def _rows_of(self, batch: Batch, fields: Schema) -> list[tuple[Any, ...]]:
+        return rows_from_arrow(_arrow_table(batch, fields, self._dictionary), fields)
+
+
+class _TableRows(ScanOperator):
+    """All columns of a table, outside the DAG."""
+
+    def __init__(self, source: TableInput) -> None:
+        super().__init__(source, tuple(range(len(source.fields))))
+
+
+class _Deltas(Mapping[str, pa.Table]):
+    """The deltas of a commit by view name, made into Arrow when one is looked at."""
+
+    def __init__(self, backend: EmbeddedBackend, moved: dict[str, Batch]) -> None:
+        self._backend = backend
+        self._moved = moved
+        self._made: dict[str, pa.Table] | None = None
+
+    def _all(self) -> dict[str, pa.Table]:
+        if self._made is None:
+            named = {
+                self._backend._views[k].definition.name: self._backend.delta_table(k, d) for k, d in self._moved.items()
+            }
+            self._made = {name: table for name, table in named.items() if len(table)}
+        return self._made
+
+    def __getitem__(self, name: str) -> pa.Table:
+        return self._all()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all())
+
+    def __len__(self) -> int:
+        return len(self._all())
+
+
+def _arrow_table(batch: Batch, fields: Schema, dictionary: Dictionary) -> pa.Table:
+    arrays = [vector_to_arrow(c, dictionary) for c in batch.columns]
+    return pa.Table.from_arrays(arrays, schema=arrow_schema(fields))

@@ -1,0 +1,268 @@
+"""The DAG of operators, and how a plan becomes part of it.
+
+An operator is determined by what it computes from which inputs; what is equal is built once, whichever view asked for it. A new
+operator takes in the contents of its inputs before it joins the DAG.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import assert_never
+
+from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.operators.aggregate import AggregateOperator
+from everview.backends.embedded.operators.base import Operator
+from everview.backends.embedded.operators.counted import CountedOperator
+from everview.backends.embedded.operators.explode import ExplodeOperator
+from everview.backends.embedded.operators.join import JoinOperator
+from everview.backends.embedded.operators.match import Keys, MatchByKeyOperator, MatchByPairOperator
+from everview.backends.embedded.operators.stateless import FilterOperator, ProjectOperator, UnionAllOperator
+from everview.backends.embedded.operators.top import TopOperator
+from everview.backends.embedded.operators.window import WindowOperator
+from everview.backends.embedded.sources import ConstantOperator, ScanOperator, TableInput
+from everview.backends.embedded.vectors import Batch
+from everview.relational.expressions import Column, Expression, conjunction
+from everview.relational.join_condition import split_join_condition
+from everview.relational.nodes import (
+    Aggregate,
+    Distinct,
+    ExceptAll,
+    Filter,
+    Generate,
+    IntersectAll,
+    Join,
+    JoinKind,
+    Project,
+    Relation,
+    Scan,
+    TopK,
+    UnionAll,
+    UnionMax,
+    Values,
+    Window,
+)
+from everview.relational.rules.split_outer_join import pad_right
+from everview.relational.schema import schema
+
+
+class Graph:
+    """All operators of a database, in an order in which inputs come before their users."""
+
+    def __init__(self, dictionary: Dictionary) -> None:
+        self.dictionary = dictionary
+        self.operators: list[Operator] = []
+        self.tables: dict[str, TableInput] = {}
+        self.roots: dict[str, Operator] = {}
+        self._shared: dict[Hashable, Operator] = {}
+        self._keys: dict[Operator, Hashable] = {}
+
+    def add_view(self, name: str, plan: Relation) -> Operator:
+        """Builds what the view needs and does not exist yet; on an error the DAG is as before."""
+        before = len(self.operators)
+        try:
+            root = self.build(plan)
+        except BaseException:
+            self._forget(self.operators[before:])
+            raise
+        self.roots[name.lower()] = root
+        return root
+
+    def drop_view(self, name: str) -> None:
+        """Removes a view and the operators that only it used."""
+        del self.roots[name.lower()]
+        self.collect()
+
+    def collect(self) -> None:
+        """Removes the operators that no view needs."""
+        needed = {id(o) for root in self.roots.values() for o in below(root)}
+        self._forget([o for o in self.operators if id(o) not in needed])
+
+    def _forget(self, gone: list[Operator]) -> None:
+        dropped = {id(o) for o in gone}
+        for operator in gone:
+            del self._shared[self._keys.pop(operator)]
+            if isinstance(operator, ScanOperator):
+                del operator.source.scans[operator.columns]
+        self.operators = [o for o in self.operators if id(o) not in dropped]
+
+    def build(self, plan: Relation) -> Operator:
+        """The operator of a plan, with everything below it."""
+        contents: dict[int, Batch] = {}
+        done: dict[int, Operator] = {}
+
+        def visit(relation: Relation) -> Operator:
+            if id(relation) not in done:
+                done[id(relation)] = self._lower(relation, visit, contents)
+            return done[id(relation)]
+
+        return visit(plan)
+
+    def _share(
+        self,
+        key: Hashable,
+        inputs: tuple[Operator, ...],
+        contents: dict[int, Batch],
+        make: Callable[[], Operator],
+    ) -> Operator:
+        """The operator with this key, made and loaded if there is none."""
+        known = self._shared.get(key)
+        if known is not None:
+            return known
+        made = make()
+        for i in inputs:
+            if id(i) not in contents:
+                contents[id(i)] = i.content()
+        contents[id(made)] = made.load([contents[id(i)] for i in inputs])
+        made.commit()
+        self._shared[key] = made
+        self._keys[made] = key
+        self.operators.append(made)
+        return made
+
+    def _lower(self, relation: Relation, visit: Callable[[Relation], Operator], contents: dict[int, Batch]) -> Operator:
+        dictionary = self.dictionary
+        match relation:
+            case Scan():
+                return self._scan(relation, tuple(range(len(relation.fields))), contents)
+            case Project(child=Scan() as scan) if _only_columns(relation.expressions):
+                if scan.table.lower() in self.tables:
+                    chosen = tuple(e.index for e in relation.expressions if isinstance(e, Column))
+                    return self._scan(scan, chosen, contents)
+        match relation:
+            case Scan():
+                raise AssertionError("handled above")
+            case Values():
+                return self._share(("values", relation), (), contents, lambda: ConstantOperator(relation, dictionary))
+            case Filter():
+                child = visit(relation.child)
+                key: Hashable = ("filter", id(child), relation.condition)
+                return self._share(key, (child,), contents, lambda: FilterOperator(relation, child, dictionary))
+            case Project():
+                child = visit(relation.child)
+                key = ("project", id(child), relation.expressions)
+                return self._share(key, (child,), contents, lambda: ProjectOperator(relation, child, dictionary))
+            case Join():
+                return self._join(relation, visit(relation.left), visit(relation.right), contents)
+            case Aggregate():
+                child = visit(relation.child)
+                key = ("aggregate", id(child), relation.keys, relation.aggregates)
+                return self._share(key, (child,), contents, lambda: AggregateOperator(relation, child, dictionary))
+            case Distinct():
+                return self._counted(relation, (visit(relation.child),), contents)
+            case ExceptAll() | IntersectAll() | UnionMax():
+                return self._counted(relation, (visit(relation.left), visit(relation.right)), contents)
+            case UnionAll():
+                inputs = tuple(visit(i) for i in relation.inputs)
+                key = ("union all", tuple(id(i) for i in inputs))
+                return self._share(key, inputs, contents, lambda: UnionAllOperator(relation, inputs))
+            case Window():
+                child = visit(relation.child)
+                partition = tuple(e.index for e in relation.partition if isinstance(e, Column))
+                key = ("window", id(child), relation.partition, relation.order, relation.functions)
+                return self._share(
+                    key, (child,), contents, lambda: WindowOperator(relation, child, partition, dictionary)
+                )
+            case TopK():
+                child = visit(relation.child)
+                key = ("top", id(child), relation.order, relation.limit, relation.offset)
+                return self._share(key, (child,), contents, lambda: TopOperator(relation, child, dictionary))
+            case Generate():
+                child = visit(relation.child)
+                key = ("explode", id(child), relation.array, relation.outer, relation.with_position)
+                return self._share(key, (child,), contents, lambda: ExplodeOperator(relation, child, dictionary))
+            case _:
+                assert_never(relation)
+
+    def _scan(self, scan: Scan, columns: tuple[int, ...], contents: dict[int, Batch]) -> Operator:
+        root = self.roots.get(scan.table.lower())
+        if root is not None:
+            return root
+        source = self.tables[scan.table.lower()]
+
+        def make() -> Operator:
+            source.scans[columns] = ScanOperator(source, columns)
+            return source.scans[columns]
+
+        return self._share(("scan", scan.table.lower(), columns), (), contents, make)
+
+    def _counted(
+        self,
+        relation: Distinct | ExceptAll | IntersectAll | UnionMax,
+        inputs: tuple[Operator, ...],
+        contents: dict[int, Batch],
+    ) -> Operator:
+        key = (type(relation).__name__, tuple(id(i) for i in inputs))
+        return self._share(key, inputs, contents, lambda: CountedOperator(relation, inputs))
+
+    def _join(self, join: Join, left: Operator, right: Operator, contents: dict[int, Batch]) -> Operator:
+        condition = split_join_condition(join)
+        keys = tuple(_key_columns(q.left, q.right, q.null_safe) for q in condition.equalities)
+        residual = conjunction(condition.residual) if condition.residual else None
+        inputs = (left, right)
+        key: Hashable = (join.kind.value, id(left), id(right), keys, residual)
+        match join.kind:
+            case JoinKind.INNER:
+                return self._share(
+                    key,
+                    inputs,
+                    contents,
+                    lambda: JoinOperator(schema(join), left, right, keys, residual, self.dictionary),
+                )
+            case JoinKind.SEMI | JoinKind.ANTI:
+                return self._share(key, inputs, contents, lambda: self._match(join, inputs, keys, residual))
+            case JoinKind.SINGLE:
+                checked = self._share(key, inputs, contents, lambda: self._match(join, inputs, keys, residual))
+                return self._padded(join, checked, right, contents)
+            case _:
+                raise AssertionError(f"{join.kind} is split before lowering")
+
+    def _match(
+        self, join: Join, inputs: tuple[Operator, Operator], keys: Keys, residual: Expression | None
+    ) -> Operator:
+        left, right = inputs
+        fields = schema(join.left)
+        if residual is None and join.kind is not JoinKind.SINGLE:
+            return MatchByKeyOperator(fields, left, right, join.kind, keys)
+        return MatchByPairOperator(fields, left, right, join.kind, keys, residual, self.dictionary)
+
+    def _padded(self, join: Join, left: Operator, right: Operator, contents: dict[int, Batch]) -> Operator:
+        """A left join over a left side that has been checked to have at most one partner a row."""
+        matched_node = Join(join.left, join.right, JoinKind.INNER, join.condition)
+        lonely_node = Join(join.left, join.right, JoinKind.ANTI, join.condition)
+        padded_node = pad_right(join)
+        assert isinstance(padded_node, Project)
+        matched = self._join(matched_node, left, right, contents)
+        lonely = self._join(lonely_node, left, right, contents)
+        padded = self._share(
+            ("project", id(lonely), padded_node.expressions),
+            (lonely,),
+            contents,
+            lambda: ProjectOperator(padded_node, lonely, self.dictionary),
+        )
+        union = UnionAll((matched_node, padded_node))
+        inputs = (matched, padded)
+        key = ("union all", (id(matched), id(padded)))
+        return self._share(key, inputs, contents, lambda: UnionAllOperator(union, inputs))
+
+
+def below(root: Operator) -> Iterable[Operator]:
+    """The operator and all it depends on, each once."""
+    seen: set[int] = set()
+    stack = [root]
+    while stack:
+        operator = stack.pop()
+        if id(operator) not in seen:
+            seen.add(id(operator))
+            stack.extend(operator.inputs)
+            yield operator
+
+
+def _only_columns(expressions: tuple[Expression, ...]) -> bool:
+    indexes = [e.index for e in expressions if isinstance(e, Column)]
+    return len(indexes) == len(expressions) == len(set(indexes))
+
+
+def _key_columns(left: Expression, right: Expression, null_safe: bool) -> tuple[int, int, bool]:
+    assert isinstance(left, Column), "join keys are exposed before lowering"
+    assert isinstance(right, Column), "join keys are exposed before lowering"
+    return left.index, right.index, null_safe

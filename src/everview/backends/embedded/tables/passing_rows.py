@@ -1,0 +1,47 @@
+"""The rows of a table that keeps none (``retain=False``): they pass, and deletes are trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+
+from everview.backends.base import Change, ChangeKind
+from everview.backends.embedded.tables.transaction_rows import TableDelta, consolidated, joined, rows_of
+from everview.backends.embedded.vectors import Ints
+from everview.backends.rejections import not_retained
+from everview.catalog import TableDefinition
+
+
+class PassingRows:
+    """Nothing."""
+
+    row_count = 0
+    data_bytes = 0
+    index_bytes = 0
+
+    def __init__(self, definition: TableDefinition) -> None:
+        self._definition = definition
+
+    def content(self, columns: Sequence[int]) -> tuple[pa.Table, Ints]:
+        """Raises: there is none."""
+        raise not_retained(self._definition)
+
+    def prepare(self, changes: Sequence[Change]) -> TableDelta:
+        """The rows, summed up where some could cancel each other.
+
+        Raises:
+            UnsupportedOperation: a change by key, which needs the old rows; the session refuses it earlier, in its own words.
+        """
+        if any(change.kind is not ChangeKind.WEIGHTED for change in changes):
+            raise not_retained(self._definition)
+        given = joined([rows_of(change) for change in changes])
+        if given.has_deletes and given.has_inserts:
+            given = consolidated(given, self._definition.fields)
+        return TableDelta(given.rows, given.each_weight(), has_deletes=given.has_deletes)
+
+    def commit(self) -> None:
+        """Nothing to keep."""
+
+    def rollback(self) -> None:
+        """Nothing to undo."""

@@ -1,0 +1,148 @@
+"""A base table of the embedded engine: strict, atomic, and cheap to append to.
+
+Contract: ``prepare`` applies one transaction's changes, so that the table answers for the next version, or raises and has
+changed nothing; ``commit`` keeps them, ``rollback`` undoes them. Deletes of absent rows, duplicate keys and changes of a loaded
+static table are judged on the net effect, in the words of ``backends.rejections``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from everview.backends.base import Change
+from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.tables.bag_rows import BagRows
+from everview.backends.embedded.tables.keyed_rows import KeyedRows
+from everview.backends.embedded.tables.passing_rows import PassingRows
+from everview.backends.embedded.tables.transaction_rows import TableDelta
+from everview.backends.embedded.vectors import Ints
+from everview.backends.rejections import not_retained, static_changed
+from everview.catalog import TableDefinition
+from everview.relational.arrow import arrow_schema
+
+
+@dataclass(frozen=True, slots=True)
+class TableBytes:
+    """The memory of a table; what its strings take in the engine's dictionary is not counted."""
+
+    data: int
+    index: int
+
+
+class _Rows(Protocol):
+    """A way to keep rows; ``prepare`` gets at least one change, none of them empty."""
+
+    @property
+    def row_count(self) -> int: ...
+
+    @property
+    def data_bytes(self) -> int: ...
+
+    @property
+    def index_bytes(self) -> int: ...
+
+    def content(self, columns: Sequence[int]) -> tuple[pa.Table, Ints]: ...
+
+    def prepare(self, changes: Sequence[Change]) -> TableDelta: ...
+
+    def commit(self) -> None: ...
+
+    def rollback(self) -> None: ...
+
+
+class StoredTable:
+    """The rows of one table.
+
+    Args:
+        definition: Its columns and key, and whether it is static and retained.
+        dictionary: The engine's dictionary; it learns the key's strings, and all strings once rows without a key are deleted.
+    """
+
+    def __init__(self, definition: TableDefinition, dictionary: Dictionary) -> None:
+        self.definition = definition
+        self.has_received_rows = False
+        """Whether any change ever arrived, also where it left no trace."""
+        self._received_before = False
+        self._is_prepared = False
+        self._rows: _Rows
+        if not definition.retain:
+            self._rows = PassingRows(definition)
+        elif definition.primary_key:
+            self._rows = KeyedRows(definition, dictionary)
+        else:
+            self._rows = BagRows(definition, dictionary)
+
+    @property
+    def name(self) -> str:
+        """The table's name."""
+        return self.definition.name
+
+    @property
+    def row_count(self) -> int:
+        """The number of rows, each as often as it is there; 0 where none are kept."""
+        return self._rows.row_count
+
+    @property
+    def nbytes(self) -> TableBytes:
+        """The memory of the rows and of their index."""
+        return TableBytes(self._rows.data_bytes, self._rows.index_bytes)
+
+    def prepare(self, changes: Sequence[Change]) -> TableDelta:
+        """Applies the changes of one transaction to this table, in order, until ``commit`` or ``rollback``.
+
+        Raises:
+            InvalidChange: the table cannot be in the state that the changes lead to.
+        """
+        assert not self._is_prepared, f"table '{self.name}' is in a transaction"
+        changes = [change for change in changes if change.rows.num_rows]
+        if self.definition.static and self.has_received_rows and changes:
+            raise static_changed(self.definition)
+        if changes:
+            delta = self._rows.prepare(changes)
+        else:
+            empty = arrow_schema(self.definition.fields).empty_table()
+            delta = TableDelta(empty, np.zeros(0, dtype=np.int64), has_deletes=False)
+        self._is_prepared = True
+        self._received_before = self.has_received_rows
+        self.has_received_rows = self.has_received_rows or bool(changes)
+        return delta
+
+    def commit(self) -> None:
+        """Keeps what was prepared."""
+        assert self._is_prepared, f"table '{self.name}' is in no transaction"
+        self._is_prepared = False
+        self._rows.commit()
+
+    def rollback(self) -> None:
+        """Undoes what was prepared."""
+        assert self._is_prepared, f"table '{self.name}' is in no transaction"
+        self._is_prepared = False
+        self.has_received_rows = self._received_before
+        self._rows.rollback()
+
+    def content(self, columns: Sequence[int]) -> tuple[pa.Table, Ints]:
+        """The rows of some columns and their weights, which are positive; a row may occur more than once.
+
+        Raises:
+            UnsupportedOperation: the table keeps no rows.
+        """
+        return self._rows.content(columns)
+
+    def lookup(self, keys: pa.Table) -> tuple[Ints, pa.Table]:
+        """The positions of the keys that some row has, ascending, and those rows.
+
+        Args:
+            keys: The columns of the primary key, which the table has, in the key's order.
+
+        Raises:
+            UnsupportedOperation: the table keeps no rows.
+        """
+        if isinstance(self._rows, PassingRows):
+            raise not_retained(self.definition)
+        assert isinstance(self._rows, KeyedRows), f"table '{self.name}' has no primary key"
+        return self._rows.lookup(keys)
