@@ -42,6 +42,11 @@ class Node:
     def _key(self) -> tuple[Any, ...]:
         return tuple(getattr(self, name) for name in self._compared)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Rebuilt through the constructor: hashes of strings differ from process to process.
+        values = tuple(getattr(self, f.name) for f in fields(self))  # type: ignore[arg-type]  # every node is a dataclass
+        return type(self), values
+
     def __hash__(self) -> int:
         return self._hash
 

@@ -151,6 +151,7 @@ def _in(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native |
         return _in_many(args, present, has_null)
 
     def kernel(count: int, value: Cells, *items: Cells) -> Cells:
+        value = spread(value, count)
         found: Bools = np.zeros(count, dtype=np.bool_)
         unknown: Bools | None = np.ones(count, dtype=np.bool_) if has_null else None
         for i, compare in zip(present, compares, strict=True):
@@ -167,6 +168,7 @@ def _in(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native |
 
 def _in_many(args: tuple[Step, ...], present: list[int], has_null: bool) -> Native | None:
     def kernel(count: int, value: Cells, *items: Cells) -> Cells:
+        value = spread(value, count)
         words = [items[i].values for i in present]
         if value.values.ndim == 2 or any(w.ndim == 2 for w in words):
             return all_suspects(value, dtype=np.bool_)

@@ -16,7 +16,6 @@ from everview.backends.embedded.expressions.cells import (
     WORD,
     Cells,
     any_of,
-    magnitude,
     outside,
     product_fits,
     sum_fits,
@@ -53,13 +52,7 @@ def is_small(*cells: Cells) -> bool:
 
 def half_up(values: Ints, digits: int) -> Ints:
     """One-word integers divided by ``10**digits`` (at most 18), rounded half away from zero."""
-    unit = 10**digits
-    size = np.abs(values)
-    quotient = size // unit
-    rest = size - quotient * unit
-    quotient += rest >= unit - rest
-    result: Ints = np.where(values < 0, -quotient, quotient)
-    return result
+    return _half_up_quotient(values, np.full(1, 10**digits))
 
 
 def finish(values: Values, bound: int, dropped: int, precision: int, overflow: Bools | None = None) -> Cells:
@@ -144,31 +137,24 @@ def product_kernel(result: Decimal, args: tuple[Step, ...]) -> Native | None:
 
 
 def quotient_kernel(result: Decimal, args: tuple[Step, ...]) -> Native | None:
-    """``a / b``: school division, as many digits at a time as fit a word."""
+    """``a / b``: the dividend with as many more digits as the result needs, divided by one word."""
     types = decimal_types(args)
     if types is None:
         return None
     digits = result.scale - types[0].scale + types[1].scale
-    largest = WORD // 10  # so that a remainder times ten is still one word
+    if digits < 0:
+        return None
 
     def kernel(a: Cells, b: Cells) -> Cells:
-        if digits < 0 or a.values.ndim == 2 or b.values.ndim == 2 or is_small(a, b):
-            return all_suspects(a, b)
-        if b.bound > largest and not b.is_tight:
-            b.tighten()
-        if b.bound > largest or (a.bound > WORD and outside(a.values, -WORD, WORD) is not None):
+        if b.values.ndim == 2 or is_small(a, b):
             return all_suspects(a, b)
         zero = b.values == 0
-        divisor = np.abs(b.values)
-        if any_of(zero):
-            divisor = np.where(zero, 1, divisor)
-        values, bound = _quotient(np.abs(a.values), divisor, max(b.bound, 1), digits)
-        negative = (a.values < 0) != (b.values < 0)
-        if values.ndim == 2:
-            values = np.where(negative[:, None], wide.negate(values), values)
+        divisor = np.where(zero, 1, b.values) if any_of(zero) else b.values
+        if a.values.ndim == 1 and _extended_fits(a, digits):
+            done = finish(_half_up_quotient(a.values * POWERS[digits], divisor), WORD, 0, result.precision)
         else:
-            values = np.where(negative, -values, values)
-        done = finish(values, bound, 0, result.precision)
+            dividend, overflow = wide.multiply_power_of_ten(widened(a), digits)
+            done = finish(wide.divide(dividend, divisor), WIDE_BOUND, 0, result.precision, overflow)
         if any_of(zero):
             done.suspects = zero if done.suspects is None else done.suspects | zero
         return done
@@ -176,43 +162,21 @@ def quotient_kernel(result: Decimal, args: tuple[Step, ...]) -> Native | None:
     return Native(kernel, can_fail=True, bound=10**result.precision - 1)
 
 
-def _quotient(a: Ints, b: Ints, b_bound: int, digits: int) -> tuple[Values, int]:
-    """``a * 10**digits / b`` of positive numbers, rounded half up, and a bound on it."""
-    whole: Ints = a // b
-    rest: Ints = a - whole * b
-    bound = (magnitude(whole) + 1) * POWERS[digits]
-    if bound > POWERS[38]:
-        too_long = np.zeros((len(whole), 2), dtype=np.int64)  # for any type: suspects
-        too_long[:, 1] = WORD
-        return too_long, WIDE_BOUND
-    quotient: Values = whole if bound <= WORD else widened(Cells(whole))
-    at_once = len(str(WORD // b_bound)) - 1
-    while digits > 0:
-        length = min(digits, NARROW_PRECISION)
-        part, rest = _next_digits(rest, b, length, at_once)
-        quotient = _shifted_sum(quotient, length, part)
-        digits -= length
-    return _shifted_sum(quotient, 0, (rest >= b - rest).astype(np.int64)), bound
+def _extended_fits(a: Cells, digits: int) -> bool:
+    """Whether ``a * 10**digits`` stays within 64 bits."""
+    if a.bound * POWERS[digits] > WORD and not a.is_tight:
+        a.tighten()
+    return a.bound * POWERS[digits] <= WORD and digits <= NARROW_PRECISION
 
 
-def _next_digits(rest: Ints, b: Ints, length: int, at_once: int) -> tuple[Ints, Ints]:
-    """The next digits of a quotient as one number, and the rest; at most ``at_once`` of them in one division."""
-    part = np.zeros(1, dtype=np.int64)
-    while length > 0:
-        step = min(at_once, length)
-        rest = rest * POWERS[step]
-        more = rest // b
-        rest = rest - more * b
-        part = part * POWERS[step] + more
-        length -= step
-    return part, rest
-
-
-def _shifted_sum(quotient: Values, digits: int, more: Ints) -> Values:
-    """``quotient * 10**digits + more`` of positive numbers."""
-    if quotient.ndim == 1:
-        return np.asarray(quotient * POWERS[digits] + more)
-    return wide.shifted_sum(quotient, digits, more)
+def _half_up_quotient(a: Ints, b: Ints) -> Ints:
+    """``a / b`` of words, rounded half away from zero."""
+    size, by = np.abs(a), np.abs(b)
+    quotient: Ints = size // by
+    rest = size - quotient * by
+    quotient += rest >= by - rest
+    result: Ints = np.where((a < 0) != (b < 0), -quotient, quotient)
+    return result
 
 
 def remainder_kernel(result: Decimal, args: tuple[Step, ...], is_positive: bool) -> Native | None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.state.keymap import KeyMap, SlotArray
-from everview.backends.embedded.vectors import Batch, Ints
+from everview.backends.embedded.vectors import Batch, Ints, KeyLayout
 from everview.relational.nodes import Distinct, ExceptAll, IntersectAll, UnionMax
 from everview.relational.schema import schema
 
@@ -33,7 +33,10 @@ class CountedOperator(Operator):
     def __init__(self, node: Distinct | ExceptAll | IntersectAll | UnionMax, inputs: tuple[Operator, ...]) -> None:
         super().__init__(schema(node), inputs)
         self._name, self._combine = _COMBINE[type(node)]
-        self._rows = KeyMap(self.layout.width)
+        # Rows of any input are looked up here, also with a NULL that the output cannot have.
+        nullable = tuple(any(flags) for flags in zip(*(i.layout.nullable for i in inputs), strict=True))
+        self._layout = KeyLayout(self.types, nullable)
+        self._rows = KeyMap(self._layout.width)
         self._counts = SlotArray(self._rows, np.int64, len(inputs))
         self._touched: Ints = np.zeros(0, dtype=np.int64)
         self._before: Ints = np.zeros((0, len(inputs)), dtype=np.int64)
@@ -42,7 +45,7 @@ class CountedOperator(Operator):
         given = [(i, d) for i, d in enumerate(deltas) if d is not None and len(d)]
         if not given:
             return None
-        located = [(i, d.weights, self._rows.upsert(self.layout.pack(d.columns, len(d)))) for i, d in given]
+        located = [(i, d.weights, self._rows.upsert(self._layout.pack(d.columns, len(d)))) for i, d in given]
         touched = np.unique(np.concatenate([slots for _, _, slots in located]))
         before = self._counts.data[touched]
         self._touched, self._before = touched, before
@@ -52,7 +55,7 @@ class CountedOperator(Operator):
         moved = change != 0
         if not moved.any():
             return None
-        return Batch(self.layout.unpack(self._rows.keys[touched[moved]]), change[moved])
+        return Batch(self._layout.unpack(self._rows.keys[touched[moved]]), change[moved])
 
     def commit(self) -> None:
         dead = self._touched[~self._counts.data[self._touched].any(axis=1)]
@@ -75,7 +78,7 @@ class CountedOperator(Operator):
         slots = self._rows.live_slots()
         weights = self._combine(self._counts.data[slots])
         shown = weights != 0
-        return Batch(self.layout.unpack(self._rows.keys[slots[shown]]), weights[shown])
+        return Batch(self._layout.unpack(self._rows.keys[slots[shown]]), weights[shown])
 
     def content(self) -> Batch:
         return self.recompute(())

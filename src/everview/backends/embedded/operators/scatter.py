@@ -157,5 +157,6 @@ def fits_word(words: Ints) -> Any:
 
 def wide_to_float(words: Ints) -> Any:
     """128-bit integers as doubles."""
-    low = words[:, 0].astype(np.uint64) if words.dtype != np.int64 else np.ascontiguousarray(words[:, 0]).view(np.uint64)
-    return words[:, 1].astype(np.float64) * 2.0**64 + low.astype(np.float64)
+    low = np.ascontiguousarray(words[:, 0])
+    wide = words[:, 1].astype(np.float64) * 2.0**64 + low.view(np.uint64).astype(np.float64)
+    return np.where(fits_word(words), low.astype(np.float64), wide)  # a small negative number is no difference of large ones

@@ -126,7 +126,7 @@ def scatter_add_wide(payload: Ints, slots: Ints, values: Ints, weights: Ints, *,
         words: 2, where sums wrap around at 2^128, or 3, where they cannot: for decimals of 38 digits, whose sums may leave 128
             bits and come back. ``narrow`` makes two words of three.
     """
-    matrix = values.reshape(len(values), -1)
+    matrix = values.reshape(len(values), 1) if values.ndim == 1 else values
     kernels.scatter_add(payload, column, words, slots, matrix, weights)
 
 

@@ -168,7 +168,7 @@ def _of_all_types() -> list[Signature]:
     found = 8 * (_each("and or", BOOLEAN, BOOLEAN) + _each("not", BOOLEAN))
     for t in TYPES:
         found += _each("= < <= > >= <=> least coalesce", t, t) + _each("in greatest coalesce", t, t, t)
-        found += _each("isnull isnotnull try", t) + [("in", (t,) * 12)]
+        found += [*_each("isnull isnotnull try", t), ("in", (t,) * 12)]
     return found
 
 

@@ -1,4 +1,4 @@
-"""How fast compiled expressions are: a script, not a test. ``python tests/unit/backends/embedded/expressions/time_expressions.py``."""
+"""How fast compiled expressions are: a script to run by hand, not a test."""
 
 from __future__ import annotations
 
