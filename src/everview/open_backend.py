@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -28,10 +29,27 @@ def open_reference(path: str | None, _spark: SparkSession | None, options: Mappi
         raise UnsupportedOperation(
             f"the reference backend lives in memory and cannot open '{path}'.", hint="leave the path out."
         )
+    return ReferenceBackend(_history(options))
+
+
+def open_embedded(path: str | None, _spark: SparkSession | None, options: Mapping[str, Any]) -> Backend:
+    """The embedded backend; ``history`` is the number of versions whose deltas it keeps.
+
+    Its module is imported here, because machine code is loaded with it, which ``import everview`` should not wait for.
+    """
+    if path is not None:
+        raise UnsupportedOperation(
+            f"durable databases are not part of this version, so '{path}' cannot be opened.", hint="leave the path out."
+        )
+    backend: Backend = importlib.import_module("everview.backends.embedded.backend").EmbeddedBackend(_history(options))
+    return backend
+
+
+def _history(options: Mapping[str, Any]) -> int:
     history = options.get("history", 1000)
     if not isinstance(history, int) or isinstance(history, bool) or history < 0:
         raise UnsupportedOperation(f"history={history!r} is not a number of versions to keep.")
-    return ReferenceBackend(history)
+    return history
 
 
 def not_there_yet(name: str) -> Callable[[str | None, SparkSession | None, Mapping[str, Any]], Backend]:
@@ -39,7 +57,7 @@ def not_there_yet(name: str) -> Callable[[str | None, SparkSession | None, Mappi
 
     def refuse(_path: str | None, _spark: SparkSession | None, _options: Mapping[str, Any]) -> NoReturn:
         raise UnsupportedOperation(
-            f"the {name} backend is not part of this version.", hint="connect(backend='reference') is."
+            f"the {name} backend is not part of this version.", hint="connect() opens the embedded backend."
         )
 
     return refuse

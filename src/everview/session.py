@@ -23,7 +23,7 @@ from everview.ddl import read_schema
 from everview.errors import InvalidChange, UnknownName, UnsupportedOperation, did_you_mean
 from everview.execute import execute_script
 from everview.given_rows import Mode
-from everview.open_backend import BackendChoice, not_there_yet, open_reference
+from everview.open_backend import BackendChoice, not_there_yet, open_embedded, open_reference
 from everview.relational.arrow import arrow_schema
 from everview.relational.schema import schema as columns_of
 from everview.relations import Assertion, Table, View
@@ -44,7 +44,7 @@ __all__ = ["Assertion", "Commit", "Database", "Subscription", "Table", "Transact
 
 
 backends: dict[str, BackendChoice] = {
-    "embedded": BackendChoice(not_there_yet("embedded"), ("history",)),
+    "embedded": BackendChoice(open_embedded, ("history",)),
     "spark": BackendChoice(not_there_yet("spark"), ("history",)),
     "reference": BackendChoice(open_reference, ("history",)),
 }

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.fixture(params=["reference"])
+@pytest.fixture(params=["reference", "embedded"])
 def backend(request: pytest.FixtureRequest) -> str:
     """The backends under test."""
     return str(request.param)

@@ -39,7 +39,7 @@ from tests.oracle.oracle import Oracle
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-BACKENDS = ("reference",)
+BACKENDS = ("reference", "embedded")
 
 _WEIGHT = "_weight"
 _IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-DEFAULT_BACKEND = "reference"
+DEFAULT_BACKEND = "embedded"
 """The backend of a command without ``--backend``."""
 
 backend_option = click.option(

@@ -25,7 +25,6 @@ from everview.backends.embedded.state.ordered_kernels import (
     LEAF,
     LEAF_FREE,
     LEAF_HIGH,
-    LEAVES,
     META_WORDS,
 )
 from everview.backends.embedded.state.ordered_walk import last_leaf, select, walk
@@ -34,7 +33,10 @@ from everview.backends.embedded.vectors import Ints
 NOTHING: Ints = np.zeros(0, dtype=np.int64)
 
 THINNEST = 8
-"""A tree whose leaves are filled to less than one in so many is rebuilt."""
+"""A tree with room for more than so many times its entries is rebuilt: its leaves are almost empty, or most are free."""
+
+FEW_LEAVES = 16
+"""Room that is never worth a rebuild."""
 
 
 class OrderedIndex:
@@ -51,7 +53,7 @@ class OrderedIndex:
         self._inners: Ints = np.empty((2 * FANOUT, self.width + 3), dtype=np.int64)
         self._inner_meta: Ints = np.zeros(2, dtype=np.int64)
         self._meta: Ints = np.zeros(META_WORDS, dtype=np.int64)
-        self._meta[LEAF_HIGH] = self._meta[LEAVES] = 1
+        self._meta[LEAF_HIGH] = 1
 
     def __len__(self) -> int:
         return int(self._meta[COUNT])
@@ -83,12 +85,11 @@ class OrderedIndex:
         while done < n:
             self._make_room()
             done = kernels.add(*self._tree, keys, weights, slots, done)
-        leaves = int(self._meta[LEAVES])
-        if leaves > 8 and leaves * LEAF > THINNEST * len(self):
+        if len(self._leaf_meta) > FEW_LEAVES and len(self.rows) > THINNEST * len(self):
             self._rebuild()
 
     def _make_room(self) -> None:
-        """Have twice the nodes of the kind that is about to run out."""
+        """Have twice the nodes of the kind that has run out."""
         if not self._meta[LEAF_FREE] and self._meta[LEAF_HIGH] == len(self._leaf_meta):
             self.rows = np.concatenate([self.rows, np.empty_like(self.rows)])
             self._leaf_meta = np.concatenate([self._leaf_meta, np.zeros_like(self._leaf_meta)])

@@ -24,8 +24,8 @@ SIZE, NEXT, PREVIOUS = range(3)
 CHILD, ENTRIES, WEIGHT = range(3)
 """Words of a child after its bound."""
 
-ROOT, HEIGHT, COUNT, LEAVES, LEAF_HIGH, LEAF_FREE, INNER_HIGH, INNER_FREE, PATH = range(9)
-"""Places in ``meta``: root node; levels of inner nodes; entries; leaves in use; leaves ever used, first free leaf + 1; the same
+ROOT, HEIGHT, COUNT, LEAF_HIGH, LEAF_FREE, INNER_HIGH, INNER_FREE, PATH = range(8)
+"""Places in ``meta``: root node; levels of inner nodes; entries; leaves ever used, first free leaf + 1; the same
 of inner nodes; from PATH on, per level the node and the child passed."""
 META_WORDS = PATH + 2 * 32
 
@@ -86,7 +86,6 @@ def _move(nodes: Ints, source: int, target: int, count: int) -> None:
 @inlined
 def _new_leaf(leaf_meta: Ints, meta: Ints) -> int:
     free = meta[LEAF_FREE]
-    meta[LEAVES] += ONE
     if free != 0:
         meta[LEAF_FREE] = leaf_meta[free - ONE, NEXT]
         return free - ONE
@@ -199,7 +198,6 @@ def _drop_leaf(leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, leaf
         leaf_meta[after - 1, PREVIOUS] = before
     leaf_meta[leaf, NEXT] = meta[LEAF_FREE]
     meta[LEAF_FREE] = leaf + ONE
-    meta[LEAVES] -= ONE
     for level in range(1, meta[HEIGHT] + 1):
         node, pos = meta[PATH + 2 * level], meta[PATH + 2 * level + 1]
         here = node * FANOUT + pos

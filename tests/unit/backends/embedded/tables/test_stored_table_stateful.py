@@ -234,8 +234,6 @@ def summary(message: str) -> tuple[str, str]:
 
 TestTables = Tables.TestCase
 TestTables.settings = settings(
-    max_examples=60,
     stateful_step_count=20,
-    deadline=None,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
 )
