@@ -63,7 +63,7 @@ class Choices:
 NUMBERS: Final = (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE, Kind.RATIO)
 SUMMABLE: Final = (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE)
 _COMPARISONS: Final = ("=", "<", "<=", ">", ">=", "<>", "<=>")
-_LITERALS: Final = {
+LITERALS: Final = {
     Kind.INTEGER: ("0", "1", "2", "3", "-1", "CAST(2 AS BIGINT)", "CAST(NULL AS INT)"),
     Kind.DECIMAL: ("1.25", "0.50", "-0.75", "2.0", "CAST(1 AS DECIMAL(6,2))", "CAST(NULL AS DECIMAL(6,2))"),
     Kind.DOUBLE: ("1.125D", "0D", "-0.25D", "CAST(2 AS DOUBLE)", "CAST(NULL AS DOUBLE)"),
@@ -72,6 +72,7 @@ _LITERALS: Final = {
     Kind.DATE: ("DATE'2024-02-29'", "DATE'2024-03-01'", "CAST(NULL AS DATE)"),
     Kind.BOOLEAN: ("TRUE", "FALSE", "CAST(NULL AS BOOLEAN)"),
 }
+"""The first of each kind is not NULL."""
 _PATTERNS: Final = ("a%", "%b", "%a%", "_", "", "%", "a\\\\_b", "_,%")
 
 
@@ -87,7 +88,7 @@ def value(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
     columns = columns_of(scope, kind)
     if columns and not choices.once_in(6):
         return choices.pick(columns).sql
-    return choices.pick(_LITERALS[kind])
+    return choices.pick(LITERALS[kind])
 
 
 def any_value(choices: Choices, scope: Scope, depth: int) -> Column:
@@ -108,7 +109,7 @@ def key(choices: Choices, scope: Scope) -> Column:
     column = choices.pick(scope)
     if not choices.once_in(3):
         return column
-    other = choices.pick(_LITERALS[column.kind])
+    other = choices.pick(LITERALS[column.kind])
     forms: dict[str, Kind] = {
         f"({column.sql} IS NULL)": Kind.BOOLEAN,
         f"coalesce({column.sql}, {other})": column.kind,

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from tests.oracle.generate_aggregates import aggregate, approximate_aggregate, window_function
 from tests.oracle.generate_expressions import (
+    LITERALS,
     Choices,
     Column,
     Scope,
@@ -324,8 +325,9 @@ def _condition(grammar: Grammar, scope: Scope) -> str:
         return predicate(choices, scope, 2)
     if choices.once_in(2):
         return predicate(choices, _with_subqueries(grammar, scope, at_least=1), 2)
-    test = _truth_subquery(grammar, scope).sql
-    return choices.pick((test, f"NOT {test}", f"{test} AND {predicate(choices, scope, 1)}"))
+    test = choices.pick((_exists, _in, _in_pair))(grammar, scope)
+    other = predicate(choices, scope, 1)
+    return choices.pick((test, f"NOT {test}", f"{test} AND {other}", f"({test} OR {other})"))
 
 
 # Subqueries
@@ -349,7 +351,12 @@ def _scalar_subquery(grammar: Grammar, outer: Scope) -> Column:
 
 
 def _truth_subquery(grammar: Grammar, outer: Scope) -> Column:
-    form = grammar.choices.pick((_exists, _in, _in_pair))
+    """EXISTS or IN as a value, and never NULL.
+
+    Where IN is NULL, Spark has NULL or FALSE, depending on what its optimizer has rewritten before; only as a condition,
+    where both are the same, is it well defined.
+    """
+    form = grammar.choices.pick((_exists, _in_without_nulls))
     return Column(form(grammar, outer), Kind.BOOLEAN, is_plain=False)
 
 
@@ -376,6 +383,16 @@ def _in(grammar: Grammar, outer: Scope) -> str:
     column = value(choices, source.scope, operand.kind, 0)
     where = _correlated(grammar, source.scope, outer)
     return f"({operand.sql} {negation}IN (SELECT {column} FROM {source.sql}{where}))"
+
+
+def _in_without_nulls(grammar: Grammar, outer: Scope) -> str:
+    choices, source = grammar.choices, _joined(grammar.below())
+    operand = any_value(choices, tuple(c for c in outer if c.is_plain), 1)
+    inner = value(choices, source.scope, operand.kind, 0)
+    default = LITERALS[operand.kind][0]
+    where = _correlated(grammar, source.scope, outer)
+    listed = f"SELECT coalesce({inner}, {default}) FROM {source.sql}{where}"
+    return f"(coalesce({operand.sql}, {default}) {choices.pick(('', 'NOT '))}IN ({listed}))"
 
 
 def _in_pair(grammar: Grammar, outer: Scope) -> str:

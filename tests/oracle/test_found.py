@@ -78,3 +78,16 @@ def test_nested_shared_expressions(small: Oracle, sql: str) -> None:
 def test_correlation_with_a_constant(small: Oracle, sql: str) -> None:
     """It is NULL in Spark; ours divided by zero, or by the rounding error in the constant's variance."""
     assert small.check(sql) is Outcome.EQUAL
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a.k FROM t0 a WHERE (a.k IN (SELECT b.k FROM t1 b)) = FALSE",
+        "SELECT a.k FROM t0 a WHERE TRUE <> (a.k IN (SELECT b.k FROM t1 b))",
+        "SELECT a.k FROM t0 a WHERE (a.k NOT IN (SELECT b.k FROM t1 b)) = FALSE",
+    ],
+)
+def test_in_subquery_compared_with_a_constant(small: Oracle, sql: str) -> None:
+    """Spark makes NOT IN of it before subqueries become joins; ours did not, and had FALSE where IN is NULL."""
+    assert small.check(sql) is Outcome.EQUAL

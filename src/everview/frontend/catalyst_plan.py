@@ -25,7 +25,10 @@ from everview.frontend.catalyst_transform import rewrite_subqueries
 
 _PREPARE = (
     "ReplaceExpressions",  # nullif, to_date and other short-hands become what they stand for
-    "BooleanSimplification",  # NOT (a IN (…) OR b) shows its NOT IN
+    "ConstantFolding",
+    "SimplifyConditionals",
+    "SimplifyBinaryComparison",
+    "BooleanSimplification",  # NOT (a IN (…) OR b), and (a IN (…)) = FALSE, show their NOT IN
     "PullupCorrelatedPredicates",
 )
 
@@ -94,29 +97,26 @@ class _Exporter:
         return parse_tree(nodes)
 
     def _decorrelate(self, plan: Any) -> Any:
-        for rule in _PREPARE:
-            plan = getattr(self._rules, rule).apply(plan)
+        plan = self._apply(_PREPARE, plan)
         subqueries = _sequence(plan.subqueriesAll())
         if any(s.subqueriesAll().size() for s in subqueries):
             # Catalyst's rewrites see one level: what a subquery nests must have become joins before it does itself.
             plan = rewrite_subqueries(self._session, plan, self._decorrelate)
         if subqueries:
-            for rule in _REWRITE_SUBQUERIES:
-                plan = getattr(self._rules, rule).apply(plan)
+            plan = self._apply(_REWRITE_SUBQUERIES, plan)
         return plan
 
     def _rewrite(self, plan: Any) -> Any:
-        plan = self._decorrelate(plan)
-        for rule in _SIMPLIFY:
+        return self._apply(_SIMPLIFY, self._decorrelate(plan))
+
+    def _apply(self, rules: tuple[str, ...], plan: Any) -> Any:
+        for rule in rules:
             try:
                 with quiet_spark_log():
                     plan = getattr(self._rules, rule).apply(plan)
-            except Py4JError:
-                # Only constant folding evaluates anything: 1/0 is an error of the rows that reach it, not of the query.
-                if rule != "ConstantFolding":
-                    raise
             except Exception as error:
-                if rule != "ConstantFolding" or not _is_evaluation_failure(error):
+                # Only constant folding evaluates anything: 1/0 is an error of the rows that reach it, not of the query.
+                if rule != "ConstantFolding" or not (isinstance(error, Py4JError) or _is_evaluation_failure(error)):
                     raise
         return plan
 

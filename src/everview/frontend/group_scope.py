@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from everview.frontend.catalyst_json import CatalystNode
 from everview.frontend.translate_aggregate import translate_aggregate
-from everview.frontend.translate_expression import SUBQUERIES, Scope, contains, translate_expression
+from everview.frontend.translate_expression import SUBQUERIES, Scope, contains, expr_id, translate_expression
 from everview.relational.expressions import Column, Expression
 from everview.relational.nodes import Aggregate, AggregateCall
 from everview.relational.schema import columns
@@ -72,3 +72,10 @@ def aggregate_names(
         if e.name == "Alias" and e.children[0].name == "AggregateExpression":
             names.setdefault(translate_aggregate(e.children[0], scope), e.fields["name"])
     return tuple(names.get(k, "key") for k in keys) + tuple(names.get(c, c.function) for c in calls)
+
+
+def marks_as_max(node: CatalystNode, marks: set[int]) -> CatalystNode:
+    """Spark wraps an existence mark in the SELECT list of groups in FIRST; every row of a group has the same, so MAX is it."""
+    if node.name == "First" and node.children[0].name == "AttributeReference" and expr_id(node.children[0]) in marks:
+        return CatalystNode("Max", node.fields, node.children[:1])
+    return CatalystNode(node.name, node.fields, tuple(marks_as_max(c, marks) for c in node.children))

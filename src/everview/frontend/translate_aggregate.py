@@ -59,8 +59,8 @@ _MAX_PRECISION = 38
 
 def translate_aggregate(node: CatalystNode, scope: Scope) -> AggregateCall:
     """An ``AggregateExpression`` over the scope of the aggregate's input."""
-    function, *_ = node.children
-    condition = node.tree("filter")
+    function, *filters = node.children
+    condition = filters[0] if filters else None
     name, args = _function_and_args(function, scope)
     return AggregateCall(
         name,

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from everview.errors import UnsupportedQuery
 from everview.frontend.catalyst_json import CatalystNode, snake_case
-from everview.frontend.group_scope import GroupScope, aggregate_expressions, aggregate_names
+from everview.frontend.group_scope import GroupScope, aggregate_expressions, aggregate_names, marks_as_max
 from everview.frontend.translate_aggregate import translate_aggregate, translate_window_function
 from everview.frontend.translate_expression import (
     Scope,
@@ -93,6 +93,7 @@ class _PlanTranslator:
         self._zone = zone
         self._common_tables: dict[int, Translation] = {}
         self._table: str | None = None
+        self._marks: set[int] = set()
 
     def translate(self, node: CatalystNode) -> Translation:
         if node.name in _TRANSPARENT:
@@ -195,9 +196,11 @@ class _PlanTranslator:
         return Translation(Distinct(child.relation), child.attributes)
 
     def _translate_aggregate(self, node: CatalystNode) -> Translation:
-        listed, grouping = node.trees("aggregateExpressions"), node.trees("groupingExpressions")
+        below = self.translate(node.children[0])
+        listed = tuple(marks_as_max(e, self._marks) for e in node.trees("aggregateExpressions"))
+        grouping = node.trees("groupingExpressions")
         inner = [c for e in listed for c in aggregate_expressions(e)]
-        child = self._with_subqueries(self.translate(node.children[0]), [*grouping, *inner])
+        child = self._with_subqueries(below, [*grouping, *inner])
         scope = child.scope
         keys = tuple(dict.fromkeys(translate_expression(g, scope) for g in grouping))
         calls = tuple(dict.fromkeys(translate_aggregate(c, scope) for c in inner))
@@ -259,6 +262,8 @@ class _PlanTranslator:
         left, right = (self.translate(c) for c in node.children)
         condition = node.tree("condition")
         kind = _JOIN_KINDS[node.object_name("joinType")]
+        if kind is JoinKind.MARK:
+            self._marks.add(expr_id(_mark_attribute(node)))
         width = len(left.attributes)
         if condition is None:
             return _joined(left, right, kind, None, node)
@@ -353,13 +358,18 @@ def _joined(
         case JoinKind.SEMI | JoinKind.ANTI:
             attributes = left.attributes
         case JoinKind.MARK:
-            (exists,) = CatalystNode("", {"list": [node.fields["joinType"]["exists"]]}, ()).trees("list")
+            exists = _mark_attribute(node)
             attributes, mark = (*left.attributes, expr_id(exists)), exists.fields["name"]
         case _:
             attributes = left.attributes + right.attributes
     if condition is None:
         return Translation(Join(left.relation, right.relation, kind, mark=mark), attributes)
     return Translation(Join(left.relation, right.relation, kind, condition, mark), attributes)
+
+
+def _mark_attribute(join: CatalystNode) -> CatalystNode:
+    """The boolean that an ``ExistenceJoin`` adds."""
+    return CatalystNode("", join.fields["joinType"], ()).tree("exists") or join
 
 
 def _constant(node: CatalystNode, key: str) -> int:

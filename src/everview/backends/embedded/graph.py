@@ -41,7 +41,7 @@ from everview.relational.nodes import (
     Values,
     Window,
 )
-from everview.relational.rules.split_outer_join import pad_right
+from everview.relational.rules.split_outer_join import split_outer_join
 from everview.relational.schema import schema
 
 
@@ -227,22 +227,23 @@ class Graph:
 
     def _padded(self, join: Join, left: Operator, right: Operator, contents: dict[int, Batch]) -> Operator:
         """A left join over a left side that has been checked to have at most one partner a row."""
-        matched_node = Join(join.left, join.right, JoinKind.INNER, join.condition)
-        lonely_node = Join(join.left, join.right, JoinKind.ANTI, join.condition)
-        padded_node = pad_right(join)
+        left_join = split_outer_join(Join(join.left, join.right, JoinKind.LEFT, join.condition))
+        assert isinstance(left_join, UnionAll)
+        matched_node, padded_node = left_join.inputs
+        assert isinstance(matched_node, Join)
         assert isinstance(padded_node, Project)
+        assert isinstance(padded_node.child, Join)
         matched = self._join(matched_node, left, right, contents)
-        lonely = self._join(lonely_node, left, right, contents)
+        lonely = self._join(padded_node.child, left, right, contents)
         padded = self._share(
             ("project", id(lonely), padded_node.expressions),
             (lonely,),
             contents,
             lambda: ProjectOperator(padded_node, lonely, self.dictionary),
         )
-        union = UnionAll((matched_node, padded_node))
         inputs = (matched, padded)
         key = ("union all", (id(matched), id(padded)))
-        return self._share(key, inputs, contents, lambda: UnionAllOperator(union, inputs))
+        return self._share(key, inputs, contents, lambda: UnionAllOperator(left_join, inputs))
 
 
 def below(root: Operator) -> Iterable[Operator]:

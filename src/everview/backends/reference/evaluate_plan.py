@@ -10,10 +10,10 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import assert_never
 
-from everview.backends.reference.aggregates import evaluate_aggregate
-from everview.backends.reference.ordering import ordered_rows
-from everview.backends.reference.windows import evaluate_window
 from everview.errors import EvaluationError
+from everview.relational.definitions.aggregates import evaluate_aggregate
+from everview.relational.definitions.ordering import ordered_rows
+from everview.relational.definitions.windows import evaluate_window
 from everview.relational.evaluate import Compiled, compile_expression
 from everview.relational.join_condition import split_join_condition
 from everview.relational.nodes import (

@@ -31,9 +31,9 @@ def push_join_condition(relation: Relation) -> Relation | None:
     parts = conjuncts(relation.condition)
     right = tuple(p for p in parts if columns_of(p) and min(columns_of(p)) >= width)
     if right:
-        rest = tuple(p for p in parts if p not in right)
+        others = tuple(p for p in parts if p not in right)
         filtered = Filter(relation.right, conjunction(tuple(shift_columns(p, -width) for p in right)))
-        return Join(relation.left, filtered, relation.kind, conjunction(rest), relation.mark)
+        return Join(relation.left, filtered, relation.kind, conjunction(others), relation.mark)
     left = tuple(p for p in parts if all(c < width for c in columns_of(p)))
     if not left:
         return None

@@ -16,7 +16,7 @@ from everview.relational.types import BOOLEAN
 
 
 def split_null_aware_anti(relation: Relation) -> Relation | None:
-    """L ▷[c ∧ (x = y ∨ isnull(x = y))] R, where x reads L and y reads R, is M without the rows that NULLs rule out:
+    """L ▷[c ∧ (x = y ∨ isnull(x = y))] R, where x reads L and y reads R, is L without what equality and NULLs rule out.
 
     - N = L ▷[c ∧ x = y] R                     no partner is equal
     - M = N ▷[c] σ[y is null](R)               no partner is NULL

@@ -8,7 +8,7 @@ from everview.relational.schema import columns, schema
 
 
 def split_outer_join(relation: Relation) -> Relation | None:
-    """The laws, with ⊎ the bag union and NULLs padding what is missing:
+    """Outer joins by inner and anti joins, with ⊎ the bag union and NULLs padding what is missing.
 
     - L ⟕ R = (L ⋈ R) ⊎ pad(L ▷ R)
     - L ⟖ R = the columns of R ⟕ L in their order
@@ -21,7 +21,7 @@ def split_outer_join(relation: Relation) -> Relation | None:
         return None
     match relation.kind:
         case JoinKind.LEFT:
-            return UnionAll((_with_kind(relation, JoinKind.INNER), pad_right(relation)))
+            return UnionAll((_with_kind(relation, JoinKind.INNER), _pad_right(relation)))
         case JoinKind.RIGHT:
             swapped = _swapped(relation, JoinKind.LEFT)
             return _swap_columns(swapped, relation)
@@ -39,7 +39,7 @@ def _with_kind(join: Join, kind: JoinKind) -> Join:
     return Join(join.left, join.right, kind, join.condition)
 
 
-def pad_right(join: Join) -> Relation:
+def _pad_right(join: Join) -> Relation:
     """The left rows without a partner, with NULLs for the right columns."""
     lonely = _with_kind(join, JoinKind.ANTI)
     nulls = tuple(Literal(None, f.type) for f in schema(join.right))

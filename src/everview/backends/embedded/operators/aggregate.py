@@ -14,7 +14,8 @@ import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_projection
-from everview.backends.embedded.operators.accumulators import Accumulator, accumulator_for
+from everview.backends.embedded.operators.accumulator import Accumulator
+from everview.backends.embedded.operators.accumulators import accumulator_for
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.state.keymap import KeyMap, SlotArray
 from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, Vector, concatenate

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
-
 from everview.backends.embedded.state.consolidate import consolidate
 from everview.backends.embedded.state.keymap import WeightMap
 from everview.backends.embedded.state.slices import SliceIndex
-from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, Vector, empty_batch
+from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, empty_batch
 from everview.relational.nodes import Schema
 
 
@@ -143,18 +141,3 @@ def consolidated(batch: Batch, layout: KeyLayout) -> Batch:
     if len(first) == len(batch):
         return Batch(batch.columns, sums)
     return Batch(tuple(c.take(first) for c in batch.columns), sums)
-
-
-def rows_where(batch: Batch, mask: np.ndarray) -> Batch:  # type: ignore[type-arg]  # any mask
-    """The rows under a mask, the batch itself where that is all."""
-    return batch if mask.all() else batch.take(mask)
-
-
-def repeat_null_free(columns: Sequence[Vector], of: Sequence[int], ignoring: Sequence[bool]) -> np.ndarray | None:  # type: ignore[type-arg]
-    """The mask of rows where none of the chosen columns is NULL (those ignored may be); None if all rows qualify."""
-    mask = None
-    for column, ignored in zip(of, ignoring, strict=True):
-        nulls = columns[column].nulls
-        if nulls is not None and not ignored:
-            mask = ~nulls if mask is None else mask & ~nulls
-    return mask

@@ -192,7 +192,7 @@ class MatchByPairOperator(Operator):
 
     def _turned(self, right: Batch) -> list[Batch]:
         """The left rows, as they are now, whose answer the right delta changes."""
-        rows, slots = self.left.matches([right.columns[c] for c in self.right.columns], len(right))
+        _, slots = self.left.matches([right.columns[c] for c in self.right.columns], len(right))
         affected = np.unique(slots)
         if not len(affected):
             return []

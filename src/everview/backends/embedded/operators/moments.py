@@ -17,13 +17,13 @@ from everview.backends.embedded.operators.accumulator import Accumulator, withou
 from everview.backends.embedded.operators.scatter import add_errors, add_floats
 from everview.backends.embedded.state.keymap import KeyMap, SlotArray
 from everview.backends.embedded.vectors import Ints, Vector
-from everview.relational.functions.failures import divide_by_zero
 from everview.relational.nodes import AggregateCall
 
 Pair = tuple[Any, Any]
 """An unevaluated sum of two float arrays, the second small."""
 
 _SPLIT = 134217729.0  # 2**27 + 1
+_ROUNDING = 2.0**-98
 
 
 class MomentAccumulator(Accumulator):
@@ -59,8 +59,9 @@ class MomentAccumulator(Accumulator):
         nulls = counts <= few
         divisor = np.where(nulls, 1, counts)
         moments = [self._central(slots, i, divisor) for i in range(len(self._pairs))]
-        values = self._finished(moments, np.where(nulls, 1, counts - sample), finite & ~nulls)
-        values = np.where(finite, values, np.nan)
+        values = np.where(finite, self._finished(moments, np.where(nulls, 1, counts - sample)), np.nan)
+        if self._call.function == "corr":  # a constant correlates with nothing
+            nulls = nulls | (finite & ((moments[0] == 0) | (moments[1] == 0)))
         if not nulls.any():
             return Vector(self._call.type, values)
         values[nulls] = 0
@@ -74,22 +75,23 @@ class MomentAccumulator(Accumulator):
         with np.errstate(over="ignore", invalid="ignore"):
             mean_part = _divided(_multiplied(first, second), counts.astype(np.float64))
             high, low = _added(product, (-mean_part[0], -mean_part[1]))
-        return high + low
+        central = high + low
+        if a == b:  # what is left of equal values is rounding, in the last of 106 bits
+            return np.where(central <= np.abs(product[0]) * _ROUNDING, 0.0, central)
+        return central
 
     def _sum(self, slots: Ints, i: int) -> Pair:
         sums = self._sums[i].data[slots]
         return sums[:, 0], sums[:, 1]
 
-    def _finished(self, moments: list[Any], divisor: Any, known: Any) -> Any:
+    def _finished(self, moments: list[Any], divisor: Any) -> Any:
         name = self._call.function
         if name == "corr":
-            spread = np.sqrt(np.maximum(moments[0], 0.0) * np.maximum(moments[1], 0.0))
-            if (known & (spread == 0)).any():
-                raise divide_by_zero()
+            spread = np.sqrt(moments[0]) * np.sqrt(moments[1])
             return moments[2] / np.where(spread == 0, 1.0, spread)
         if name.startswith("covar"):
             return moments[2] / divisor
-        variance = np.maximum(moments[0], 0.0) / divisor
+        variance = moments[0] / divisor
         return np.sqrt(variance) if name.startswith("stddev") else variance
 
     def save(self, slots: Ints) -> Any:

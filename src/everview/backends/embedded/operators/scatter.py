@@ -159,4 +159,6 @@ def wide_to_float(words: Ints) -> Any:
     """128-bit integers as doubles."""
     low = np.ascontiguousarray(words[:, 0])
     wide = words[:, 1].astype(np.float64) * 2.0**64 + low.view(np.uint64).astype(np.float64)
-    return np.where(fits_word(words), low.astype(np.float64), wide)  # a small negative number is no difference of large ones
+    return np.where(
+        fits_word(words), low.astype(np.float64), wide
+    )  # a small negative number is no difference of large ones

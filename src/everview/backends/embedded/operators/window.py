@@ -17,8 +17,8 @@ from everview.backends.embedded.operators.base import Operator, consolidated
 from everview.backends.embedded.operators.join import Side
 from everview.backends.embedded.state.consolidate import consolidate
 from everview.backends.embedded.vectors import Batch, Ints, concatenate
-from everview.backends.reference.windows import evaluate_window
 from everview.relational.arrow import column_to_arrow, rows_from_arrow
+from everview.relational.definitions.windows import evaluate_window
 from everview.relational.nodes import Window
 from everview.relational.schema import schema
 from everview.relational.types import Row

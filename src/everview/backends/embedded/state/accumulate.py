@@ -61,9 +61,7 @@ def _add_float(payload: Floats, counters: Ints, slot: int, column: int, first: i
 
 
 @kernel
-def _add_large(
-    payload: Floats, counters: Ints, slot: int, column: int, first: int, value: float, weight: int
-) -> None:
+def _add_large(payload: Floats, counters: Ints, slot: int, column: int, first: int, value: float, weight: int) -> None:
     """Add a product that may be out of range: bit by bit of the weight, whole units counted aside."""
     if weight < 0:
         value, weight = -value, -weight
@@ -93,7 +91,7 @@ def scatter_add_float(
     for i in range(slots.shape[0]):
         slot, value, weight = slots[i], values[i], weights[i]
         size = abs(value)
-        if size < LARGE and (weight == 1 or weight == -1):
+        if size < LARGE and abs(weight) == 1:
             _add_float(payload, counters, slot, column, first, value * weight)
         elif size < LARGE and -SMALL_WEIGHT < weight < SMALL_WEIGHT:
             upper = np.int64(np.float64(value).view(np.int64) & SPLITTER).view(np.float64)

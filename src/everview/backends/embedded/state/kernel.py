@@ -8,7 +8,7 @@ notices a change of a kernel's own file only: so kernels call kernels of the sam
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numba
 from llvmlite import ir  # type: ignore[import-untyped]  # llvmlite ships no type information
@@ -19,19 +19,22 @@ from numba.np import arrayobj
 P = ParamSpec("P")
 R = TypeVar("R")
 
+Word: TypeAlias = Any
+"""A number inside a kernel, where Python's numbers and NumPy's are the same machine words."""
+
+OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+"""Kernels allocate nothing, so they need no reference counts (``_nrt``): without them a probe is five times as fast."""
+
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile a function over arrays and numbers to machine code, cached on disk.
-
-    Kernels allocate nothing, so they need no reference counts (``_nrt``): without them a probe is about five times as fast.
-    """
-    compiled: Callable[P, R] = numba.njit(cache=True, nogil=True, _nrt=False)(function)
+    """Compile a function over arrays and numbers to machine code, cached on disk."""
+    compiled: Callable[P, R] = numba.njit(**OPTIONS)(function)
     return compiled
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function whose code is copied into every kernel that calls it, where constant arguments are folded."""
-    compiled: Callable[P, R] = numba.njit(cache=True, nogil=True, _nrt=False, forceinline=True)(function)
+    compiled: Callable[P, R] = numba.njit(**OPTIONS, forceinline=True)(function)
     return compiled
 
 
@@ -42,7 +45,8 @@ def _prefetch(_typing: Any, array: Any, _index: Any) -> Any:
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        data = arrayobj.make_array(signature.args[0])(context, builder, arguments[0]).data
+        array_type = arrayobj.make_array(signature.args[0])  # type: ignore[no-untyped-call]  # Numba's own
+        data = array_type(context, builder, arguments[0]).data
         address_type = ir.IntType(8).as_pointer()
         number = ir.IntType(32)
         hint = builder.module.declare_intrinsic(
@@ -57,4 +61,4 @@ def _prefetch(_typing: Any, array: Any, _index: Any) -> Any:
     return types.void(array, types.int64), generate
 
 
-prefetch: Callable[[Any, int], None] = intrinsic(_prefetch)
+prefetch: Any = intrinsic(_prefetch)

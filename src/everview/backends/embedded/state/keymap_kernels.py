@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.backends.embedded.state.kernel import inlined, kernel, prefetch
+from everview.backends.embedded.state.kernel import Word, inlined, kernel, prefetch
 from everview.backends.embedded.vectors import Bools, Ints
 
 LIVE, HIGH, FREE, STRONG, LONG, SHIFT, TOUCHED, REMOVED, TRIM_AT = range(9)
@@ -38,11 +38,13 @@ ONE = np.int64(1)
 FACTOR = np.int64(-7046029254386353131)  # 2**64 / golden ratio, odd
 NEXT_FACTOR = np.int64(-4417276706812531889)  # odd; the factor of word j is FACTOR * NEXT_FACTOR**j
 LONG_PROBE = 16  # random keys at half load reach it once in millions, evenly spread keys never
+SOON = 8  # the same for the store
+LARGE = 1 << 18  # words of a store that is not in the nearest caches
 AHEAD = 16  # rows between asking for a cache line and reading it
 
 
 @inlined
-def _tag(rows: Ints, i: int, width: int, strong: int) -> int:
+def _tag(rows: Ints, i: Word, width: Word, strong: Word) -> Word:
     """The upper half of the hash of a row's first words, as a signed number."""
     h = np.int64(0)
     if strong == 0:
@@ -59,7 +61,7 @@ def _tag(rows: Ints, i: int, width: int, strong: int) -> int:
 
 
 @inlined
-def _same(store: Ints, slot: int, rows: Ints, i: int, width: int) -> bool:
+def _same(store: Ints, slot: Word, rows: Ints, i: Word, width: Word) -> Word:
     """Whether the key in a slot is this row."""
     for j in range(width):  # noqa: SIM110  Numba compiles no generator expression
         if store[slot, j] != rows[i, j]:
@@ -69,8 +71,8 @@ def _same(store: Ints, slot: int, rows: Ints, i: int, width: int) -> bool:
 
 @inlined
 def _claim(
-    table: Ints, store: Ints, links: Ints, meta: Ints, rows: Ints, i: int, width: int, strong: int, shift: int
-) -> int:
+    table: Ints, store: Ints, links: Ints, meta: Ints, rows: Ints, i: Word, width: Word, strong: Word, shift: Word
+) -> Word:
     """The slot of a row; -2 - slot if it is created now; NO_ROOM."""
     size = table.shape[0]
     tag = _tag(rows, i, width, strong)
@@ -107,7 +109,7 @@ def _claim(
 
 
 @inlined
-def _delete(table: Ints, links: Ints, meta: Ints, slot: int, shift: int) -> None:
+def _delete(table: Ints, links: Ints, meta: Ints, slot: Word, shift: Word) -> None:
     """Take a live slot out of the table, moving later entries of its run back so that no tombstone is needed."""
     mask = table.shape[0] - 1
     hole = links[slot] >> shift
@@ -131,7 +133,7 @@ def _delete(table: Ints, links: Ints, meta: Ints, slot: int, shift: int) -> None
 
 
 @inlined
-def _place(table: Ints, tag: int, slot: int, shift: int) -> None:
+def _place(table: Ints, tag: Word, slot: Word, shift: Word) -> None:
     """Put a slot that is not in the table into it."""
     at = (tag & LOW) >> shift
     while table[at] != 0:
@@ -140,13 +142,25 @@ def _place(table: Ints, tag: int, slot: int, shift: int) -> None:
 
 
 @inlined
-def _find(table: Ints, store: Ints, meta: Ints, rows: Ints, slots: Ints, width: int) -> None:
+def _look_ahead(
+    table: Ints, store: Ints, rows: Ints, i: Word, n: Word, width: Word, strong: Word, shift: Word, is_large: Word
+) -> None:
+    """Ask for the lines that later rows will read: of the table, and of a large store, once the table's line is there."""
+    if i + AHEAD < n:
+        prefetch(table, (_tag(rows, i + AHEAD, width, strong) & LOW) >> shift)
+    if is_large and i + SOON < n:
+        entry = table[(_tag(rows, i + SOON, width, strong) & LOW) >> shift]
+        prefetch(store, ((entry & LOW) - ONE) * store.shape[1])
+
+
+@inlined
+def _find(table: Ints, store: Ints, meta: Ints, rows: Ints, slots: Ints, width: Word) -> None:
     mask = table.shape[0] - 1
     shift, strong = meta[SHIFT], meta[STRONG]
     n = rows.shape[0]
+    is_large = store.size > LARGE
     for i in range(n):
-        if i + AHEAD < n:
-            prefetch(table, (_tag(rows, i + AHEAD, width, strong) & LOW) >> shift)
+        _look_ahead(table, store, rows, i, n, width, strong, shift, is_large)
         tag = _tag(rows, i, width, strong)
         at = (tag & LOW) >> shift
         found = -ONE
@@ -170,19 +184,19 @@ def _upsert(
     links: Ints,
     meta: Ints,
     rows: Ints,
-    start: int,
+    start: Word,
     slots: Ints,
     created: Bools,
-    width: int,
-) -> int:
+    width: Word,
+) -> Word:
     if meta[LONG] != 0 or meta[REMOVED] >= meta[TRIM_AT]:
         return start
     shift, strong = meta[SHIFT], meta[STRONG]
     n = rows.shape[0]
+    is_large = store.size > LARGE
     tells = created.shape[0] != 0
     for i in range(start, n):
-        if i + AHEAD < n:
-            prefetch(table, (_tag(rows, i + AHEAD, width, strong) & LOW) >> shift)
+        _look_ahead(table, store, rows, i, n, width, strong, shift, is_large)
         slot = _claim(table, store, links, meta, rows, i, width, strong, shift)
         if slot < 0:
             if slot == NO_ROOM:
@@ -205,20 +219,20 @@ def _add_weights(
     meta: Ints,
     rows: Ints,
     weights: Ints,
-    start: int,
+    start: Word,
     out: Ints,
-    width: int,
-) -> int:
+    width: Word,
+) -> Word:
     count = meta[TOUCHED] if start > 0 else np.int64(0)
     meta[TOUCHED] = count
     if meta[LONG] != 0 or meta[REMOVED] >= meta[TRIM_AT]:
         return start
     shift, strong = meta[SHIFT], meta[STRONG]
     n = rows.shape[0]
+    is_large = store.size > LARGE
     mark = width + 1
     for i in range(start, n):
-        if i + AHEAD < n:
-            prefetch(table, (_tag(rows, i + AHEAD, width, strong) & LOW) >> shift)
+        _look_ahead(table, store, rows, i, n, width, strong, shift, is_large)
         slot = _claim(table, store, links, meta, rows, i, width, strong, shift)
         is_long = False
         if slot < 0:
@@ -249,8 +263,8 @@ def _add_weights(
 
 @inlined
 def _consolidate(
-    table: Ints, shift: int, strong: int, rows: Ints, weights: Ints, first: Ints, sums: Ints, width: int
-) -> int:
+    table: Ints, shift: Word, strong: Word, rows: Ints, weights: Ints, first: Ints, sums: Ints, width: Word
+) -> Word:
     mask = table.shape[0] - 1
     table[:] = 0
     n = rows.shape[0]
@@ -285,7 +299,7 @@ def _consolidate(
 
 
 @kernel
-def remove(table: Ints, links: Ints, meta: Ints, slots: Ints) -> int:
+def remove(table: Ints, links: Ints, meta: Ints, slots: Ints) -> Word:
     """Delete live slots; returns how many, which is less than asked if a slot was not live."""
     shift = meta[SHIFT]
     for i in range(slots.shape[0]):
@@ -297,7 +311,7 @@ def remove(table: Ints, links: Ints, meta: Ints, slots: Ints) -> int:
 
 
 @kernel
-def rehash(old: Ints, table: Ints, shift: int) -> None:
+def rehash(old: Ints, table: Ints, shift: Word) -> None:
     """Fill an empty table with the entries of another."""
     for at in range(old.shape[0]):
         entry = old[at]
@@ -306,7 +320,7 @@ def rehash(old: Ints, table: Ints, shift: int) -> None:
 
 
 @kernel
-def change_hash(table: Ints, store: Ints, links: Ints, meta: Ints, width: int) -> None:
+def change_hash(table: Ints, store: Ints, links: Ints, meta: Ints, width: Word) -> None:
     """Fill an empty table by the second hash."""
     for slot in range(meta[HIGH]):
         if links[slot] >= 0:
@@ -338,8 +352,8 @@ def find(table: Ints, store: Ints, meta: Ints, rows: Ints, slots: Ints) -> None:
 
 @kernel
 def upsert(
-    table: Ints, store: Ints, links: Ints, meta: Ints, rows: Ints, start: int, slots: Ints, created: Bools
-) -> int:
+    table: Ints, store: Ints, links: Ints, meta: Ints, rows: Ints, start: Word, slots: Ints, created: Bools
+) -> Word:
     """Write the slot of each row, creating what is missing, and mark what was created unless ``created`` is empty."""
     if rows.shape[1] == 1:
         return _upsert(table, store, links, meta, rows, start, slots, created, 1)
@@ -350,8 +364,8 @@ def upsert(
 
 @kernel
 def add_weights(
-    table: Ints, store: Ints, links: Ints, meta: Ints, rows: Ints, weights: Ints, start: int, out: Ints
-) -> int:
+    table: Ints, store: Ints, links: Ints, meta: Ints, rows: Ints, weights: Ints, start: Word, out: Ints
+) -> Word:
     """Add weights to rows; when done, write slot, first row, old and new weight of each distinct row; delete zeros."""
     if rows.shape[1] == 1:
         return _add_weights(table, store, links, meta, rows, weights, start, out, 1)
@@ -361,9 +375,7 @@ def add_weights(
 
 
 @kernel
-def consolidate(
-    table: Ints, shift: int, strong: int, rows: Ints, weights: Ints, first: Ints, sums: Ints
-) -> int:
+def consolidate(table: Ints, shift: Word, strong: Word, rows: Ints, weights: Ints, first: Ints, sums: Ints) -> Word:
     """Sum the weights of equal rows; returns the number of nonzero groups, or -1 if the first hash clusters."""
     if rows.shape[1] == 1:
         return _consolidate(table, shift, strong, rows, weights, first, sums, 1)

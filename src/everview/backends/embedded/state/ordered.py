@@ -1,8 +1,9 @@
 """Ordered indexes: entries in key order, for MIN and MAX, inequality joins, top-k, ranks and nested sums.
 
-An ``OrderedIndex`` holds key rows, compared word by word as signed integers, each with a weight that is never 0 and the slot its
-owner gave it. A search takes a *bound*: a row of one to ``width`` words, compared with the leading words of the entries, so that
-the entries of a group are those with the group's prefix. All searches take O(log n) per row, and come in batches.
+An ``OrderedIndex`` holds key rows, compared word by word as signed integers, each with a weight that is never 0 and the
+slot its owner gave it. A search takes a *bound*: a row of one to ``width`` words, compared with the leading words of the
+entries, so that the entries of a group are those with the group's prefix. All searches take
+O(log n) per row, and come in batches.
 
 What a search returns are *places*: row numbers in ``rows``, valid until the index changes.
 
@@ -34,6 +35,9 @@ NOTHING: Ints = np.zeros(0, dtype=np.int64)
 
 THINNEST = 8
 """A tree with room for more than so many times its entries is rebuilt: its leaves are almost empty, or most are free."""
+
+SORT_FROM = 4096
+"""Batches so large, and not small against the index, are sorted first: neighbours share the nodes they pass."""
 
 FEW_LEAVES = 16
 """Room that is never worth a rebuild."""
@@ -71,7 +75,12 @@ class OrderedIndex:
         """Add weights to entries; an entry is created with its slot (or -1), and vanishes when its weight becomes 0."""
         assert keys.shape[1] == self.width
         assert len(weights) == len(keys)
-        if len(keys):
+        n = len(keys)
+        if n >= SORT_FROM and n * THINNEST >= len(self):
+            order = np.lexsort(keys.T[::-1])  # stable: of equal keys the first still gives the slot
+            keys, weights = keys[order], weights[order]
+            slots = slots[order] if len(slots) else slots
+        if n:
             self._change(keys, weights, slots)
 
     def remove(self, keys: Ints) -> None:
@@ -108,19 +117,20 @@ class OrderedIndex:
 
     def keys_at(self, places: Ints) -> Ints:
         """The key rows at places."""
-        return self.rows[places, : self.width]
+        return np.ascontiguousarray(self.rows[places, : self.width])
 
     def weights_at(self, places: Ints) -> Ints:
         """The weights at places."""
-        return self.rows[places, self.width]
+        return np.asarray(self.rows[places, self.width])
 
     def slots_at(self, places: Ints) -> Ints:
         """The slots at places."""
-        return self.rows[places, self.width + 1]
+        return np.asarray(self.rows[places, self.width + 1])
 
     def seek(self, bounds: Ints, *, after: bool = False) -> Ints:
         """The place of the first entry not below each bound (``after``: above it), or -1."""
-        return self._seek(bounds, after, 1)[0]
+        places: Ints = self._seek(bounds, after, 1)[0]
+        return places
 
     def _seek(self, bounds: Ints, after: bool, outputs: int) -> Ints:
         assert 1 <= bounds.shape[1] <= self.width
@@ -146,15 +156,17 @@ class OrderedIndex:
         return places
 
     def _last_leaf(self) -> int:
-        return last_leaf(self._inners, self._inner_meta, self._meta)
+        return int(last_leaf(self._inners, self._inner_meta, self._meta))
 
     def rank(self, bounds: Ints, *, after: bool = False) -> Ints:
         """The number of entries below each bound (``after``: not above it)."""
-        return self._seek(bounds, after, 3)[1]
+        ranks: Ints = self._seek(bounds, after, 3)[1]
+        return ranks
 
     def prefix_sum(self, bounds: Ints, *, after: bool = False) -> Ints:
         """The sum of the weights of the entries below each bound (``after``: not above it)."""
-        return self._seek(bounds, after, 3)[2]
+        sums: Ints = self._seek(bounds, after, 3)[2]
+        return sums
 
     def at(self, ranks: Ints) -> Ints:
         """The place of the entry with each rank, from 0, or -1."""
@@ -172,9 +184,7 @@ class OrderedIndex:
         select(*self._tree, ranks, weighted, places)
         return places
 
-    def ranges(
-        self, low: Ints, high: Ints, *, low_open: bool = False, high_open: bool = False
-    ) -> tuple[Ints, Ints]:
+    def ranges(self, low: Ints, high: Ints, *, low_open: bool = False, high_open: bool = False) -> tuple[Ints, Ints]:
         """All pairs of a row and the place of an entry between that row of ``low`` and of ``high``, in order.
 
         Both bounds belong to the range unless it is open there; the two may have different numbers of words.

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.backends.embedded.state.kernel import inlined, kernel
+from everview.backends.embedded.state.kernel import Word, inlined, kernel
 from everview.backends.embedded.vectors import Ints
 
 LEAF = 32
@@ -33,7 +33,7 @@ ONE = np.int64(1)
 
 
 @inlined
-def _compare(nodes: Ints, at: int, rows: Ints, i: int, words: int) -> int:
+def _compare(nodes: Ints, at: Word, rows: Ints, i: Word, words: Word) -> Word:
     """-1, 0 or 1 as the key at a place is below, equal to or above a row, by their first words."""
     for j in range(words):
         a, b = nodes[at, j], rows[i, j]
@@ -45,7 +45,7 @@ def _compare(nodes: Ints, at: int, rows: Ints, i: int, words: int) -> int:
 
 
 @inlined
-def _child(inners: Ints, base: int, size: int, rows: Ints, i: int, words: int, after: int) -> int:
+def _child(inners: Ints, base: Word, size: Word, rows: Ints, i: Word, words: Word, after: Word) -> Word:
     """The last child with a bound below the row, or (``after`` 1) not above it; the first child if there is none."""
     low, high = 0, size - 1
     while low < high:
@@ -58,7 +58,7 @@ def _child(inners: Ints, base: int, size: int, rows: Ints, i: int, words: int, a
 
 
 @inlined
-def _place(leaves: Ints, base: int, size: int, rows: Ints, i: int, words: int, after: int) -> int:
+def _place(leaves: Ints, base: Word, size: Word, rows: Ints, i: Word, words: Word, after: Word) -> Word:
     """The number of entries of a leaf below the row, or (``after`` 1) not above it."""
     low, high = 0, size
     while low < high:
@@ -71,7 +71,7 @@ def _place(leaves: Ints, base: int, size: int, rows: Ints, i: int, words: int, a
 
 
 @inlined
-def _move(nodes: Ints, source: int, target: int, count: int) -> None:
+def _move(nodes: Ints, source: Word, target: Word, count: Word) -> None:
     """Move rows, which may overlap."""
     if target > source:
         for k in range(count - 1, -1, -1):
@@ -84,7 +84,7 @@ def _move(nodes: Ints, source: int, target: int, count: int) -> None:
 
 
 @inlined
-def _new_leaf(leaf_meta: Ints, meta: Ints) -> int:
+def _new_leaf(leaf_meta: Ints, meta: Ints) -> Word:
     free = meta[LEAF_FREE]
     if free != 0:
         meta[LEAF_FREE] = leaf_meta[free - ONE, NEXT]
@@ -94,7 +94,7 @@ def _new_leaf(leaf_meta: Ints, meta: Ints) -> int:
 
 
 @inlined
-def _new_inner(inner_meta: Ints, meta: Ints) -> int:
+def _new_inner(inner_meta: Ints, meta: Ints) -> Word:
     free = meta[INNER_FREE]
     if free != 0:
         meta[INNER_FREE] = inner_meta[free - ONE]
@@ -105,7 +105,15 @@ def _new_inner(inner_meta: Ints, meta: Ints) -> int:
 
 @kernel
 def _split_leaf(
-    leaves: Ints, leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, node: int, pos: int, rows: Ints, i: int
+    leaves: Ints,
+    leaf_meta: Ints,
+    inners: Ints,
+    inner_meta: Ints,
+    meta: Ints,
+    node: Word,
+    pos: Word,
+    rows: Ints,
+    i: Word,
 ) -> None:
     """Split the full leaf that is child ``pos`` of an inner node with room.
 
@@ -141,7 +149,7 @@ def _split_leaf(
 
 
 @kernel
-def _split_inner(inners: Ints, inner_meta: Ints, meta: Ints, node: int, pos: int, width: int) -> None:
+def _split_inner(inners: Ints, inner_meta: Ints, meta: Ints, node: Word, pos: Word, width: Word) -> None:
     """Split the full inner node that is child ``pos`` of an inner node with room; the last child moves alone if it is last."""
     here = node * FANOUT + pos
     left = inners[here, width + CHILD]
@@ -167,7 +175,7 @@ def _split_inner(inners: Ints, inner_meta: Ints, meta: Ints, node: int, pos: int
 
 
 @kernel
-def _raise_root(leaves: Ints, leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, width: int) -> None:
+def _raise_root(leaves: Ints, leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, width: Word) -> None:
     """Put an inner node with one child above the root."""
     old, root = meta[ROOT], _new_inner(inner_meta, meta)
     here = root * FANOUT
@@ -189,7 +197,7 @@ def _raise_root(leaves: Ints, leaf_meta: Ints, inners: Ints, inner_meta: Ints, m
 
 
 @kernel
-def _drop_leaf(leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, leaf: int, width: int) -> None:
+def _drop_leaf(leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, leaf: Word, width: Word) -> None:
     """Free the empty leaf at the end of the path, and the inner nodes that become empty with it."""
     after, before = leaf_meta[leaf, NEXT], leaf_meta[leaf, PREVIOUS]
     if before != 0:
@@ -217,8 +225,8 @@ def _drop_leaf(leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, leaf
 
 @inlined
 def _descend(
-    leaves: Ints, leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, rows: Ints, i: int, splits: bool
-) -> int:
+    leaves: Ints, leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, rows: Ints, i: Word, splits: Word
+) -> Word:
     """The leaf of a row, keeping the path; with ``splits`` it has room for one entry more."""
     width = rows.shape[1]
     node = meta[ROOT]
@@ -248,7 +256,7 @@ def _descend(
 
 
 @inlined
-def _count_path(inners: Ints, meta: Ints, width: int, entries: int, weight: int) -> None:
+def _count_path(inners: Ints, meta: Ints, width: Word, entries: Word, weight: Word) -> None:
     """Add to the numbers of every child passed."""
     for level in range(1, meta[HEIGHT] + 1):
         here = meta[PATH + 2 * level] * FANOUT + meta[PATH + 2 * level + 1]
@@ -266,8 +274,8 @@ def add(
     rows: Ints,
     weights: Ints,
     slots: Ints,
-    start: int,
-) -> int:
+    start: Word,
+) -> Word:
     """Add weights to entries, created as needed and deleted at 0; without weights delete the entries."""
     n, width = rows.shape
     deletes = weights.shape[0] == 0
@@ -316,7 +324,7 @@ def seek(
     inner_meta: Ints,
     meta: Ints,
     bounds: Ints,
-    after: int,
+    after: Word,
     out: Ints,
 ) -> None:
     """Write of each bound the place of the first entry not below it (``after``: above it), or -1.
@@ -350,7 +358,7 @@ def seek(
 
 
 @kernel
-def match(leaves: Ints, leaf_meta: Ints, prefixes: Ints, last: int, at: Ints) -> None:
+def match(leaves: Ints, leaf_meta: Ints, prefixes: Ints, last: Word, at: Ints) -> None:
     """Turn places found by ``seek`` into the first or last entry with the prefix, or -1.
 
     ``last`` is -1 for the first entry, else the leaf with the highest keys.

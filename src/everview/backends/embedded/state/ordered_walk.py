@@ -5,7 +5,7 @@ They read the arrays that `ordered_kernels.py` describes.
 
 from __future__ import annotations
 
-from everview.backends.embedded.state.kernel import kernel
+from everview.backends.embedded.state.kernel import Word, kernel
 from everview.backends.embedded.state.ordered_kernels import (
     CHILD,
     ENTRIES,
@@ -20,7 +20,7 @@ from everview.backends.embedded.vectors import Ints
 
 
 @kernel
-def last_leaf(inners: Ints, inner_meta: Ints, meta: Ints) -> int:
+def last_leaf(inners: Ints, inner_meta: Ints, meta: Ints) -> Word:
     """The leaf with the highest keys."""
     node = meta[ROOT]
     for _ in range(meta[HEIGHT]):
@@ -30,7 +30,7 @@ def last_leaf(inners: Ints, inner_meta: Ints, meta: Ints) -> int:
 
 @kernel
 def select(
-    leaves: Ints, leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, ranks: Ints, weighted: int, at: Ints
+    leaves: Ints, leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, ranks: Ints, weighted: Word, at: Ints
 ) -> None:
     """Write the place of the entry with a rank (``weighted``: of the unit of weight with that rank), or -1."""
     width = leaves.shape[1] - 2

@@ -1,7 +1,7 @@
 """Slices: the entries of a map that agree with a sub-key, found without a scan.
 
-The secondary index of a ``KeyMap`` by some of its key words. A second map gives each sub-key the first slot of its slice and the
-number of slots; the slots of a slice are doubly linked, so that an entry comes and goes in constant time.
+The secondary index of a ``KeyMap`` by some of its key words. A second map gives each sub-key the first slot of its slice
+and the number of slots; the slots of a slice are doubly linked, so that an entry comes and goes in constant time.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from everview.backends.embedded.state.kernel import kernel
+from everview.backends.embedded.state.kernel import Word, kernel
 from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.vectors import Ints
 
@@ -114,7 +114,7 @@ def _gather(store: Ints, slots: Ints, columns: Ints, subkeys: Ints) -> None:
 
 
 @kernel
-def _link(groups: Ints, width: int, links: Ints, slots: Ints, group_of: Ints) -> int:
+def _link(groups: Ints, width: Word, links: Ints, slots: Ints, group_of: Ints) -> Word:
     """Put each slot at the head of its group; stops at a slot that is linked already."""
     for i in range(slots.shape[0]):
         slot, group = slots[i], group_of[i]
@@ -132,7 +132,7 @@ def _link(groups: Ints, width: int, links: Ints, slots: Ints, group_of: Ints) ->
 
 
 @kernel
-def _unlink(groups: Ints, width: int, links: Ints, slots: Ints, emptied: Ints) -> tuple[int, int]:
+def _unlink(groups: Ints, width: Word, links: Ints, slots: Ints, emptied: Ints) -> Word:
     """Take slots out of their groups; returns how many, and how many groups have become empty, which it writes."""
     count = 0
     for i in range(slots.shape[0]):
@@ -156,7 +156,7 @@ def _unlink(groups: Ints, width: int, links: Ints, slots: Ints, emptied: Ints) -
 
 
 @kernel
-def _count(groups: Ints, width: int, group_of: Ints, counts: Ints) -> int:
+def _count(groups: Ints, width: Word, group_of: Ints, counts: Ints) -> Word:
     """The size of each group, 0 for group -1; returns the sum."""
     total = 0
     for i in range(group_of.shape[0]):
@@ -167,7 +167,7 @@ def _count(groups: Ints, width: int, group_of: Ints, counts: Ints) -> int:
 
 
 @kernel
-def _expand(groups: Ints, width: int, links: Ints, group_of: Ints, rows: Ints, slots: Ints) -> None:
+def _expand(groups: Ints, width: Word, links: Ints, group_of: Ints, rows: Ints, slots: Ints) -> None:
     """Write all pairs of a position in ``group_of`` and a slot of the group there."""
     at = 0
     for i in range(group_of.shape[0]):

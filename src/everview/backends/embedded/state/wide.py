@@ -1,8 +1,8 @@
 """Integers of 128 bits in batches: decimals of more than 18 digits, and exact sums of anything.
 
-A batch is ``int64[n, 2]``, C-contiguous: low word, high word, two's complement, the layout of WIDE vectors. Sums and differences
-wrap around at 2^128; what can overflow otherwise also returns a mask of the rows that fit. Rounding is HALF_UP, Spark's: half
-away from zero.
+A batch is ``int64[n, 2]``, C-contiguous: low word, high word, two's complement, the layout of WIDE vectors. Sums and
+differences wrap around at 2^128; what can overflow otherwise also returns a mask of the rows that fit. Rounding is
+HALF_UP, Spark's: half away from zero.
 
     >>> to_ints(multiply(np.array([10**18]), np.array([-(10**18)])))
     [-1000000000000000000000000000000000000]
@@ -41,18 +41,21 @@ def from_ints(values: Iterable[int]) -> Ints:
 def to_ints(values: Ints) -> list[int]:
     """Wide values as Python integers; also of accumulators of three words."""
     words: list[list[int]] = values.tolist()
-    return [sum((word % WORD) << 64 * j for j, word in enumerate(row[:-1])) + (row[-1] << 64 * (len(row) - 1)) for row in words]
+    return [
+        sum((word % WORD) << 64 * j for j, word in enumerate(row[:-1])) + (row[-1] << 64 * (len(row) - 1))
+        for row in words
+    ]
 
 
 def add(a: Ints, b: Ints) -> Ints:
-    """a + b, wrapping around."""
+    """The sum a + b, wrapping around."""
     out = np.empty_like(a)
     kernels.add(a, b, out)
     return out
 
 
 def subtract(a: Ints, b: Ints) -> Ints:
-    """a - b, wrapping around."""
+    """The difference a - b, wrapping around."""
     return add(a, negate(b))
 
 
@@ -92,7 +95,7 @@ def divide_word(a: Ints, b: Ints) -> Ints:
 
 
 def scale(a: Ints, digits: int) -> tuple[Ints, Bools]:
-    """a · 10^digits, for negative digits rounded HALF_UP, and which results fit: a change of a decimal's scale."""
+    """Change a decimal's scale: a · 10^digits, for negative digits rounded HALF_UP, and which results fit."""
     out, fits = np.empty_like(a), np.ones(len(a), dtype=np.bool_)
     if digits >= 0:
         kernels.scale_up(a, digits, out, fits)
@@ -114,7 +117,9 @@ def to_float64(a: Ints) -> npt.NDArray[np.float64]:
     return out
 
 
-def scatter_add_wide(payload: Ints, slots: Ints, values: Ints, weights: Ints, *, column: int = 0, words: int = 2) -> None:
+def scatter_add_wide(
+    payload: Ints, slots: Ints, values: Ints, weights: Ints, *, column: int = 0, words: int = 2
+) -> None:
     """Add ``value · weight`` to the wide accumulator of each slot, exactly.
 
     Args:

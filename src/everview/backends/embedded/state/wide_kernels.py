@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from everview.backends.embedded.state.kernel import inlined, kernel
+from everview.backends.embedded.state.kernel import Word, inlined, kernel
 from everview.backends.embedded.vectors import Bools, Ints
 
 U = np.uint64
@@ -25,19 +25,19 @@ CHUNK = 18
 
 
 @inlined
-def _add(a_low: int, a_high: int, b_low: int, b_high: int) -> tuple[int, int]:
+def _add(a_low: Word, a_high: Word, b_low: Word, b_high: Word) -> Word:
     low = U(a_low) + U(b_low)
     carry = 1 if low < U(a_low) else 0
     return np.int64(low), np.int64(a_high + b_high + carry)
 
 
 @inlined
-def _negate(low: int, high: int) -> tuple[int, int]:
+def _negate(low: Word, high: Word) -> Word:
     return np.int64(ZERO - U(low)), np.int64(~high + (1 if low == 0 else 0))
 
 
 @inlined
-def _multiply_unsigned(a: U, b: U) -> tuple[U, U]:
+def _multiply_unsigned(a: Word, b: Word) -> Word:
     """The 128-bit product of two unsigned words, low and high, from products of their halves."""
     a0, a1, b0, b1 = a & LOW, a >> HALF, b & LOW, b >> HALF
     low, cross = a0 * b0, a1 * b0
@@ -47,7 +47,7 @@ def _multiply_unsigned(a: U, b: U) -> tuple[U, U]:
 
 
 @inlined
-def _multiply(a: int, b: int) -> tuple[int, int]:
+def _multiply(a: Word, b: Word) -> Word:
     """The 128-bit product of two signed words."""
     low, high = _multiply_unsigned(U(a), U(b))
     signed = np.int64(high)
@@ -59,14 +59,14 @@ def _multiply(a: int, b: int) -> tuple[int, int]:
 
 
 @inlined
-def _magnitude(low: int, high: int) -> tuple[U, U]:
+def _magnitude(low: Word, high: Word) -> Word:
     if high < 0:
         low, high = _negate(low, high)
     return U(low), U(high)
 
 
 @inlined
-def _signed(low: U, high: U, negative: bool) -> tuple[int, int, bool]:
+def _signed(low: Word, high: Word, negative: Word) -> Word:
     """The value with this magnitude and sign, and whether it fits."""
     fits = high < TOP or (negative and high == TOP and low == ZERO)
     if negative:
@@ -76,7 +76,7 @@ def _signed(low: U, high: U, negative: bool) -> tuple[int, int, bool]:
 
 
 @inlined
-def _multiply_word(low: int, high: int, by: int) -> tuple[int, int, bool]:
+def _multiply_word(low: Word, high: Word, by: Word) -> Word:
     """A 128-bit value times a word, and whether the product fits."""
     a_low, a_high = _magnitude(low, high)
     b = U(-by) if by < 0 else U(by)
@@ -89,7 +89,7 @@ def _multiply_word(low: int, high: int, by: int) -> tuple[int, int, bool]:
 
 
 @inlined
-def _divide_step(high: U, low: U, by: U) -> tuple[U, U]:
+def _divide_step(high: Word, low: Word, by: Word) -> Word:
     """Quotient and remainder of a double word by a word, where ``high < by <= 2^63``: two digits of base 2^32."""
     if high == ZERO:
         return low // by, low % by
@@ -115,7 +115,7 @@ def _divide_step(high: U, low: U, by: U) -> tuple[U, U]:
 
 
 @inlined
-def _divide_magnitude(low: U, high: U, by: U) -> tuple[U, U, U]:
+def _divide_magnitude(low: Word, high: Word, by: Word) -> Word:
     """Quotient (low, high) and remainder of an unsigned 128-bit value by a word up to 2^63."""
     q_high = high // by
     q_low, rest = _divide_step(high % by, low, by)
@@ -123,7 +123,7 @@ def _divide_magnitude(low: U, high: U, by: U) -> tuple[U, U, U]:
 
 
 @inlined
-def _round_up(low: U, high: U, rest: U, by: U) -> tuple[U, U]:
+def _round_up(low: Word, high: Word, rest: Word, by: Word) -> Word:
     """Add 1 if the remainder is at least half the divisor: HALF_UP on magnitudes."""
     if rest >= by - rest:
         low += ONE
@@ -133,7 +133,7 @@ def _round_up(low: U, high: U, rest: U, by: U) -> tuple[U, U]:
 
 
 @inlined
-def _power_of_ten(digits: int) -> int:
+def _power_of_ten(digits: Word) -> Word:
     power = np.int64(1)
     for _ in range(digits):
         power *= np.int64(10)
@@ -142,14 +142,14 @@ def _power_of_ten(digits: int) -> int:
 
 @kernel
 def add(a: Ints, b: Ints, out: Ints) -> None:
-    """a + b, wrapping around."""
+    """The sum a + b, wrapping around."""
     for i in range(a.shape[0]):
         out[i, 0], out[i, 1] = _add(a[i, 0], a[i, 1], b[i, 0], b[i, 1])
 
 
 @kernel
 def negate(a: Ints, out: Ints) -> None:
-    """-a, wrapping around."""
+    """The negative -a, wrapping around."""
     for i in range(a.shape[0]):
         out[i, 0], out[i, 1] = _negate(a[i, 0], a[i, 1])
 
@@ -181,8 +181,8 @@ def multiply_word(a: Ints, b: Ints, out: Ints, fits: Bools) -> None:
 
 
 @kernel
-def scale_up(a: Ints, digits: int, out: Ints, fits: Bools) -> None:
-    """a · 10^digits."""
+def scale_up(a: Ints, digits: Word, out: Ints, fits: Bools) -> None:
+    """The product a · 10^digits."""
     chunks = max(digits - 1, 0) // CHUNK
     chunk, last = _power_of_ten(CHUNK), _power_of_ten(digits - chunks * CHUNK)
     for i in range(a.shape[0]):
@@ -195,8 +195,8 @@ def scale_up(a: Ints, digits: int, out: Ints, fits: Bools) -> None:
 
 
 @kernel
-def scale_down(a: Ints, digits: int, out: Ints) -> None:
-    """a / 10^digits, half away from zero.
+def scale_down(a: Ints, digits: Word, out: Ints) -> None:
+    """The quotient a / 10^digits, half away from zero.
 
     Divided in steps; the last step decides the rounding alone, because its divisor is even: the digits cut off before it are
     less than one unit of its remainder, and cannot carry the remainder past one half.
@@ -215,7 +215,7 @@ def scale_down(a: Ints, digits: int, out: Ints) -> None:
 
 @kernel
 def divide_word(a: Ints, b: Ints, out: Ints) -> None:
-    """a / b, half away from zero; b is not 0."""
+    """The quotient a / b, half away from zero; b is not 0."""
     for i in range(a.shape[0]):
         low, high = _magnitude(a[i, 0], a[i, 1])
         by = U(-b[i]) if b[i] < 0 else U(b[i])
@@ -239,7 +239,7 @@ def to_float(a: Ints, out: npt.NDArray[np.float64]) -> None:
 
 
 @kernel
-def scatter_add(payload: Ints, column: int, words: int, slots: Ints, values: Ints, weights: Ints) -> None:
+def scatter_add(payload: Ints, column: Word, words: Word, slots: Ints, values: Ints, weights: Ints) -> None:
     """payload[slot, column…] += value · weight, exact in ``words`` (2 or 3) words; values are ``[n, 1]`` or wide ``[n, 2]``."""
     is_wide = values.shape[1] == 2
     for i in range(slots.shape[0]):

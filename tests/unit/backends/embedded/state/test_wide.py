@@ -11,7 +11,9 @@ from everview.backends.embedded.state import wide
 
 edges = st.sampled_from([0, 1, 2**63, 2**63 - 1, 2**64, 2**64 - 1, 2**127 - 1, 10**18, 10**38, 5 * 10**17, 2**32])
 wides = st.one_of(edges, edges.map(lambda x: -x), st.integers(-(2**127), 2**127 - 1), st.integers(-(2**70), 2**70))
-word = st.one_of(st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63), 10**18]), st.integers(-(2**63), 2**63 - 1), st.integers(-9, 9))
+word = st.one_of(
+    st.sampled_from([0, 1, -1, 2**63 - 1, -(2**63), 10**18]), st.integers(-(2**63), 2**63 - 1), st.integers(-9, 9)
+)
 pairs = st.lists(st.tuples(wides, wides), max_size=30)
 mixed = st.lists(st.tuples(wides, word), max_size=30)
 
@@ -22,7 +24,7 @@ def wrapped(value: int, bits: int = 128) -> int:
 
 
 def half_up(a: int, b: int) -> int:
-    """a / b, half away from zero."""
+    """The quotient a / b, half away from zero."""
     quotient, rest = divmod(abs(a), abs(b))
     return (quotient + (2 * rest >= abs(b))) * (1 if (a < 0) == (b < 0) else -1)
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from decimal import Decimal as PythonDecimal
+from fractions import Fraction
 
 from everview.errors import EvaluationError
 from everview.relational.functions import sort_key
 from everview.relational.functions.decimals import CONTEXT, fitter, quotient
-from everview.relational.functions.failures import arithmetic_overflow, divide_by_zero
+from everview.relational.functions.failures import arithmetic_overflow
 from everview.relational.nodes import AggregateCall
 from everview.relational.types import (
     INT64,
@@ -126,10 +127,12 @@ def _extreme_by(choose: Callable[..., Row]) -> Callable[[AggregateCall, Sequence
     return extreme_by
 
 
-def _moments(values: Sequence[float]) -> tuple[float, float]:
-    """The mean and the sum of squared differences from it."""
-    mean = float_sum(values) / len(values)
-    return mean, float_sum([(v - mean) * (v - mean) for v in values])
+def _central(pairs: Sequence[tuple[float, float]]) -> float | Fraction:
+    """Σ(x - mean x)(y - mean y), exactly; NaN where a value is not finite."""
+    if not all(math.isfinite(v) for pair in pairs for v in pair):
+        return NAN
+    xs, ys = [Fraction(x) for x, _ in pairs], [Fraction(y) for _, y in pairs]
+    return sum(x * y for x, y in zip(xs, ys, strict=True)) - sum(xs) * sum(ys) / len(pairs)
 
 
 def _variance(sample: bool, root: bool) -> Callable[[AggregateCall, Sequence[Row]], Value]:
@@ -137,8 +140,7 @@ def _variance(sample: bool, root: bool) -> Callable[[AggregateCall, Sequence[Row
         values = _values(rows)
         if len(values) <= sample:
             return None
-        _, squares = _moments(values)
-        result = squares / (len(values) - sample)
+        result = _to_float(_central([(v, v) for v in values]) / (len(values) - sample))
         return math.sqrt(result) if root and not math.isnan(result) else result
 
     return variance
@@ -149,28 +151,27 @@ def _covariance(sample: bool) -> Callable[[AggregateCall, Sequence[Row]], Value]
         pairs = _complete(rows)
         if len(pairs) <= sample:
             return None
-        return _co_moment(pairs) / (len(pairs) - sample)
+        return _to_float(_central([(x, y) for x, y in pairs]) / (len(pairs) - sample))
 
     return covariance
-
-
-def _co_moment(pairs: Sequence[Row]) -> float:
-    mean_x = float_sum([x for x, _ in pairs]) / len(pairs)
-    mean_y = float_sum([y for _, y in pairs]) / len(pairs)
-    return float_sum([(x - mean_x) * (y - mean_y) for x, y in pairs])
 
 
 def _correlation(call: AggregateCall, rows: Sequence[Row]) -> Value:
     pairs = _complete(rows)
     if len(pairs) <= 1:
         return None
-    _, squares_x = _moments([x for x, _ in pairs])
-    _, squares_y = _moments([y for _, y in pairs])
-    product = squares_x * squares_y
-    spread = NAN if math.isnan(product) else math.sqrt(product)
-    if spread == 0:
-        raise divide_by_zero()
-    return _co_moment(pairs) / spread
+    spread_x = _to_float(_central([(x, x) for x, _ in pairs]))
+    spread_y = _to_float(_central([(y, y) for _, y in pairs]))
+    if spread_x == 0 or spread_y == 0:
+        return None  # a constant correlates with nothing: Spark divides by zero here, and gives NULL for it
+    return _to_float(_central([(x, y) for x, y in pairs])) / math.sqrt(spread_x) / math.sqrt(spread_y)
+
+
+def _to_float(value: float | Fraction) -> float:
+    try:
+        return NAN if isinstance(value, float) and math.isnan(value) else float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
 
 
 _FUNCTIONS: dict[str, Callable[[AggregateCall, Sequence[Row]], Value]] = {

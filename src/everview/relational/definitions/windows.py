@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from everview.backends.reference.aggregates import evaluate_aggregate
-from everview.backends.reference.ordering import order_values, ordered_rows
+from everview.relational.definitions.aggregates import evaluate_aggregate
+from everview.relational.definitions.ordering import order_values, ordered_rows
 from everview.relational.evaluate import compile_expression, evaluate
 from everview.relational.expressions import Column, Expression
 from everview.relational.functions import sort_key
