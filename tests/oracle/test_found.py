@@ -91,3 +91,21 @@ def test_correlation_with_a_constant(small: Oracle, sql: str) -> None:
 def test_in_subquery_compared_with_a_constant(small: Oracle, sql: str) -> None:
     """Spark makes NOT IN of it before subqueries become joins; ours did not, and had FALSE where IN is NULL."""
     assert small.check(sql) is Outcome.EQUAL
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(*) FILTER (WHERE a.k BETWEEN 1 AND 2) AS c FROM t0 a",
+        "SELECT count(*) FILTER (WHERE concat(a.s, '_') LIKE '%/_%' ESCAPE '/') AS c FROM t0 a",
+        "SELECT count(*) FILTER (WHERE try_add(a.k, 2147483647) IS NULL) AS c FROM t0 a",
+        "SELECT count(*) FILTER (WHERE try_cast(a.s AS INT) IS NULL) AS c FROM t0 a",
+        "SELECT count(*) FILTER (WHERE CAST(a.d AS TIMESTAMP) > TIMESTAMP'2024-02-29 12:00:00') AS c FROM t0 a",
+    ],
+)
+def test_what_the_json_leaves_out_in_an_aggregate_filter(small: Oracle, sql: str) -> None:
+    """What Catalyst's JSON leaves out was asked for an aggregate's arguments but not its FILTER.
+
+    BETWEEN was a KeyError, an ESCAPE was ignored, a try_ function failed, a timestamp was no number.
+    """
+    assert small.check(sql) is Outcome.EQUAL

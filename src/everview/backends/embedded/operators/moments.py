@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 from everview.backends.embedded.operators.accumulator import Accumulator, without_nulls
-from everview.backends.embedded.operators.scatter import add_errors, add_floats
+from everview.backends.embedded.operators.sums import add_floats
+from everview.backends.embedded.state.accumulate import FLOAT_COUNTERS, scatter_add_float
 from everview.backends.embedded.state.keymap import KeyMap, SlotArray
 from everview.backends.embedded.vectors import Ints, Vector
 from everview.relational.nodes import AggregateCall
@@ -34,7 +35,7 @@ class MomentAccumulator(Accumulator):
         self._pairs = [(0, 0)] if len(call.args) == 1 else [(0, 0), (1, 1), (0, 1)]
         sums = len(call.args) + len(self._pairs)
         self._sums = [SlotArray(groups, np.float64, 2) for _ in range(sums)]
-        self._counters = [SlotArray(groups, np.int64, 4) for _ in range(sums)]
+        self._counters = [SlotArray(groups, np.int64, FLOAT_COUNTERS + 1) for _ in range(sums)]
 
     def add(self, slots: Ints, args: Sequence[Vector], weights: Ints) -> None:
         slots, vectors, weights = without_nulls(slots, args, weights)
@@ -47,13 +48,15 @@ class MomentAccumulator(Accumulator):
             with np.errstate(over="ignore", invalid="ignore"):
                 product, error = _two_product(values[a], values[b])
             add_floats(self._sums[i].data, self._counters[i].data, slots, product, weights)
-            add_errors(self._sums[i].data, self._counters[i].data, slots, error, weights)
+            exact = np.isfinite(error) & (self._counters[i].data[slots, FLOAT_COUNTERS] != 0)
+            terms = slots[exact], error[exact], weights[exact]
+            scatter_add_float(self._sums[i].data, 0, self._counters[i].data, 0, *terms)
 
     def result(self, slots: Ints) -> Vector:
-        counts = self._counters[0].data[slots].sum(axis=1)
+        counts = self._counters[0].data[slots, FLOAT_COUNTERS]
         finite = np.ones(len(slots), dtype=np.bool_)
         for counters in self._counters:
-            finite &= ~counters.data[slots, 1:].any(axis=1)
+            finite &= ~counters.data[slots, :FLOAT_COUNTERS].any(axis=1)
         sample = self._call.function.endswith("_samp")
         few = 1 if sample or self._call.function == "corr" else 0
         nulls = counts <= few

@@ -9,24 +9,20 @@ from typing import Any
 import numpy as np
 
 from everview.backends.embedded.operators.accumulator import Accumulator, without_nulls
-from everview.backends.embedded.operators.scatter import (
-    add_counts,
-    add_floats,
-    add_integers,
-    add_wides,
-    fits_word,
-    wide_from_python,
-    wide_to_float,
-    wide_to_python,
+from everview.backends.embedded.state import wide
+from everview.backends.embedded.state.accumulate import (
+    FLOAT_COUNTERS,
+    float_totals,
+    scatter_add_float,
+    scatter_add_weight,
 )
 from everview.backends.embedded.state.keymap import KeyMap, SlotArray
 from everview.backends.embedded.vectors import Bools, Ints, Kind, Values, Vector, kind_of
+from everview.errors import EvaluationError
 from everview.relational.functions.decimals import CONTEXT
 from everview.relational.functions.failures import arithmetic_overflow, numeric_value_out_of_range
 from everview.relational.nodes import AggregateCall
 from everview.relational.types import INT64, Decimal, is_floating
-
-_LARGEST_WORD = np.iinfo(np.int64).max
 
 
 class CountAccumulator(Accumulator):
@@ -37,7 +33,7 @@ class CountAccumulator(Accumulator):
 
     def add(self, slots: Ints, args: Sequence[Vector], weights: Ints) -> None:
         slots, _, weights = without_nulls(slots, args, weights)
-        add_counts(self._count.data, slots, weights)
+        scatter_add_weight(self._count.data, 0, slots, weights)
 
     def result(self, slots: Ints) -> Vector:
         return Vector(INT64, self._count.data[slots, 0])
@@ -53,70 +49,62 @@ class CountAccumulator(Accumulator):
         return self._count.nbytes
 
 
+_SUM_WORDS = 3
+"""Words of a sum: more than the 128 bits of a value, so that no order of additions overflows on the way."""
+
+
 class IntegerSumAccumulator(Accumulator):
-    """SUM and AVG of integers, decimals and intervals: a 128-bit sum and a count."""
+    """SUM and AVG of integers, decimals and intervals: an exact sum and a count."""
 
     def __init__(self, call: AggregateCall, groups: KeyMap) -> None:
         self._call = call
         self._is_average = call.function.endswith("avg")
         self._gives_null = call.function.startswith("try_")
         self._argument = call.args[0].type
-        self._add = add_wides if kind_of(self._argument) is Kind.WIDE else add_integers
-        self._sums = SlotArray(groups, np.int64, 3)
+        self._sums = SlotArray(groups, np.int64, _SUM_WORDS + 1)
 
     def add(self, slots: Ints, args: Sequence[Vector], weights: Ints) -> None:
         slots, (values,), weights = without_nulls(slots, args, weights)
-        self._add(self._sums.data, slots, values.values, weights)
+        wide.scatter_add_wide(self._sums.data, slots, values.values, weights, words=_SUM_WORDS)
+        scatter_add_weight(self._sums.data, _SUM_WORDS, slots, weights)
 
     def result(self, slots: Ints) -> Vector:
-        words, counts = self._sums.data[slots, :2], self._sums.data[slots, 2]
+        counts = self._sums.data[slots, _SUM_WORDS]
+        sums, fits = wide.narrow(self._sums.data[slots, :_SUM_WORDS])
         nulls = counts == 0
         if self._is_average:
-            return self._average(words, counts, nulls)
+            return self._average(slots, sums, counts, nulls)
         if isinstance(self._call.type, Decimal):
-            return self._decimal(words, nulls)
-        bad = ~fits_word(words) & ~nulls
-        if bad.any() and not self._gives_null:
-            raise arithmetic_overflow("a sum", "try_sum")
-        return _vector(self._call, words[:, 0].copy(), nulls | bad)
-
-    def _decimal(self, words: Ints, nulls: Bools) -> Vector:
-        decimal = self._call.type
-        assert isinstance(decimal, Decimal)
-        if kind_of(decimal) is Kind.INT:
-            bad = (~fits_word(words) | (np.abs(words[:, 0]) >= 10**decimal.precision)) & ~nulls
-            values: Values = words[:, 0].copy()
+            bad = ~(fits & wide.fits_precision(sums, self._call.type.precision))
+            values: Values = sums if kind_of(self._call.type) is Kind.WIDE else sums[:, 0].copy()
         else:
-            bad, values = ~fits_word(words) & ~nulls, words.copy()
-            if bad.any():
-                limit = 10**decimal.precision
-                large = np.flatnonzero(bad)
-                bad[large] = [abs(v) >= limit for v in wide_to_python(words[large])]
+            values, is_word = wide.to_int64(sums)
+            bad = ~(fits & is_word)
         if bad.any() and not self._gives_null:
-            first = wide_to_python(words[np.flatnonzero(bad)[:1]])[0]
-            raise numeric_value_out_of_range(CONTEXT.scaleb(PythonDecimal(first), -decimal.scale), decimal)
+            raise self._failure(slots[bad][:1])
         return _vector(self._call, values, nulls | bad)
 
-    def _average(self, words: Ints, counts: Ints, nulls: Bools) -> Vector:
-        decimal = self._call.type
+    def _failure(self, slots: Ints) -> EvaluationError:
+        if not isinstance(self._call.type, Decimal):
+            return arithmetic_overflow("a sum", "try_sum")
+        (total,) = wide.to_ints(self._sums.data[slots, :_SUM_WORDS])
+        value = CONTEXT.scaleb(PythonDecimal(total), -self._call.type.scale)
+        return numeric_value_out_of_range(value, self._call.type)
+
+    def _average(self, slots: Ints, sums: Ints, counts: Ints, nulls: Bools) -> Vector:
         divisor = np.where(nulls, 1, counts)
-        if is_floating(decimal):
-            return _vector(self._call, wide_to_float(words) / divisor, nulls)
+        if is_floating(self._call.type):
+            return _vector(self._call, wide.to_float64(sums) / divisor, nulls)
         places = 0
-        if isinstance(decimal, Decimal):
+        if isinstance(self._call.type, Decimal):
             assert isinstance(self._argument, Decimal)
-            places = decimal.scale - self._argument.scale
-        scale = 10**places
-        small = fits_word(words) & (np.abs(words[:, 0]) < _LARGEST_WORD // scale // 2)
-        rounded = _divide_half_up(np.where(small, words[:, 0], 0) * scale, divisor)
-        if kind_of(decimal) is Kind.INT and small.all():
-            return _vector(self._call, rounded, nulls)
-        exact = rounded.tolist()
-        for i in np.flatnonzero(~small):
-            (total,) = wide_to_python(words[i : i + 1])
-            exact[i] = _divide_python(total * scale, int(divisor[i]))
-        wide = kind_of(decimal) is Kind.WIDE
-        values = wide_from_python(exact) if wide else np.array(exact, dtype=np.int64)
+            places = self._call.type.scale - self._argument.scale
+        scaled, fits = wide.scale(sums, places)
+        quotients = wide.divide_word(scaled, divisor)
+        for i in np.flatnonzero(~fits):  # more than 128 bits on the way: rare, and Python has as many as it takes
+            (total,) = wide.to_ints(self._sums.data[slots[i : i + 1], :_SUM_WORDS])
+            quotients[i] = wide.from_ints([_divide_half_up(total * 10**places, int(divisor[i]))])[0]
+        values: Values = quotients if kind_of(self._call.type) is Kind.WIDE else quotients[:, 0].copy()
         return _vector(self._call, values, nulls)
 
     def save(self, slots: Ints) -> Any:
@@ -137,7 +125,7 @@ class FloatSumAccumulator(Accumulator):
         self._call = call
         self._is_average = call.function.endswith("avg")
         self._sums = SlotArray(groups, np.float64, 2)
-        self._counters = SlotArray(groups, np.int64, 4)
+        self._counters = SlotArray(groups, np.int64, FLOAT_COUNTERS + 1)
 
     def add(self, slots: Ints, args: Sequence[Vector], weights: Ints) -> None:
         slots, (values,), weights = without_nulls(slots, args, weights)
@@ -145,9 +133,9 @@ class FloatSumAccumulator(Accumulator):
 
     def result(self, slots: Ints) -> Vector:
         counters = self._counters.data[slots]
-        counts = counters.sum(axis=1)
+        counts = counters[:, FLOAT_COUNTERS]
         nulls = counts == 0
-        totals = float_totals(self._sums.data[slots], counters)
+        totals = float_totals(self._sums.data[slots], counters[:, :FLOAT_COUNTERS].copy())
         if self._is_average:
             totals = totals / np.where(nulls, 1, counts)
         return _vector(self._call, totals, nulls)
@@ -163,15 +151,13 @@ class FloatSumAccumulator(Accumulator):
         return self._sums.nbytes + self._counters.nbytes
 
 
-def float_totals(sums: Any, counters: Ints) -> Any:
-    """The sums, with NaN and the infinities as IEEE arithmetic has them."""
-    totals = sums[:, 0] + sums[:, 1]
-    if counters[:, 1:].any():
-        totals = np.where(counters[:, 2] > 0, np.inf, totals)
-        totals = np.where(counters[:, 3] > 0, -np.inf, totals)
-        undefined = (counters[:, 1] > 0) | ((counters[:, 2] > 0) & (counters[:, 3] > 0))
-        totals = np.where(undefined, np.nan, totals)
-    return totals
+def add_floats(sums: Any, counters: Any, slots: Ints, values: Any, weights: Ints) -> None:
+    """Adds floats to compensated sums, and counts them in the last counter; a sum of nothing is exactly 0."""
+    scatter_add_float(sums, 0, counters, 0, slots, values, weights)
+    scatter_add_weight(counters, FLOAT_COUNTERS, slots, weights)
+    emptied = slots[counters[slots, FLOAT_COUNTERS] == 0]
+    if len(emptied):
+        sums[emptied] = 0.0
 
 
 def _vector(call: AggregateCall, values: Values, nulls: Bools) -> Vector:
@@ -181,15 +167,8 @@ def _vector(call: AggregateCall, values: Values, nulls: Bools) -> Vector:
     return Vector(call.type, values, nulls)
 
 
-def _divide_half_up(values: Ints, divisor: Ints) -> Ints:
-    """Quotients rounded half away from zero."""
-    magnitude = np.abs(values)
-    quotient, remainder = magnitude // divisor, magnitude % divisor
-    quotient += 2 * remainder >= divisor
-    return np.where(values < 0, -quotient, quotient)
-
-
-def _divide_python(value: int, divisor: int) -> int:
+def _divide_half_up(value: int, divisor: int) -> int:
+    """The quotient rounded half away from zero."""
     quotient, remainder = divmod(abs(value), divisor)
     quotient += 2 * remainder >= divisor
     return -quotient if value < 0 else quotient
