@@ -20,6 +20,7 @@ from everview.errors import (
     UnsupportedQuery,
     VerificationFailed,
 )
+from everview.queries import UnionMaxQuery, union_max
 from everview.results import Result
 from everview.session import Assertion, Commit, Database, Subscription, Table, Transaction, View, connect
 from everview.verification import VerificationReport
@@ -42,6 +43,7 @@ __all__ = [
     "Subscription",
     "Table",
     "Transaction",
+    "UnionMaxQuery",
     "UnknownName",
     "UnsupportedOperation",
     "UnsupportedQuery",
@@ -50,4 +52,5 @@ __all__ = [
     "VersionedDelta",
     "View",
     "connect",
+    "union_max",
 ]

@@ -11,6 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -24,6 +25,7 @@ from everview.errors import InvalidChange, UnknownName, UnsupportedOperation, di
 from everview.execute import execute_script
 from everview.given_rows import Mode
 from everview.open_backend import BackendChoice, not_there_yet, open_embedded, open_reference
+from everview.queries import UnionMaxQuery, union_max_plan
 from everview.relational.arrow import arrow_schema
 from everview.relational.schema import schema as columns_of
 from everview.relations import Assertion, Table, View
@@ -86,7 +88,7 @@ class Database:
         self._spark = spark
         self._catalog = Catalog()
         self._gateway: SparkGateway | None = None
-        self._dataframes: dict[str, DataFrame] = {}
+        self._dataframes: dict[str, DataFrame | UnionMaxQuery] = {}
         self._subscriptions = Subscriptions()
         self._lock = threading.RLock()
         self._is_open = True
@@ -122,7 +124,7 @@ class Database:
     def create_view(
         self,
         name: str,
-        query: str | DataFrame,
+        query: str | DataFrame | UnionMaxQuery,
         *,
         strategy: str = "auto",
         lazy: bool = False,
@@ -134,7 +136,8 @@ class Database:
 
         Args:
             name: Its name; case does not matter afterwards.
-            query: Spark SQL over tables and views of this database, or a DataFrame built from ``spark_table``.
+            query: Spark SQL over tables and views of this database, a DataFrame built from ``spark_table``, or
+                ``ev.union_max(…)`` of such.
             strategy: How to maintain it; ``auto`` leaves that to the planner.
             lazy: Update the result on the first read instead of at once.
             representation: ``listing`` stores rows, ``factorized`` the view tree; ``auto`` decides.
@@ -322,13 +325,18 @@ class Database:
             self._gateway = gateway
         return self._gateway
 
-    def _translate(self, query: str | DataFrame) -> Translated:
+    def _translate(self, query: str | DataFrame | UnionMaxQuery) -> Translated:
+        if isinstance(query, UnionMaxQuery):
+            parts = [self._spark_gateway().translate(part) for part in query.parts]
+            return replace(parts[0], plan=union_max_plan([p.plan for p in parts]), text=None)
         return self._spark_gateway().translate(query)
 
     def _to_spark(self, rows: pa.Table) -> DataFrame:
         return self._spark_gateway().to_dataframe(rows)
 
-    def _define(self, name: str, query: str | DataFrame, options: ViewOptions, *, is_assertion: bool) -> ViewDefinition:
+    def _define(
+        self, name: str, query: str | DataFrame | UnionMaxQuery, options: ViewOptions, *, is_assertion: bool
+    ) -> ViewDefinition:
         self._catalog.check_name(name)
         translated = self._translate(query)
         if not is_assertion:

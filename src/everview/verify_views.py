@@ -7,13 +7,17 @@ so that a mistake below cannot hide a mistake above.
 from __future__ import annotations
 
 import time
+from collections import Counter
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import UnsupportedOperation
+from everview.queries import UnionMaxQuery
+from everview.relational.arrow import rows_from_arrow, rows_to_arrow
 from everview.relational.traverse import tables_of
+from everview.relational.types import Row
 from everview.verification import VerificationReport, VerifiedView, compare
 
 if TYPE_CHECKING:
@@ -73,5 +77,11 @@ def _recompute(
         return database._backend.read(definition.name)
     query = definition.query
     source = database._dataframes[definition.name.lower()] if query is None else query
-    names = [database._catalog.get(name).name for name in tables_of(definition.plan)]
-    return database._spark_gateway().recompute(source, {name: inputs[name] for name in names})
+    contents = {name: inputs[name] for name in (database._catalog.get(n).name for n in tables_of(definition.plan))}
+    if not isinstance(source, UnionMaxQuery):
+        return database._spark_gateway().recompute(source, contents)
+    counts: Counter[Row] = Counter()
+    for part in source.parts:
+        answer = database._spark_gateway().recompute(part, contents)
+        counts |= Counter(rows_from_arrow(answer, definition.fields))
+    return rows_to_arrow(list(counts.elements()), definition.fields)

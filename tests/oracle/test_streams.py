@@ -171,7 +171,7 @@ def _create_views(db: ev.Database, listed: Sequence[str], oracle: Oracle) -> lis
     for number, sql in enumerate(listed):
         try:
             view = db.create_view(f"v{number}", sql)
-        except (ev.InvalidQuery, ev.UnsupportedQuery) as error:
+        except (ev.InvalidQuery, ev.UnknownName, ev.UnsupportedQuery) as error:
             event(type(error).__name__)  # how often shows with --hypothesis-show-statistics
             continue
         followed.append(_Followed(view, oracle.translate(sql), db.version))

@@ -28,7 +28,7 @@ from everview.backends.embedded.sources import ScanOperator, TableInput
 from everview.backends.embedded.tables.stored_table import StoredTable
 from everview.backends.embedded.vectors import Batch
 from everview.catalog import TableDefinition, ViewDefinition
-from everview.errors import EvaluationError
+from everview.errors import EvaluationError, UnsupportedOperation
 from everview.relational.arrow import arrow_schema, public_rows, rows_from_arrow
 from everview.relational.nodes import Relation, Schema
 from everview.relational.rules import SPLIT_JOINS, run_rules
@@ -92,6 +92,7 @@ class EmbeddedBackend:
 
     def create_view(self, view: ViewDefinition) -> None:
         """Builds the operators that the view needs and fills them from what is there."""
+        _check_options(view)
         for name in tables_of(view.plan):
             source = self._graph.tables.get(name.lower())
             if source is not None and not source.table.definition.retain and name.lower() in self._received:
@@ -179,7 +180,9 @@ class EmbeddedBackend:
     def _check_assertions(self, running: _Running) -> None:
         for view in self._views.values():
             if view.definition.is_assertion and id(view.root) in running.deltas:
-                rows = self._rows_of(view.root.content(), view.definition.fields)
+                # It was empty before, so what it would hold is its delta.
+                delta = consolidated(running.deltas[id(view.root)], view.root.layout)
+                rows = self._rows_of(delta, view.definition.fields)
                 if rows:
                     raise rejections.assertion_violated(view.definition, rows)
 
@@ -312,6 +315,22 @@ class EmbeddedBackend:
 
     def _rows_of(self, batch: Batch, fields: Schema) -> list[tuple[Any, ...]]:
         return rows_from_arrow(_arrow_table(batch, fields, self._dictionary), fields)
+
+
+def _check_options(view: ViewDefinition) -> None:
+    """Refuses what this version of the backend would otherwise ignore."""
+    options = view.options
+    refused = {
+        f"strategy='{options.strategy}'": options.strategy != "auto",
+        "lazy=True": options.lazy,
+        f"representation='{options.representation}'": options.representation == "factorized",
+    }
+    for what, is_refused in refused.items():
+        if is_refused:
+            raise UnsupportedOperation(
+                f"the embedded backend does not have {what} yet, asked for by view '{view.name}'.",
+                hint="leave it out: strategy='auto' maintains every view incrementally.",
+            )
 
 
 class _TableRows(ScanOperator):

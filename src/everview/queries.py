@@ -1,0 +1,65 @@
+"""Queries that SQL cannot say: the maximum of bags.
+
+``UNION ALL`` adds multiplicities, ``INTERSECT ALL`` takes the smaller; the larger has no SQL, but is an operator of the bag
+algebra like the others (views-with-duplicates), and useful where each of several sources reports rows that are the same.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from everview.errors import InvalidQuery
+from everview.relational.nodes import Relation, UnionMax
+from everview.relational.schema import schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from everview.relations import View
+
+
+@dataclass(frozen=True, slots=True)
+class UnionMaxQuery:
+    """Rows as often as the input that has them most often; made by ``union_max``, taken by ``create_view``."""
+
+    parts: tuple[Any, ...]
+
+    def __repr__(self) -> str:
+        return f"union_max({', '.join(str(p) for p in self.parts)})"
+
+
+def union_max(*queries: str | DataFrame | View) -> UnionMaxQuery:
+    """A query for ``create_view``: each row max(its counts in the given queries) times.
+
+    Args:
+        queries: Two or more: SQL text, DataFrames built from ``db.spark_table``, or views of the database. All must have
+            the same column types; names are those of the first.
+    """
+    if len(queries) < 2:
+        raise InvalidQuery("union_max takes two queries or more.")
+    return UnionMaxQuery(tuple(_as_query(query) for query in queries))
+
+
+def _as_query(query: Any) -> Any:
+    """The query itself; for a view or table, its rows."""
+    is_view = hasattr(query, "lookup")
+    return f"SELECT * FROM {query.name}" if is_view else query
+
+
+def union_max_plan(plans: list[Relation]) -> Relation:
+    """The algebra of the whole from that of its parts.
+
+    Raises:
+        InvalidQuery: the parts have different column types.
+    """
+    types = [tuple(f.type for f in schema(plan)) for plan in plans]
+    for other in types[1:]:
+        if other != types[0]:
+            ours, theirs = (", ".join(str(t) for t in each) for each in (types[0], other))
+            raise InvalidQuery(
+                f"the parts of union_max have different columns: ({ours}) and ({theirs}).",
+                hint="cast them to one type.",
+            )
+    return reduce(UnionMax, plans)

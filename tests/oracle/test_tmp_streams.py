@@ -1,0 +1,197 @@
+"""The law under changes: after every transaction, a maintained view is its query computed anew, on every backend.
+
+And the deltas that leave a view are strongly minimal: each row once, no weight 0, nothing deleted that is not there; their sum
+is the content.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, Phase, event, given, settings
+from hypothesis import strategies as st
+
+import everview as ev
+from everview.backends.reference.evaluate_plan import evaluate_plan
+from everview.relational.arrow import public_rows, rows_from_arrow, rows_to_arrow
+from everview.relational.nodes import Relation, Schema
+from everview.relational.schema import schema
+from everview.relational.types import Row
+from tests.oracle.bags import assert_same_bag
+from tests.oracle.generate_changes import (
+    Content,
+    Transaction,
+    WeightedRow,
+    apply_transaction,
+    content_of,
+    streams,
+)
+from tests.oracle.generate_sql import failing_queries, queries
+from tests.oracle.generate_tables import TableData, tables
+from tests.oracle.oracle import Oracle
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BACKENDS = ("embedded",)
+
+_WEIGHT = "_weight"
+_IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
+_LAW = settings(
+    max_examples=250,
+    derandomize=False, database=None,
+    phases=tuple(Phase) if _IS_LONG else (Phase.explicit, Phase.generate),
+    suppress_health_check=(
+        HealthCheck.too_slow,  # translating a query takes Spark a while
+        HealthCheck.data_too_large,  # an example is tables, queries and a stream; that few are cut off is fine
+        HealthCheck.large_base_example,  # same
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Tables, queries over them, and what happens to the tables."""
+
+    tables: tuple[TableData, ...]
+    queries: tuple[str, ...]
+    stream: tuple[Transaction, ...]
+
+
+@st.composite
+def _cases(draw: st.DrawFn) -> Case:
+    made = draw(tables(max_rows=5))
+    listed = draw(st.lists(queries(made), min_size=1, max_size=3))
+    return Case(made, tuple(listed), tuple(draw(streams(made))))
+
+
+@st.composite
+def _failing_cases(draw: st.DrawFn) -> Case:
+    made = draw(tables(max_rows=3))
+    return Case(made, (draw(failing_queries(made)), draw(queries(made, depth=0))), tuple(draw(streams(made))))
+
+
+class _Followed:
+    """A view, the plan of its query, and its content as the sum of its deltas."""
+
+    def __init__(self, view: ev.View, plan: Relation, version: int) -> None:
+        self.view = view
+        self.plan = plan
+        self._fields: Schema = schema(plan)
+        self._sum = Counter(self._rows(view.to_arrow()))
+        self._version = version
+
+    def recompute(self, content: Content) -> list[Row]:
+        """The bag that the view should have."""
+        return evaluate_plan(self.plan, {name: list(bag.elements()) for name, bag in content.items()})
+
+    def check(self, content: Content, version: int) -> None:
+        """The view equals its query on this content, and the sum of its deltas equals the view."""
+        expected = public_rows(rows_to_arrow(self.recompute(content), self._fields))
+        assert_same_bag(self.view.rows(), expected, f"version {version} of {self.view.query}")
+        for change in self.view.changes(since=self._version):
+            assert self._version < change.version <= version, "deltas come in order, once each"
+            self._version = change.version
+            self._add(change.delta)
+        self._version = version
+        assert self._sum == Counter(self._rows(self.view.to_arrow())), "the sum of the deltas is the content"
+
+    def _add(self, delta: pa.Table) -> None:
+        rows = self._rows(delta.drop_columns([_WEIGHT]))
+        assert rows, "a version that did not move the view has no delta"
+        assert len(set(rows)) == len(rows), "a delta has each row once"
+        for row, weight in zip(rows, delta.column(_WEIGHT).to_pylist(), strict=True):
+            assert weight != 0, "a delta has no row of weight 0"
+            assert self._sum[row] + weight >= 0, f"a delta deletes {row}, which is not there"
+            self._sum[row] += weight
+        self._sum = +self._sum
+
+    def _rows(self, table: pa.Table) -> list[Row]:
+        return rows_from_arrow(table, self._fields)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@_LAW
+@given(case=_cases())
+def test_views_follow_their_tables(backend: str, case: Case, oracle: Oracle, spark: SparkSession) -> None:
+    """After every transaction each view is its query computed anew, and its deltas lead there."""
+    oracle.load(case.tables)
+    content = content_of(case.tables)
+    with ev.connect(backend=backend, spark=spark) as db:
+        _create_tables(db, case.tables)
+        followed = _create_views(db, case.queries, oracle)
+        for transaction in case.stream:
+            content = apply_transaction(content, transaction)
+            db.apply(_as_changes(transaction, case.tables))
+            for view in followed:
+                view.check(content, db.version)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+@_LAW
+@given(case=_failing_cases())
+def test_a_rejected_transaction_changes_nothing(backend: str, case: Case, oracle: Oracle, spark: SparkSession) -> None:
+    """A transaction is rejected exactly if some view's arithmetic fails on it, and then all is as it was."""
+    oracle.load(case.tables)
+    with ev.connect(backend=backend, spark=spark) as db:
+        _create_tables(db, [TableData(t.name, t.fields, ()) for t in case.tables])
+        followed = _create_views(db, case.queries, oracle)
+        content: Content = {t.name: Counter() for t in case.tables}
+        load: Transaction = {t.name: tuple((row, 1) for row in t.rows) for t in case.tables}
+        for transaction in (load, *case.stream):
+            after = apply_transaction(content, transaction)
+            if _fails(followed, after):
+                event("rejected")
+                with pytest.raises(ev.EvaluationError):
+                    db.apply(_as_changes(transaction, case.tables))
+                for view in followed:
+                    view.check(content, db.version)
+                return  # the rest of the stream counts on this transaction
+            db.apply(_as_changes(transaction, case.tables))
+            content = after
+            for view in followed:
+                view.check(content, db.version)
+
+
+def _create_tables(db: ev.Database, made: Sequence[TableData]) -> None:
+    for t in made:
+        empty = rows_to_arrow([], t.fields)
+        db.create_table(t.name, empty.schema).insert(rows_to_arrow(t.rows, t.fields))
+
+
+def _create_views(db: ev.Database, listed: Sequence[str], oracle: Oracle) -> list[_Followed]:
+    """The views that Spark and the backend accept; which queries must be accepted is for other tests to say."""
+    followed = []
+    for number, sql in enumerate(listed):
+        try:
+            view = db.create_view(f"v{number}", sql)
+        except (ev.InvalidQuery, ev.UnknownName, ev.UnsupportedQuery) as error:
+            event(type(error).__name__)  # how often shows with --hypothesis-show-statistics
+            continue
+        followed.append(_Followed(view, oracle.translate(sql), db.version))
+    return followed
+
+
+def _fails(followed: Sequence[_Followed], content: Content) -> bool:
+    try:
+        for view in followed:
+            view.recompute(content)
+    except ev.EvaluationError:
+        return True
+    return False
+
+
+def _as_changes(transaction: Transaction, made: Sequence[TableData]) -> dict[str, pa.Table]:
+    fields = {t.name: t.fields for t in made}
+    return {name: _weighted(rows, fields[name]) for name, rows in transaction.items()}
+
+
+def _weighted(rows: Sequence[WeightedRow], fields: Schema) -> pa.Table:
+    weights = pa.array([weight for _, weight in rows], pa.int64())
+    return rows_to_arrow([row for row, _ in rows], fields).append_column(_WEIGHT, weights)
