@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from typing import Any, Final
 
 import pyarrow as pa
@@ -70,6 +71,7 @@ _INTEGER_STORAGE: Final[dict[DataType, pa.DataType]] = {
 """Types whose internal value is the integer that Arrow stores."""
 
 
+@cache
 def arrow_type(data_type: DataType) -> pa.DataType:
     """The Arrow type in which everview gives out values of a type.
 

@@ -17,7 +17,7 @@ when it leaves an operator consolidated; between operators a row may occur more 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
 
@@ -54,17 +54,21 @@ class Kind(Enum):
     CODE = "code"
 
 
+_KINDS: dict[type[DataType], Kind] = {
+    Float32: Kind.FLOAT,
+    Float64: Kind.FLOAT,
+    String: Kind.CODE,
+    Binary: Kind.CODE,
+    Array: Kind.CODE,
+    Struct: Kind.CODE,
+}
+
+
 def kind_of(data_type: DataType) -> Kind:
     """The physical kind of a type."""
-    match data_type:
-        case Float32() | Float64():
-            return Kind.FLOAT
-        case Decimal():
-            return Kind.INT if data_type.precision <= NARROW_PRECISION else Kind.WIDE
-        case String() | Binary() | Array() | Struct():
-            return Kind.CODE
-        case _:
-            return Kind.INT
+    if isinstance(data_type, Decimal):
+        return Kind.INT if data_type.precision <= NARROW_PRECISION else Kind.WIDE
+    return _KINDS.get(type(data_type), Kind.INT)
 
 
 def words_of(data_type: DataType) -> int:
@@ -119,19 +123,22 @@ class KeyLayout:
 
     types: tuple[DataType, ...]
     nullable: tuple[bool, ...]
+    width: int = field(init=False, compare=False)
+    """All words of a key; at least one, so that the empty key is a key too."""
+    _places: tuple[_Place, ...] = field(init=False, repr=False, compare=False)
 
-    @property
-    def width(self) -> int:
-        """All words of a key; at least one, so that the empty key is a key too."""
-        return max(1, sum(self._words(i) for i in range(len(self.types))))
+    def __post_init__(self) -> None:
+        places, start = [], 0
+        for data_type, nullable in zip(self.types, self.nullable, strict=True):
+            flagged = nullable and isinstance(data_type, _WHOLE_RANGE)
+            places.append(_Place(data_type, kind_of(data_type), start, nullable, flagged))
+            start += words_of(data_type) + flagged
+        object.__setattr__(self, "_places", tuple(places))
+        object.__setattr__(self, "width", max(1, start))
 
     def words(self, columns: Sequence[int]) -> tuple[int, ...]:
         """The positions of these columns' words in a key."""
-        starts = np.cumsum([0, *(self._words(i) for i in range(len(self.types)))])
-        return tuple(int(starts[c]) + k for c in columns for k in range(self._words(c)))
-
-    def _words(self, column: int) -> int:
-        return words_of(self.types[column]) + (self.nullable[column] and _uses_whole_range(self.types[column]))
+        return tuple(w for c in columns for w in self._places[c].words)
 
     def part(self, columns: Sequence[int]) -> KeyLayout:
         """The layout of these columns alone."""
@@ -140,66 +147,65 @@ class KeyLayout:
     def pack(self, columns: Sequence[Vector], count: int) -> Ints:
         """The key matrix of ``count`` rows."""
         keys = np.zeros((count, self.width), dtype=np.int64)
-        at = 0
-        for column, nullable in zip(columns, self.nullable, strict=True):
-            at = _put_values(keys, at, column)
-            if nullable and _uses_whole_range(column.type):
-                if column.nulls is not None:
-                    keys[:, at] = column.nulls
+        for place, column in zip(self._places, columns, strict=True):
+            at = place.start
+            if place.kind is Kind.WIDE:
+                keys[:, at : at + 2] = column.values
                 at += 1
-            elif nullable and column.nulls is not None:
-                keys[column.nulls, at - 1] = NULL_WORD
+            elif place.kind is Kind.FLOAT:
+                keys[:, at] = canonical_floats(column.values).view(np.int64)
             else:
-                assert column.nulls is None or not column.nulls.any(), "NULL in a column that cannot be NULL"
+                keys[:, at] = column.values
+            if column.nulls is None:
+                continue
+            if place.flagged:
+                keys[:, at + 1] = column.nulls
+            elif place.nullable:
+                keys[column.nulls, at] = NULL_WORD
+            else:
+                assert not column.nulls.any(), "NULL in a column that cannot be NULL"
         return keys
 
     def unpack(self, keys: Ints) -> tuple[Vector, ...]:
         """The columns of a key matrix."""
         out = []
-        at = 0
-        for data_type, nullable in zip(self.types, self.nullable, strict=True):
-            values, at = _get_values(keys, at, data_type)
-            nulls = None
-            if nullable and _uses_whole_range(data_type):
-                nulls = keys[:, at] != 0
+        for place in self._places:
+            at = place.start
+            if place.kind is Kind.WIDE:
+                values: Values = keys[:, at : at + 2].copy()
                 at += 1
-            elif nullable:
-                nulls = keys[:, at - 1] == NULL_WORD
-            if nulls is None or not nulls.any():
-                out.append(Vector(data_type, values))
+            elif place.kind is Kind.FLOAT:
+                values = keys[:, at].copy().view(np.float64)
             else:
-                values[nulls] = 0
-                out.append(Vector(data_type, values, nulls))
+                values = keys[:, at].copy()
+            nulls = None
+            if place.nullable:
+                nulls = keys[:, at + 1] != 0 if place.flagged else keys[:, at] == NULL_WORD
+                if nulls.any():
+                    values[nulls] = 0
+                else:
+                    nulls = None
+            out.append(Vector(place.type, values, nulls))
         return tuple(out)
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """Where a column lies in a key; ``flagged`` if a word of its own says NULL."""
+
+    type: DataType
+    kind: Kind
+    start: int
+    nullable: bool
+    flagged: bool
+
+    @property
+    def words(self) -> range:
+        return range(self.start, self.start + words_of(self.type) + self.flagged)
+
+
+_WHOLE_RANGE = (Int64, DayTimeInterval)
 NULL_WORD = np.iinfo(np.int64).min
-
-
-def _uses_whole_range(data_type: DataType) -> bool:
-    return isinstance(data_type, Int64 | DayTimeInterval)
-
-
-def _put_values(keys: Ints, at: int, column: Vector) -> int:
-    match kind_of(column.type):
-        case Kind.WIDE:
-            keys[:, at : at + 2] = column.values
-            return at + 2
-        case Kind.FLOAT:
-            keys[:, at] = canonical_floats(column.values).view(np.int64)
-        case _:
-            keys[:, at] = column.values
-    return at + 1
-
-
-def _get_values(keys: Ints, at: int, data_type: DataType) -> tuple[Values, int]:
-    match kind_of(data_type):
-        case Kind.WIDE:
-            return keys[:, at : at + 2].copy(), at + 2
-        case Kind.FLOAT:
-            return keys[:, at].copy().view(np.float64), at + 1
-        case _:
-            return keys[:, at].copy(), at + 1
 
 
 def canonical_floats(values: Values) -> npt.NDArray[np.float64]:

@@ -59,6 +59,8 @@ SPLIT_JOINS: tuple[Rule, ...] = (
     expose_keys,
     merge_projects,
     drop_identity_project,
+    # Last, so that a projection to what is read stands right above every scan.
+    prune_columns,
 )
 """For engines that maintain inner, semi and anti joins by indexes on columns."""
 
