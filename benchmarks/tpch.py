@@ -51,6 +51,7 @@ PRELOAD = 10_000
 """The batch in which all but the last rows are loaded before single rows are timed."""
 COMPARED = 1_000
 """The batch at which baselines are run, and at which deletes and updates are."""
+TABLE_WIDTH = 140
 QUICK_SINGLE = ("q01", "q03", "q06", "q15", "q18")
 """The queries of which a quick run times single rows too."""
 
@@ -84,7 +85,7 @@ def measure(plan: Plan) -> Iterator[Result]:
                 for result in _Case(spark, cached, query, own, plan).results():
                     results.append(result)
                     yield result
-    Console().print(comparison(results))
+    Console(width=max(Console().width, TABLE_WIDTH)).print(comparison(results))
 
 
 class _Case:
@@ -114,7 +115,8 @@ class _Case:
             timed = feed(db, steps)
             params = {"batch": batch, "mode": mode, "phase": "inserts", "answer": self._check(view, self.tables, mode)}
             yield self._result("tuples_per_second", timed.rate, "1/s", {**params, "tuples": timed.rows})
-            yield self._result("seconds", float(timed.seconds.sum()), "s", params)
+            total = {**params, "cpu_seconds": round(timed.cpu_seconds, 3), "batches": len(steps)}
+            yield self._result("seconds", float(timed.seconds.sum()), "s", total)
             yield self._result("state_bytes", state_bytes(view), "B", params)
             if batch == COMPARED and mode == "strict":
                 yield from self._changes(db, view, batch)

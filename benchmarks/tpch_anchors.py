@@ -67,7 +67,9 @@ def anchor_ratios(case: str, tuples_per_second: float) -> dict[str, float]:
 def comparison(results: Sequence[Result]) -> Table:
     """One line a query: our rates beside the anchors' and the baselines of the same run, geometric means below."""
     table = Table(
-        title=f"TPC-H, thousands of tuples a second, batch {ANCHOR_BATCH:,}", title_justify="left", caption=ANCHOR_SOURCE
+        title=f"TPC-H, thousands of tuples a second, batch {ANCHOR_BATCH:,}",
+        title_justify="left",
+        caption=ANCHOR_SOURCE,
     )
     columns = ("strict", "trusted", "changes", "x DuckDB", "x Spark", "p50 µs", "p99 µs", "state MB")
     for heading in ("query", *columns, "DBToaster", "ours/DBT", "F-IVM", "ours/F-IVM", "answer"):
@@ -105,11 +107,9 @@ def comparison(results: Sequence[Result]) -> Table:
 
 
 def _rate(results: Sequence[Result], mode: str, phase: str = "inserts") -> float | None:
-    for r in results:
-        if r.metric == "tuples_per_second" and r.params["mode"] == mode and r.params["phase"] == phase:
-            if r.params["batch"] == ANCHOR_BATCH:
-                return r.value
-    return None
+    wanted = {"mode": mode, "phase": phase, "batch": ANCHOR_BATCH}
+    rates = (r for r in results if r.metric == "tuples_per_second")
+    return next((r.value for r in rates if wanted.items() <= r.params.items()), None)
 
 
 def _value(results: Sequence[Result], metric: str) -> float | None:

@@ -78,7 +78,13 @@ def spark_session() -> Iterator[SparkSession]:
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
     builder = SparkSession.builder.master("local[2]").appName("everview benchmarks")
-    settings = {"ui.enabled": "false", "sql.shuffle.partitions": "2", "sql.session.timeZone": "UTC", "log.level": "ERROR"}
+    settings = {
+        "ui.enabled": "false",
+        "ui.showConsoleProgress": "false",
+        "sql.shuffle.partitions": "2",
+        "sql.session.timeZone": "UTC",
+        "log.level": "ERROR",
+    }
     for key, value in settings.items():
         builder = builder.config(f"spark.{key}", value)
     session = builder.getOrCreate()
@@ -148,7 +154,7 @@ def _is_close(ours: Any, theirs: Any) -> bool:
     if isinstance(ours, float | Decimal) and isinstance(theirs, float | Decimal | int):
         if isinstance(ours, Decimal) and isinstance(theirs, Decimal | int):
             return ours == theirs
-        digits = -ours.as_tuple().exponent if isinstance(ours, Decimal) else 15
-        assert isinstance(digits, int), "a decimal is finite"
-        return math.isclose(float(ours), float(theirs), rel_tol=TOLERANCE, abs_tol=0.51 * 10.0**-digits)
+        exponent = ours.as_tuple().exponent if isinstance(ours, Decimal) else -15
+        assert isinstance(exponent, int), "a decimal is finite"
+        return math.isclose(float(ours), float(theirs), rel_tol=TOLERANCE, abs_tol=0.51 * 10.0**exponent)
     return bool(ours == theirs)

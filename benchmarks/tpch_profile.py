@@ -1,8 +1,8 @@
 """Where the time of a batch goes: by operator, in kernels, and in calls.
 
-Operators and kernels are timed by stand-ins that exist only while a profile is taken, so that the engine itself pays nothing for
-being observable. Calls are counted by ``cProfile`` in a run of their own. The time of an operator includes the upkeep of its
-arrangement (the indexed copy of its output), which is also listed by itself.
+Operators and kernels are timed by stand-ins that exist only while a profile is taken: the engine itself pays nothing for being
+observable. Calls are counted by ``cProfile`` in a run of their own. The upkeep of an operator's arrangement (the indexed
+copy of its output) is listed by itself.
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ from benchmarks.tpch_engine import feed
 from benchmarks.tpch_stream import Step
 
 ENGINE = "everview.backends.embedded."
-SHOWN = 4
+SHOWN = 6
+NAME_LENGTH = 40
+ARRANGE = "arrange"
+AROUND = "around:"
 
 
 @dataclass(slots=True)
@@ -61,7 +64,7 @@ class Profile:
     @property
     def operators_per_batch(self) -> float:
         """How many operators a batch is pushed through."""
-        pushes = sum(count for name, count in self.operators.calls.items() if not name.startswith("arrange"))
+        pushes = sum(n for name, n in self.operators.calls.items() if not name.startswith((ARRANGE, AROUND)))
         return pushes / self.batches
 
     @property
@@ -108,13 +111,19 @@ def profile(db: ev.Database, steps: Sequence[Step]) -> Profile:
 
 @contextmanager
 def _watched_operators(db: ev.Database, spent: Spent) -> Iterator[None]:
-    graph: Any = db._backend._graph  # type: ignore[attr-defined]  # the embedded backend's own
+    """Every operator, and around them what the session, the tables and the commit take (``around …``)."""
+    backend: Any = db._backend
+    graph = backend._graph
     watched: list[tuple[Any, str]] = []
+    _put(db, "_read_mapping", spent.timed(f"{AROUND} reading the change", db._read_mapping), watched)
+    _put(backend, "_commit", spent.timed(f"{AROUND} commit", backend._commit), watched)
+    for source in graph.tables.values():
+        _put(source.table, "prepare", spent.timed(f"{AROUND} table", source.table.prepare), watched)
     for operator in graph.operators:
-        kind = operator.describe().split(":")[0].split(" [")[0]
+        kind = operator.describe().split(":")[0][:NAME_LENGTH]
         _put(operator, "push", spent.timed(kind, operator.push), watched)
         if operator.arrangement is not None:
-            name = f"arrange {kind}"
+            name = f"{ARRANGE} {kind}"
             _put(operator.arrangement, "apply", spent.timed(name, operator.arrangement.apply), watched)
     try:
         yield

@@ -28,7 +28,7 @@ def _hashable(row: Row) -> Row:
 
 def _canonical(value: Any) -> Any:
     if isinstance(value, float):
-        return "NaN" if value != value else value + 0.0
+        return "NaN" if math.isnan(value) else value + 0.0
     if isinstance(value, list | tuple):
         return tuple(_canonical(v) for v in value)
     return value

@@ -155,8 +155,10 @@ def _select_of_groups(
     having = f" HAVING {_condition(grammar, group)}" if choices.once_in(3) else ""
     scope = group
     if grammar.depth > 0 and choices.once_in(6):
-        # Spark wants a correlated scalar subquery over groups to be one of the keys.
-        scope += (_truth_subquery(grammar, group) if choices.once_in(2) else _scalar_subquery(grammar, ()),)
+        # Spark wants a correlated scalar subquery over groups to be one of the keys, and without keys its EXISTS over no
+        # rows is NULL in a column that it calls not nullable.
+        has_test = keys and choices.once_in(2)
+        scope += (_truth_subquery(grammar, group) if has_test else _scalar_subquery(grammar, ()),)
     if grammar.depth > 0 and choices.once_in(6):
         scope += (window_function(choices, group),)
     tail = f"FROM {source.sql}{where}{clause}{having}"

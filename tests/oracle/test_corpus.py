@@ -51,6 +51,7 @@ class _Content(Mapping[str, list[Row]]):
 
 @pytest.fixture(scope="module")
 def gateway(spark: SparkSession) -> SparkGateway:
+    """Translates queries over all tables of the corpus."""
     gateway = SparkGateway(spark)
     for name, table in _tables().items():
         gateway.register(name, fields_from_arrow(table.schema))
@@ -59,6 +60,7 @@ def gateway(spark: SparkSession) -> SparkGateway:
 
 @pytest.fixture(scope="module")
 def answers(spark: SparkSession) -> SparkSession:
+    """Spark with the tables of the corpus."""
     session = spark.newSession()
     for name, table in _tables().items():
         frame = session.createDataFrame(table)

@@ -61,6 +61,7 @@ def _tpch_sample() -> dict[str, pa.Table]:
 
 @pytest.fixture(scope="module")
 def gateway(spark: SparkSession) -> SparkGateway:
+    """A gateway that knows the corpus's tables."""
     gateway = SparkGateway(spark)
     for name, table in _tables().items():
         gateway.register(name, fields_from_arrow(table.schema))

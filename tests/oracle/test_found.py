@@ -109,3 +109,16 @@ def test_what_the_json_leaves_out_in_an_aggregate_filter(small: Oracle, sql: str
     BETWEEN was a KeyError, an ESCAPE was ignored, a try_ function failed, a timestamp was no number.
     """
     assert small.check(sql) is Outcome.EQUAL
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT NOT (a.k > 1) AS c FROM t0 a GROUP BY a.k > 1",
+        "SELECT (a.k IS NULL) = FALSE AS c FROM t0 a GROUP BY a.k IS NULL",
+        "SELECT CASE (a.k IS NULL) WHEN FALSE THEN count(*) END AS c FROM t0 a GROUP BY a.k IS NULL",
+    ],
+)
+def test_negation_of_a_grouping_expression(small: Oracle, sql: str) -> None:
+    """An InternalError: NOT (a > 1) became a <= 1 before a > 1 was recognised as what is grouped by."""
+    assert small.check(sql) is Outcome.EQUAL
