@@ -20,7 +20,7 @@ from everview.backends import rejections
 from everview.backends.base import WEIGHT, Change, VersionedDelta
 from everview.backends.embedded.arrow_columns import vector_to_arrow
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.explain import explain_json, explain_text
+from everview.backends.embedded.explain import EXPLAINERS
 from everview.backends.embedded.graph import Graph, below
 from everview.backends.embedded.lookup import rows_with
 from everview.backends.embedded.operators.base import Operator, consolidated
@@ -268,13 +268,10 @@ class EmbeddedBackend:
     def explain(self, view: str, mode: str) -> str:
         """How the view is maintained."""
         known = self._views[view.lower()]
-        match mode:
-            case "text":
-                return explain_text(known.definition, known.root)
-            case "json":
-                return explain_json(known.definition, known.root)
-            case _:
-                raise rejections.unknown_explain_mode(mode, self.name, ("text", "json"))
+        explainer = EXPLAINERS.get(mode)
+        if explainer is None:
+            raise rejections.unknown_explain_mode(mode, self.name, tuple(EXPLAINERS))
+        return explainer(known.definition, known.root)
 
     def stats(self, view: str) -> dict[str, Any]:
         """Rows, bytes by structure, updates and seconds."""

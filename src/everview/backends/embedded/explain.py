@@ -1,12 +1,59 @@
-"""What ``explain`` says of a view on the embedded backend: its operators, their access paths, and who shares them."""
+"""What ``explain`` says of a view on the embedded backend.
+
+``text`` and ``svg`` show the operators with their access paths, ``json`` the same for programs, ``triggers`` what a change of
+each table sets in motion, ``code`` what runs as machine code and what does not. All but ``code`` say what one changed row
+of each table costs: the most expensive step on its way, where a step that yields several rows is O(matches).
+"""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from collections.abc import Callable
+from html import escape
 
-from everview.backends.embedded.operators.base import Operator
+from everview.backends.embedded.operators.base import Cost, Operator
+from everview.backends.embedded.sources import ScanOperator
 from everview.catalog import ViewDefinition
+
+
+def _ordered(root: Operator) -> list[Operator]:
+    """The operators below and with the root, inputs before users, each once."""
+    seen: set[int] = set()
+    order: list[Operator] = []
+
+    def visit(operator: Operator) -> None:
+        if id(operator) not in seen:
+            seen.add(id(operator))
+            for child in operator.inputs:
+                visit(child)
+            order.append(operator)
+
+    visit(root)
+    return order
+
+
+def _touched(order: list[Operator], table: str) -> list[tuple[Operator, Cost]]:
+    """What a change of the table sets in motion, with the cost of each step."""
+    moving: set[int] = set()
+    steps: list[tuple[Operator, Cost]] = []
+    for operator in order:
+        if isinstance(operator, ScanOperator):
+            if operator.source.table.name == table:
+                moving.add(id(operator))
+                steps.append((operator, Cost.CONSTANT))
+            continue
+        costs = [operator.update_cost(i) for i, child in enumerate(operator.inputs) if id(child) in moving]
+        if costs:
+            moving.add(id(operator))
+            steps.append((operator, max(costs)))
+    return steps
+
+
+def update_costs(root: Operator) -> dict[str, Cost]:
+    """The cost of one changed row, by table."""
+    order = _ordered(root)
+    tables = dict.fromkeys(o.source.table.name for o in order if isinstance(o, ScanOperator))
+    return {table: max(cost for _, cost in _touched(order, table)) for table in tables}
 
 
 def explain_text(view: ViewDefinition, root: Operator) -> str:
@@ -26,21 +73,100 @@ def explain_text(view: ViewDefinition, root: Operator) -> str:
             visit(child, depth + 1)
 
     visit(root, 1)
+    lines.append("one changed row costs:")
+    lines.extend(f"  {table}: {cost}" for table, cost in update_costs(root).items())
     return "\n".join(lines) + "\n"
 
 
 def explain_json(view: ViewDefinition, root: Operator) -> str:
     """The same as JSON: a list of operators, inputs by number."""
-    numbers: dict[int, int] = {}
-    operators: list[dict[str, Any]] = []
+    order = _ordered(root)
+    number = {id(o): i for i, o in enumerate(order)}
+    operators = [
+        {
+            "operator": o.describe(),
+            "inputs": [number[id(i)] for i in o.inputs],
+            "columns": [f.name for f in o.fields],
+            "output_kept": o.arrangement is not None,
+        }
+        for o in order
+    ]
+    costs = {table: str(cost) for table, cost in update_costs(root).items()}
+    told = {"view": view.name, "backend": "embedded", "strategy": "auto", "update": costs, "operators": operators}
+    return json.dumps(told, indent=2)
 
-    def visit(operator: Operator) -> int:
-        if id(operator) not in numbers:
-            inputs = [visit(i) for i in operator.inputs]
-            numbers[id(operator)] = len(operators)
-            columns = [f.name for f in operator.fields]
-            operators.append({"operator": operator.describe(), "inputs": inputs, "columns": columns})
-        return numbers[id(operator)]
 
-    visit(root)
-    return json.dumps({"view": view.name, "backend": "embedded", "operators": operators}, indent=2)
+def explain_triggers(view: ViewDefinition, root: Operator) -> str:
+    """For each table, the statements that a change runs, in order."""
+    order = _ordered(root)
+    number = {id(o): i + 1 for i, o in enumerate(order)}
+    lines = [f"view {view.name} = #{number[id(root)]}"]
+    for table, total in update_costs(root).items():
+        lines.append(f"on {table}    -- {total}")
+        for operator, cost in _touched(order, table):
+            inputs = ", ".join(f"#{number[id(i)]}" for i in operator.inputs)
+            of = f" of {inputs}" if inputs else ""
+            lines.append(f"  δ#{number[id(operator)]} := {operator.describe()}{of}    -- {cost}")
+            if operator.nbytes() or operator.arrangement is not None:
+                lines.append(f"  #{number[id(operator)]} += δ#{number[id(operator)]}")
+    return "\n".join(lines) + "\n"
+
+
+def explain_code(view: ViewDefinition, root: Operator) -> str:
+    """Where each operator's work is done: no code is generated for a view by this version."""
+    lines = [f"view {view.name}: no code is generated; operators run compiled kernels and whole-column NumPy"]
+    for operator in _ordered(root):
+        lines.append(f"  {operator.describe()}")
+        lines.extend(f"    in Python, once for each distinct value: {part}" for part in operator.python_parts())
+    return "\n".join(lines) + "\n"
+
+
+_WIDTH, _HEIGHT, _GAP = 460, 34, 22
+
+
+def explain_svg(view: ViewDefinition, root: Operator) -> str:
+    """The operators as boxes, inputs below their users."""
+    order = _ordered(root)[::-1]
+    depth: dict[int, int] = {id(root): 0}
+    for operator in order:  # users come before their inputs
+        for child in operator.inputs:
+            depth[id(child)] = max(depth.get(id(child), 0), depth[id(operator)] + 1)
+    rows: dict[int, list[Operator]] = {}
+    for operator in order:
+        rows.setdefault(depth[id(operator)], []).append(operator)
+    at = {
+        id(o): (20 + i * (_WIDTH + _GAP), 50 + level * (_HEIGHT + 2 * _GAP))
+        for level, row in rows.items()
+        for i, o in enumerate(row)
+    }
+    width = 40 + max(len(r) for r in rows.values()) * (_WIDTH + _GAP)
+    height = 80 + len(rows) * (_HEIGHT + 2 * _GAP)
+    costs = ", ".join(f"{table} {cost}" for table, cost in update_costs(root).items())
+    title = f'<text x="20" y="28" font-weight="bold">{escape(f"view {view.name}: one changed row of {costs}")}</text>'
+    arrows = [_arrow(at[id(child)], at[id(o)]) for o in order for child in o.inputs]
+    boxes = [_box(at[id(o)], o.describe()) for o in order]
+    style = 'font-family="monospace" font-size="11" fill="#222"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" {style}>'
+    return "\n".join([head, title, *arrows, *boxes, "</svg>"]) + "\n"
+
+
+def _box(corner: tuple[int, int], text: str) -> str:
+    x, y = corner
+    shown = escape(text if len(text) <= 68 else text[:67] + "…")
+    box = f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="4" fill="#eef3fa" stroke="#446"/>'
+    return f'<g><title>{escape(text)}</title>{box}<text x="{x + 8}" y="{y + 21}">{shown}</text></g>'
+
+
+def _arrow(below: tuple[int, int], above: tuple[int, int]) -> str:
+    (x1, y1), (x2, y2) = below, above
+    return f'<line x1="{x1 + _WIDTH // 2}" y1="{y1}" x2="{x2 + _WIDTH // 2}" y2="{y2 + _HEIGHT}" stroke="#889"/>'
+
+
+EXPLAINERS: dict[str, Callable[[ViewDefinition, Operator], str]] = {
+    "text": explain_text,
+    "json": explain_json,
+    "svg": explain_svg,
+    "triggers": explain_triggers,
+    "code": explain_code,
+}
+"""The modes of ``explain``."""

@@ -14,8 +14,8 @@ from everview.backends.embedded.operators.aggregate import AggregateOperator
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.operators.counted import CountedOperator
 from everview.backends.embedded.operators.explode import ExplodeOperator
-from everview.backends.embedded.operators.join import JoinOperator
-from everview.backends.embedded.operators.match import Keys, MatchByKeyOperator, MatchByPairOperator
+from everview.backends.embedded.operators.join import JoinOperator, Keys
+from everview.backends.embedded.operators.match import MatchByKeyOperator, MatchByPairOperator
 from everview.backends.embedded.operators.stateless import FilterOperator, ProjectOperator, UnionAllOperator
 from everview.backends.embedded.operators.top import TopOperator
 from everview.backends.embedded.operators.window import WindowOperator

@@ -168,8 +168,12 @@ class KeyLayout:
 
     def unpack(self, keys: Ints) -> tuple[Vector, ...]:
         """The columns of a key matrix."""
+        return self.pick(keys, range(len(self._places)))
+
+    def pick(self, keys: Ints, columns: Sequence[int]) -> tuple[Vector, ...]:
+        """Some columns of a key matrix."""
         out = []
-        for place in self._places:
+        for place in (self._places[c] for c in columns):
             at = place.start
             if place.kind is Kind.WIDE:
                 values: Values = keys[:, at : at + 2].copy()

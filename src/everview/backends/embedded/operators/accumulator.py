@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from everview.backends.embedded.operators.base import Cost
 from everview.backends.embedded.vectors import Bools, Ints, Vector
 
 
@@ -14,7 +15,7 @@ class Accumulator:
     ``cost`` is the cost of one row, for ``explain``.
     """
 
-    cost = "O(1)"
+    cost = Cost.CONSTANT
 
     def add(self, slots: Ints, args: Sequence[Vector], weights: Ints) -> None:
         """Adds rows: the argument values of row i count ``weights[i]`` times in group ``slots[i]``."""

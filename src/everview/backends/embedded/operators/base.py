@@ -8,12 +8,27 @@ inputs' *new* contents; the old ones are the new ones minus the delta, and delta
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
 
+from everview.backends.embedded.operators.ranges import RangeAccess, RangeIndex
 from everview.backends.embedded.state.consolidate import consolidate
 from everview.backends.embedded.state.keymap import WeightMap
 from everview.backends.embedded.state.slices import SliceIndex
 from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, empty_batch
 from everview.relational.nodes import Schema
+
+
+class Cost(IntEnum):
+    """What one changed row costs, from least to most."""
+
+    CONSTANT = 0
+    LOGARITHMIC = 1
+    MATCHES = 2
+    PARTITION = 3
+    LINEAR = 4
+
+    def __str__(self) -> str:
+        return ("O(1)", "O(log N)", "O(matches)", "O(partition)", "O(N)")[self.value]
 
 
 class Arrangement:
@@ -23,6 +38,7 @@ class Arrangement:
         self.layout = layout
         self.rows = WeightMap(layout.width)
         self._slices: dict[tuple[int, ...], SliceIndex] = {}
+        self._ranges: dict[tuple[tuple[int, ...], RangeAccess], RangeIndex] = {}
         self._applied: list[tuple[Ints, Ints]] = []
 
     def apply(self, delta: Batch) -> None:
@@ -33,11 +49,12 @@ class Arrangement:
 
     def _add(self, keys: Ints, weights: Ints) -> None:
         changes = self.rows.add_weights(keys, weights)
-        if not self._slices:
+        if not self._slices and not self._ranges:
             return
         created = changes.slots[(changes.old == 0) & (changes.new != 0)]
         removed = changes.slots[(changes.old != 0) & (changes.new == 0)]
-        for index in self._slices.values():
+        indexes: list[SliceIndex | RangeIndex] = [*self._slices.values(), *self._ranges.values()]
+        for index in indexes:
             # Removal first: a slot that one row leaves may be the slot that another takes.
             if len(removed):
                 index.remove(removed)
@@ -63,6 +80,13 @@ class Arrangement:
             self._slices[key] = index
         return self._slices[key]
 
+    def range_index(self, columns: Sequence[int], access: RangeAccess) -> RangeIndex:
+        """The ordered index by these columns and then by the one of the access, built on first use."""
+        key = (tuple(columns), access)
+        if key not in self._ranges:
+            self._ranges[key] = RangeIndex(self.rows, self.layout, columns, access)
+        return self._ranges[key]
+
     def content(self) -> Batch:
         """All rows."""
         return self.at(self.rows.live_slots())
@@ -76,6 +100,8 @@ class Arrangement:
         sizes = {"rows": self.rows.nbytes}
         for columns, index in self._slices.items():
             sizes[f"index {list(columns)}"] = index.nbytes
+        for (columns, access), ordered in self._ranges.items():
+            sizes[f"ordered index {[*columns, access.column]}"] = ordered.nbytes
         return sizes
 
 
@@ -120,6 +146,14 @@ class Operator:
     def describe(self) -> str:
         """One line for ``explain``."""
         raise NotImplementedError
+
+    def update_cost(self, side: int) -> Cost:
+        """What one changed row of an input costs here, besides the rows it puts out."""
+        return Cost.CONSTANT
+
+    def python_parts(self) -> list[str]:
+        """The sub-expressions that run their definition per distinct value instead of machine code."""
+        return []
 
     def arranged(self) -> Arrangement:
         """The arrangement of this operator's output, made and filled on first use, shared by all who ask."""

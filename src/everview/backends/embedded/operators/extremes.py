@@ -9,6 +9,7 @@ import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.accumulator import Accumulator
+from everview.backends.embedded.operators.base import Cost
 from everview.backends.embedded.ordered_rows import OrderedRows, OrderTerm
 from everview.backends.embedded.vectors import Ints, Vector, empty_values
 from everview.relational.nodes import AggregateCall
@@ -17,7 +18,7 @@ from everview.relational.nodes import AggregateCall
 class ExtremeAccumulator(Accumulator):
     """Entries (group, ordering value[, given value]); a group's answer is the first or last with its prefix."""
 
-    cost = "O(log n)"
+    cost = Cost.LOGARITHMIC
 
     def __init__(self, call: AggregateCall, dictionary: Dictionary) -> None:
         self._type = call.type

@@ -7,13 +7,14 @@ A conjunct of the condition that equates a column of each side is answered by th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate
-from everview.backends.embedded.operators.base import Arrangement, Operator, consolidated
+from everview.backends.embedded.operators.base import Arrangement, Cost, Operator, consolidated
+from everview.backends.embedded.operators.ranges import RangeAccess, range_accesses
 from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.vectors import Batch, Bools, Ints, KeyLayout, Vector, concatenate
 from everview.relational.expressions import Expression
@@ -21,22 +22,52 @@ from everview.relational.nodes import Schema
 
 
 class Side:
-    """One input of a join as the other side sees it: an arrangement sliced by the join columns."""
+    """One input of a join as the other side sees it: an arrangement sliced by the join columns.
 
-    def __init__(self, operator: Operator, columns: tuple[int, ...], null_safe: tuple[bool, ...]) -> None:
+    With a range ``access`` the rows of a slice are in the order of a column, and only those within the bounds are met.
+    """
+
+    def __init__(
+        self,
+        operator: Operator,
+        columns: tuple[int, ...],
+        null_safe: tuple[bool, ...],
+        access: RangeAccess | None = None,
+    ) -> None:
         self.operator = operator
         self.columns = columns
         self.null_safe = null_safe
         self.key_layout: KeyLayout = operator.layout.part(columns)
         self.arrangement: Arrangement = operator.arranged()
-        self._index = self.arrangement.index(columns) if columns else None
+        self._range = None if access is None else self.arrangement.range_index(columns, access)
+        self._index = self.arrangement.index(columns) if columns and access is None else None
 
-    def matches(self, columns: Sequence[Vector], count: int) -> tuple[Ints, Ints]:
-        """Pairs of a probing row and a slot of this side, for the key columns of ``count`` probing rows."""
-        if self._index is None:
+    @property
+    def cost(self) -> Cost:
+        """What it costs to find the partners of one row."""
+        if self._range is None and self._index is None:
+            return Cost.LINEAR
+        return Cost.MATCHES
+
+    @property
+    def access_path(self) -> str:
+        """How rows of this side are found, for ``explain``."""
+        names = ", ".join(self.operator.fields[c].name for c in self.columns)
+        if self._range is not None:
+            return f"range of an ordered index{f' by {names}' if names else ''}"
+        return f"slice by {names}" if names else "scan"
+
+    def matches(self, probing: Batch, key_columns: Sequence[int]) -> tuple[Ints, Ints]:
+        """Pairs of a probing row and a slot of this side; the batch's key columns are at the given positions."""
+        count = len(probing)
+        columns = [probing.columns[c] for c in key_columns]
+        if self._range is None and self._index is None:
             slots = self.arrangement.rows.live_slots()
             return np.repeat(np.arange(count), len(slots)), np.tile(slots, count)
         keys, kept = self.probe_keys(columns, count)
+        if self._range is not None:
+            return self._range.matches(keys, probing.columns, kept)
+        assert self._index is not None
         rows, slots = self._index.expand(keys)
         return (rows if kept is None else kept[rows]), slots
 
@@ -66,6 +97,20 @@ def _null_free(columns: Sequence[Vector], layout: KeyLayout) -> list[Vector]:
     ]
 
 
+Keys = tuple[tuple[int, int, bool], ...]
+"""The equalities of a join: left column, right column, whether NULL equals NULL."""
+
+
+def sides(left: Operator, right: Operator, keys: Keys, residual: Expression | None) -> tuple[Side, Side]:
+    """The two sides of a join with these equalities and this further condition."""
+    null_safe = tuple(k[2] for k in keys)
+    left_access, right_access = range_accesses(residual, len(left.fields))
+    return (
+        Side(left, tuple(k[0] for k in keys), null_safe, left_access),
+        Side(right, tuple(k[1] for k in keys), null_safe, right_access),
+    )
+
+
 class JoinOperator(Operator):
     """L ⋈ R on equal columns and a residual condition."""
 
@@ -74,17 +119,13 @@ class JoinOperator(Operator):
         fields: Schema,
         left: Operator,
         right: Operator,
-        keys: tuple[tuple[int, int, bool], ...],
+        keys: Keys,
         residual: Expression | None,
         dictionary: Dictionary,
     ) -> None:
         super().__init__(fields, (left, right))
-        null_safe = tuple(k[2] for k in keys)
-        self.left = Side(left, tuple(k[0] for k in keys), null_safe)
-        self.right = Side(right, tuple(k[1] for k in keys), null_safe)
-        self._residual: Callable[[Sequence[Vector], int], Bools] | None = (
-            None if residual is None else compile_predicate(residual, dictionary)
-        )
+        self.left, self.right = sides(left, right, keys, residual)
+        self._residual = None if residual is None else compile_predicate(residual, dictionary)
 
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
         left, right = deltas
@@ -118,13 +159,13 @@ class JoinOperator(Operator):
         return self.load([self.left.arrangement.content()])
 
     def _with_right(self, left: Batch) -> Batch:
-        rows, slots = self.right.matches([left.columns[c] for c in self.left.columns], len(left))
+        rows, slots = self.right.matches(left, self.left.columns)
         found = self.right.arrangement.at(slots)
         taken = left.take(rows)
         return Batch(taken.columns + found.columns, taken.weights * found.weights)
 
     def _with_left(self, right: Batch) -> Batch:
-        rows, slots = self.left.matches([right.columns[c] for c in self.right.columns], len(right))
+        rows, slots = self.left.matches(right, self.right.columns)
         found = self.left.arrangement.at(slots)
         taken = right.take(rows)
         return Batch(found.columns + taken.columns, found.weights * taken.weights)
@@ -145,12 +186,18 @@ class JoinOperator(Operator):
             return pairs
         return pairs.take(self._residual(pairs.columns, len(pairs)))
 
+    def update_cost(self, side: int) -> Cost:
+        return self.right.cost if side == 0 else self.left.cost
+
+    def python_parts(self) -> list[str]:
+        names = tuple(f.name for f in self.fields)
+        return [] if self._residual is None else list(self._residual.definitions(names))
+
     def describe(self) -> str:
-        if not self.left.columns:
-            return "cross join: scans both sides"
-        names = [self.left.operator.fields[c].name for c in self.left.columns]
         residual = "" if self._residual is None else ", then a filter"
-        return f"join on {', '.join(names)}: slice of either side by its join columns{residual}"
+        return (
+            f"join: left change → right {self.right.access_path}; right change → left {self.left.access_path}{residual}"
+        )
 
 
 def pairs_between(

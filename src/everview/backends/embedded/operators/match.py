@@ -16,16 +16,13 @@ import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate
-from everview.backends.embedded.operators.base import Operator, consolidated
-from everview.backends.embedded.operators.join import Side, pairs_between
+from everview.backends.embedded.operators.base import Cost, Operator, consolidated
+from everview.backends.embedded.operators.join import Keys, Side, pairs_between, sides
 from everview.backends.embedded.state.keymap import WeightMap
 from everview.backends.embedded.vectors import Batch, Bools, Ints, concatenate
 from everview.errors import EvaluationError
 from everview.relational.expressions import Expression
 from everview.relational.nodes import JoinKind, Schema
-
-Keys = tuple[tuple[int, int, bool], ...]
-"""The equalities of a join: left column, right column, whether NULL equals NULL."""
 
 
 class MatchByKeyOperator(Operator):
@@ -117,6 +114,11 @@ class MatchByKeyOperator(Operator):
     def nbytes(self) -> dict[str, int]:
         return {"counts per key": self._counts.nbytes}
 
+    def update_cost(self, side: int) -> Cost:
+        if side == 0:
+            return Cost.CONSTANT
+        return Cost.MATCHES if self.left.columns else Cost.LINEAR
+
     def describe(self) -> str:
         names = [self.left.operator.fields[c].name for c in self.left.columns]
         kind = "semi" if self._wants_partner else "anti"
@@ -139,9 +141,7 @@ class MatchByPairOperator(Operator):
     ) -> None:
         super().__init__(fields, (left, right))
         self._kind = kind
-        null_safe = tuple(k[2] for k in keys)
-        self.left = Side(left, tuple(k[0] for k in keys), null_safe)
-        self.right = Side(right, tuple(k[1] for k in keys), null_safe)
+        self.left, self.right = sides(left, right, keys, residual)
         self._residual = None if residual is None else compile_predicate(residual, dictionary)
 
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
@@ -192,7 +192,7 @@ class MatchByPairOperator(Operator):
 
     def _turned(self, right: Batch) -> list[Batch]:
         """The left rows, as they are now, whose answer the right delta changes."""
-        _, slots = self.left.matches([right.columns[c] for c in self.right.columns], len(right))
+        _, slots = self.left.matches(right, self.right.columns)
         affected = np.unique(slots)
         if not len(affected):
             return []
@@ -208,7 +208,7 @@ class MatchByPairOperator(Operator):
 
     def _partners(self, left: Batch) -> Ints:
         """How many right rows match each left row now."""
-        rows, slots = self.right.matches([left.columns[c] for c in self.left.columns], len(left))
+        rows, slots = self.right.matches(left, self.left.columns)
         return self._counted(left, rows, self.right.arrangement.at(slots))
 
     def _partners_in(self, left: Batch, right: Batch) -> Ints:
@@ -229,6 +229,9 @@ class MatchByPairOperator(Operator):
         np.add.at(counts, rows, weights)
         return counts
 
+    def update_cost(self, side: int) -> Cost:
+        return max(self.left.cost, self.right.cost) if side else self.right.cost
+
     def describe(self) -> str:
-        how = "slice of either side by its join columns" if self.left.columns else "scans the other side"
-        return f"{self._kind.value} join: {how}, matches counted pair by pair"
+        left, right = self.left.access_path, self.right.access_path
+        return f"{self._kind.value} join: left change → right {right}; right change → left {left}; matches counted"

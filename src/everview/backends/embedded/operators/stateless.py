@@ -31,6 +31,9 @@ class FilterOperator(Operator):
             return delta
         return delta.take(mask) if kept else None
 
+    def python_parts(self) -> list[str]:
+        return list(self._holds.definitions(tuple(f.name for f in self.inputs[0].fields)))
+
     def describe(self) -> str:
         return f"filter {self._text}"
 
@@ -49,6 +52,9 @@ class ProjectOperator(Operator):
         if delta is None:
             return None
         return Batch(self._project(delta.columns, len(delta)), delta.weights)
+
+    def python_parts(self) -> list[str]:
+        return list(self._project.definitions(tuple(f.name for f in self.inputs[0].fields)))
 
     def describe(self) -> str:
         return f"project [{self._text}]"

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from everview.backends.embedded.arrow_columns import vector_from_arrow, vector_to_arrow
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.operators.base import Operator, consolidated
+from everview.backends.embedded.operators.base import Cost, Operator, consolidated
 from everview.backends.embedded.operators.join import Side
 from everview.backends.embedded.state.consolidate import consolidate
 from everview.backends.embedded.vectors import Batch, Ints, concatenate
@@ -75,6 +75,9 @@ class WindowOperator(Operator):
         arrays = [vector_to_arrow(c, self._dictionary) for c in repeated.columns]
         names = [f"c{i}" for i in range(len(arrays))]
         return rows_from_arrow(pa.table(arrays, names=names), self._child.fields)
+
+    def update_cost(self, side: int) -> Cost:
+        return Cost.PARTITION if self._side.columns else Cost.LINEAR
 
     def describe(self) -> str:
         names = ", ".join(self._child.fields[c].name for c in self._side.columns)
