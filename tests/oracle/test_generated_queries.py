@@ -19,7 +19,7 @@ from tests.oracle.oracle import Oracle
 
 _IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 _LAW = settings(
-    max_examples=600 if _IS_LONG else 14,
+    max_examples=600 if _IS_LONG else 12,
     derandomize=not _IS_LONG,
     phases=tuple(Phase) if _IS_LONG else (Phase.explicit, Phase.generate),
     suppress_health_check=(

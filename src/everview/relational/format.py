@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import assert_never
 
+from everview.relational.evaluate import evaluate
 from everview.relational.expressions import TRUE, Call, Case, Cast, Column, Expression, Literal
 from everview.relational.nodes import (
     Aggregate,
@@ -33,7 +34,7 @@ from everview.relational.nodes import (
 )
 from everview.relational.schema import schema
 from everview.relational.traverse import inputs, nodes_of
-from everview.relational.types import STRING, Null
+from everview.relational.types import STRING, Date, Null, Timestamp, TimestampNtz
 
 _INFIX = frozenset({"+", "-", "*", "/", "%", "div", "=", "<=>", "<", "<=", ">", ">=", "and", "or", "||"})
 
@@ -194,4 +195,8 @@ def _literal(literal: Literal) -> str:
         return "null" if isinstance(literal.type, Null) else f"null:{literal.type}"
     if literal.type == STRING:
         return "'" + str(literal.value).replace("'", "''") + "'"
+    if isinstance(literal.type, Date):
+        return f"date '{evaluate(Cast(literal, STRING))}'"
+    if isinstance(literal.type, Timestamp | TimestampNtz):
+        return f"timestamp '{evaluate(Cast(literal, STRING, zone='UTC'))}'"
     return str(literal.value).lower() if isinstance(literal.value, bool) else str(literal.value)
