@@ -43,7 +43,8 @@ SMALLEST = 64
 """Slots of an empty map; its table is twice as long."""
 
 QUICK_GROWTH = 1 << 16
-"""Below so many slots a map grows fourfold, not twofold: rehashing often costs more than the memory."""
+"""Below so many slots a map grows fourfold or twofold, since rehashing often costs more than the memory; above, its slots grow
+by a quarter at a time, so that memory stays near the data, and only the probe table doubles."""
 
 UNTOLD: Bools = np.zeros(0, dtype=np.bool_)
 NEVER = np.iinfo(np.int64).max
@@ -154,7 +155,9 @@ class KeyMap:
         """Make room for so many more entries now; needless for correctness, since batches make room as they go."""
         wanted = len(self) + extra
         if wanted > self.capacity:
-            self._resize_store(_power_of_two(wanted))
+            self._resize_store(
+                _power_of_two(wanted) if wanted <= QUICK_GROWTH else max(wanted, _quarter_more(self.capacity))
+            )
         if 2 * wanted > len(self._table):
             self._resize_table(_power_of_two(2 * wanted))
 
@@ -194,7 +197,8 @@ class KeyMap:
         else:
             step = 4 if self.capacity < QUICK_GROWTH and extra >= self.capacity else 2
             if not meta[FREE] and meta[HIGH] == self.capacity:
-                self._resize_store(self.capacity * step)
+                grown = self.capacity * step if self.capacity < QUICK_GROWTH else _quarter_more(self.capacity)
+                self._resize_store(grown)
             if 2 * len(self) >= len(self._table):
                 self._resize_table(len(self._table) * step)
 
@@ -223,7 +227,7 @@ class KeyMap:
         """
         meta = self._meta
         live = self.live_slots()
-        capacity = _power_of_two(max(len(live), SMALLEST))
+        capacity = max(len(live), SMALLEST)
         renumbered = np.full(self.capacity, -1, dtype=np.int64)
         renumbered[live] = np.arange(len(live))
         used = self._table != 0
@@ -233,8 +237,8 @@ class KeyMap:
         meta[HIGH], meta[FREE], meta[REMOVED] = len(live), 0, 0
         self._links = _with_length(links, capacity)
         self._set_store(_with_length(store, capacity))
-        if len(self._table) > 4 * capacity:
-            self._resize_table(2 * capacity)
+        if len(self._table) > 4 * _power_of_two(capacity):
+            self._resize_table(2 * _power_of_two(capacity))
         for follower in self._followers:
             follower.reorder(live, capacity)
         return live
@@ -326,6 +330,10 @@ class WeightMap(KeyMap):
             for follower in self._followers:
                 follower.vacate(removed)
         return changes
+
+
+def _quarter_more(capacity: int) -> int:
+    return capacity + capacity // 4
 
 
 def _power_of_two(least: int) -> int:
