@@ -6,9 +6,10 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 import everview as ev
@@ -21,16 +22,19 @@ if TYPE_CHECKING:
 WARM_UP_ROWS = 10_000
 
 
+Seconds: TypeAlias = npt.NDArray[np.float64]
+
+
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """The times of transactions, one each, in seconds; ``cpu_seconds`` is what this thread worked in all of them.
+    """The times of transactions, one each: by the clock on the wall, and ``worked``, the processor time of this thread.
 
-    Where others use the machine too, wall time is more than work, and the two tell by how much.
+    Where others use the machine too, the first is more than the second, and the two tell by how much.
     """
 
     rows: int
-    seconds: np.ndarray[tuple[int], np.dtype[np.float64]]
-    cpu_seconds: float
+    seconds: Seconds
+    worked: Seconds
 
     @property
     def rate(self) -> float:
@@ -86,14 +90,13 @@ def _warm_up(db: ev.Database, tables: Mapping[str, pa.Table]) -> None:
 
 def feed(db: ev.Database, steps: Sequence[Step]) -> Timed:
     """Applies the steps, each a transaction, and times each."""
-    seconds = np.zeros(len(steps))
-    clock = time.perf_counter
-    worked = time.thread_time()
+    seconds, worked = np.zeros(len(steps)), np.zeros(len(steps))
+    clock, processor = time.perf_counter, time.thread_time
     for number, step in enumerate(steps):
-        started = clock()
+        before, started = processor(), clock()
         db.apply({step.table: step.batch})
-        seconds[number] = clock() - started
-    return Timed(sum(step.rows for step in steps), seconds, time.thread_time() - worked)
+        seconds[number], worked[number] = clock() - started, processor() - before
+    return Timed(sum(step.rows for step in steps), seconds, worked)
 
 
 def state_bytes(view: ev.View) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from everview.backends.reference.evaluate_plan import evaluate_plan
 from everview.errors import UnsupportedQuery
 from everview.frontend.gateway import SparkGateway
 from everview.relational.arrow import fields_from_arrow, rows_from_arrow
+from everview.relational.nodes import Relation
 from everview.relational.schema import schema
 from everview.relational.types import Row
 from tests.corpus.data import Query, finance_tables, queries, small_tables, tpch_tables
@@ -50,15 +51,6 @@ class _Content(Mapping[str, list[Row]]):
 
 
 @pytest.fixture(scope="module")
-def gateway(spark: SparkSession) -> SparkGateway:
-    """Translates queries over all tables of the corpus."""
-    gateway = SparkGateway(spark)
-    for name, table in _tables().items():
-        gateway.register(name, fields_from_arrow(table.schema))
-    return gateway
-
-
-@pytest.fixture(scope="module")
 def answers(spark: SparkSession) -> SparkSession:
     """Spark with the tables of the corpus."""
     session = spark.newSession()
@@ -73,17 +65,17 @@ def _all_queries() -> list[Query]:
 
 
 @pytest.mark.parametrize("query", _all_queries(), ids=lambda q: f"{q.file.parent.name}-{q.name}")
-def test_reference_equals_spark(query: Query, gateway: SparkGateway, answers: SparkSession) -> None:
+def test_reference_equals_spark(query: Query, corpus_plan: Callable[[Query], Relation], answers: SparkSession) -> None:
     """The reference backend's answer to a translated query is Spark's answer to the query."""
-    plan = gateway.translate(query.sql).plan
+    plan = corpus_plan(query)
     ours = evaluate_plan(plan, _Content())
     theirs = rows_from_arrow(answers.sql(query.sql).toArrow(), schema(plan))
     assert_same_bag(ours, theirs, query.name)
 
 
 @pytest.mark.parametrize("query", queries("unsupported.sql"), ids=lambda q: q.name)
-def test_unsupported_queries_are_refused(query: Query, gateway: SparkGateway) -> None:
+def test_unsupported_queries_are_refused(query: Query, corpus_gateway: SparkGateway) -> None:
     """What has no well-defined content is refused when the view is created, naming the operator."""
     with pytest.raises(UnsupportedQuery) as caught:
-        gateway.translate(query.sql)
+        corpus_gateway.translate(query.sql)
     assert caught.value.operator

@@ -86,6 +86,8 @@ def test_correlation_with_a_constant(small: Oracle, sql: str) -> None:
         "SELECT a.k FROM t0 a WHERE (a.k IN (SELECT b.k FROM t1 b)) = FALSE",
         "SELECT a.k FROM t0 a WHERE TRUE <> (a.k IN (SELECT b.k FROM t1 b))",
         "SELECT a.k FROM t0 a WHERE (a.k NOT IN (SELECT b.k FROM t1 b)) = FALSE",
+        "SELECT a.k FROM t0 a WHERE (a.k IN (SELECT b.k FROM t1 b)) IN (FALSE)",
+        "SELECT a.k FROM t0 a WHERE NOT coalesce(a.k IN (SELECT b.k FROM t1 b))",
     ],
 )
 def test_in_subquery_compared_with_a_constant(small: Oracle, sql: str) -> None:

@@ -25,7 +25,10 @@ from everview.frontend.catalyst_transform import rewrite_subqueries
 
 _PREPARE = (
     "ReplaceExpressions",  # nullif, to_date and other short-hands become what they stand for
+    "PullOutGroupingExpressions",  # before anything rewrites a SELECT list that repeats its grouping expressions
     "ConstantFolding",
+    "NullPropagation",
+    "OptimizeIn",
     "SimplifyConditionals",
     "SimplifyBinaryComparison",
     "BooleanSimplification",  # NOT (a IN (…) OR b), and (a IN (…)) = FALSE, show their NOT IN

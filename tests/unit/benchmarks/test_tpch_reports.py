@@ -37,7 +37,7 @@ def test_every_query_has_an_anchor() -> None:
 
 def test_the_comparison_shows_wrong_answers() -> None:
     """A wrong answer stands in the table, beside rates, ratios and their geometric mean."""
-    params = {"batch": 1000, "phase": "inserts", "answer": "right"}
+    params = {"batch": 1000, "phase": "inserts", "answer": "right", "tuples": 1000, "cpu_seconds": 0.5}
     wrong = {**params, "answer": "WRONG"}
     results = [
         Result("q08", "tuples_per_second", 430_000, "1/s", {**params, "mode": "trusted"}),
@@ -49,7 +49,7 @@ def test_the_comparison_shows_wrong_answers() -> None:
     lines = captured.get().splitlines()
     assert any("q08" in line and "right" in line for line in lines)
     assert any("q09" in line and "WRONG: trusted" in line for line in lines)
-    assert any("geo. mean" in line and " 2 " in line for line in lines)
+    assert any("mean" in line and " 2 " in line for line in lines)
 
 
 def test_geometric_mean_ignores_nothing_measured() -> None:

@@ -91,7 +91,8 @@ def _average(call: AggregateCall, rows: Sequence[Row]) -> Value:
     if isinstance(call.type, Decimal):
         return fitter(call.type)(quotient(_exact_sum(values), PythonDecimal(len(values))))
     if is_floating(call.type):
-        return float_sum([float(v) for v in values]) / len(values)
+        total = float_sum([float(v) for v in values])
+        return NAN if math.isnan(total) else total / len(values)
     return _interval_average(sum(values), len(values))
 
 

@@ -10,6 +10,7 @@ from everview.relational.expressions import Call
 from everview.relational.functions.arithmetic import wrapped
 from everview.relational.functions.civil import (
     DAY_NAMES,
+    MICROS_PER_DAY,
     MONTH_NAMES,
     civil_from_days,
     day_of_year,
@@ -20,12 +21,13 @@ from everview.relational.functions.civil import (
     plus_months,
     weekday,
 )
-from everview.relational.functions.failures import arithmetic_overflow, attempting
+from everview.relational.functions.failures import arithmetic_overflow, attempting, interval_overflow
 from everview.relational.functions.registry import Nulls, function
-from everview.relational.types import DATE, DAY_TIME_INTERVAL, INT32, STRING, integer_bounds
+from everview.relational.types import DATE, DAY_TIME_INTERVAL, INT32, INT64, STRING, integer_bounds
 
 Bound = Callable[..., Any]
 _LOW, _HIGH = integer_bounds(INT32)
+_LEAST_MICROS, _MOST_MICROS = integer_bounds(INT64)
 _LAST_YEAR: Final = 999_999_999  # of java.time
 
 
@@ -79,7 +81,13 @@ def _date_difference(call: Call) -> Bound:
 
 @function("subtract_dates", DAY_TIME_INTERVAL)
 def _subtract_dates(call: Call) -> Bound:
-    return lambda end, start: (end - start) * 86_400_000_000
+    def subtract(end: int, start: int) -> int:
+        micros = (end - start) * MICROS_PER_DAY
+        if not _LEAST_MICROS <= micros <= _MOST_MICROS:
+            raise interval_overflow(f"{end} - {start} days")
+        return micros
+
+    return subtract
 
 
 def checked_day(day: int) -> int:

@@ -31,7 +31,7 @@ def float_of(t: DataType) -> Callable[[float], float]:
 def divide(a: float, b: float) -> float:
     """IEEE division: infinities and NaN instead of Python's error."""
     if b:
-        return a / b
+        return float64(a / b)
     if a == 0 or math.isnan(a):
         return NAN
     return math.copysign(math.inf, a) * math.copysign(1.0, b)
@@ -39,4 +39,4 @@ def divide(a: float, b: float) -> float:
 
 def remainder(a: float, b: float) -> float:
     """Java's ``%`` of doubles: the sign is the dividend's."""
-    return NAN if math.isinf(a) or b == 0 else math.fmod(a, b)
+    return NAN if math.isinf(a) or b == 0 else float64(math.fmod(a, b))

@@ -1,0 +1,98 @@
+"""What Spark's queries become: the printed plans, the Catalyst trees of the JVM-free tests, and how views are maintained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import TYPE_CHECKING
+
+import pytest
+
+from everview.backends.embedded.backend import EmbeddedBackend
+from everview.catalog import TableDefinition, ViewDefinition
+from everview.frontend.catalyst_plan import export_plan
+from everview.frontend.gateway import SparkGateway
+from everview.relational.arrow import fields_from_arrow
+from everview.relational.format import format_plan
+from everview.relational.nodes import Relation, Schema
+from tests.corpus.data import BOOK_SCHEMA, TPCH_KEYS, queries, schemas, tpch_tables
+from tests.golden.catalyst_trees import QUERIES, stored_form
+from tests.golden.golden_files import assert_golden
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Translate = Callable[[str], Relation]
+
+TPCH = tuple(query.name for query in queries("tpch"))
+GENERAL = (
+    "left_condition_on_right",
+    "full_two_conditions",
+    "left_only_unmatched",
+    "not_in_null_aware_with_nulls",
+    "not_in_correlated",
+    "scalar_correlated_inequality",
+    "scalar_uncorrelated",
+    "exists_in_or",
+    "rollup_two",
+    "range_dates",
+    "rank_filtered_top_two",
+    "posexplode_outer_split",
+    "cte_twice",
+    "except_all",
+    "intersect_distinct",
+    "limit_offset",
+)
+EXPLAINED = ("q03", "q04", "q13", "q17", "not_in_null_aware_with_nulls", "range_dates")
+
+
+@cache
+def _sql() -> dict[str, str]:
+    return {query.name: query.sql for folder in ("general", "tpch") for query in queries(folder)}
+
+
+@cache
+def _tables() -> dict[str, Schema]:
+    arrow = {name: table.schema for name, table in tpch_tables(0.001).items()}
+    arrow |= {**schemas(), "bids": BOOK_SCHEMA, "asks": BOOK_SCHEMA}
+    return {name: fields_from_arrow(each) for name, each in arrow.items()}
+
+
+@pytest.fixture(scope="module")
+def gateway(spark: SparkSession) -> SparkGateway:
+    """Knows the tables of the corpus, without rows."""
+    gateway = SparkGateway(spark)
+    for name, fields in _tables().items():
+        gateway.register(name, fields)
+    return gateway
+
+
+@pytest.fixture(scope="module")
+def translate(gateway: SparkGateway) -> Translate:
+    """From the name of a query to its plan, each translated once."""
+    return cache(lambda name: gateway.translate(_sql()[name]).plan)
+
+
+@pytest.mark.parametrize("name", [*TPCH, *GENERAL])
+def test_plan_of_query(name: str, translate: Translate) -> None:
+    """The translated and simplified plan of a query is the one that was reviewed."""
+    assert_golden(f"plans/{name}.txt", format_plan(translate(name)))
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_catalyst_tree_of_query(name: str, gateway: SparkGateway) -> None:
+    """The trees that the tests without a JVM start from are those that Spark still makes."""
+    session = gateway.table("t1").sparkSession
+    analyzed = session.sql(QUERIES[name])._jdf.queryExecution().analyzed()
+    assert_golden(f"catalyst/{name}.json", stored_form(export_plan(session, analyzed, QUERIES[name])))
+
+
+@pytest.mark.parametrize("mode", ["text", "triggers"])
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_explanation_of_view(name: str, mode: str, translate: Translate) -> None:
+    """The operators and triggers that maintain a view on the embedded backend are those that were reviewed."""
+    backend = EmbeddedBackend()
+    for table, fields in _tables().items():
+        backend.create_table(TableDefinition(table, fields, TPCH_KEYS.get(table, ())))
+    backend.create_view(ViewDefinition(name, translate(name), _sql()[name], "UTC"))
+    assert_golden(f"explain/{name}.{mode}.txt", backend.explain(name, mode))
