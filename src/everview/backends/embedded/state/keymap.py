@@ -44,7 +44,7 @@ SMALLEST = 64
 
 QUICK_GROWTH = 1 << 16
 """Below so many slots a map grows fourfold or twofold, since rehashing often costs more than the memory; above, its slots grow
-by a quarter at a time, so that memory stays near the data, and only the probe table doubles."""
+by half at a time, so that memory stays near the data, and only the probe table doubles."""
 
 UNTOLD: Bools = np.zeros(0, dtype=np.bool_)
 NEVER = np.iinfo(np.int64).max
@@ -156,7 +156,7 @@ class KeyMap:
         wanted = len(self) + extra
         if wanted > self.capacity:
             self._resize_store(
-                _power_of_two(wanted) if wanted <= QUICK_GROWTH else max(wanted, _quarter_more(self.capacity))
+                _power_of_two(wanted) if wanted <= QUICK_GROWTH else max(wanted, _half_more(self.capacity))
             )
         if 2 * wanted > len(self._table):
             self._resize_table(_power_of_two(2 * wanted))
@@ -197,7 +197,7 @@ class KeyMap:
         else:
             step = 4 if self.capacity < QUICK_GROWTH and extra >= self.capacity else 2
             if not meta[FREE] and meta[HIGH] == self.capacity:
-                grown = self.capacity * step if self.capacity < QUICK_GROWTH else _quarter_more(self.capacity)
+                grown = self.capacity * step if self.capacity < QUICK_GROWTH else _half_more(self.capacity)
                 self._resize_store(grown)
             if 2 * len(self) >= len(self._table):
                 self._resize_table(len(self._table) * step)
@@ -332,8 +332,8 @@ class WeightMap(KeyMap):
         return changes
 
 
-def _quarter_more(capacity: int) -> int:
-    return capacity + capacity // 4
+def _half_more(capacity: int) -> int:
+    return capacity + capacity // 2
 
 
 def _power_of_two(least: int) -> int:

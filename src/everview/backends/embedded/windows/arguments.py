@@ -55,7 +55,6 @@ def _scattered(vector: Vector, where: Ints, count: int) -> Vector:
 
 def reached(start: Ints, end: Ints) -> Bools:
     """The positions that lie in at least one frame."""
-    depth = np.zeros(len(start) + 1, dtype=np.int64)
-    np.add.at(depth, start, 1)
-    np.add.at(depth, end, -1)
-    return np.cumsum(depth[:-1]) > 0
+    size = len(start) + 1
+    depth = np.cumsum(np.bincount(start, minlength=size) - np.bincount(end, minlength=size))
+    return depth[:-1] > 0
