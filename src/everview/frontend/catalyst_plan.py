@@ -43,6 +43,8 @@ _SIMPLIFY = (
     "ConstantFolding",
     "BooleanSimplification",
     "PushDownPredicates",
+    "ReorderJoin",  # FROM lists in any order become joins on conditions, not cross products
+    "PushDownPredicates",
     "ColumnPruning",
     "CollapseProject",
 )

@@ -1,7 +1,8 @@
 """Window functions: the partitions that a change touches are computed anew, the others are left alone.
 
 The child's rows are kept sliced by partition. For each touched partition the old rows (the new ones minus the delta) and
-the new ones are evaluated, and the difference is the delta.
+the new ones are evaluated, and the difference is the delta. Both are subsets of one set of distinct rows, which is sorted,
+and on which arguments are evaluated, once; a row whose values have stayed the same goes no further.
 """
 
 from __future__ import annotations
@@ -9,19 +10,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 
-from everview.backends.embedded.arrow_columns import vector_from_arrow, vector_to_arrow
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.base import Cost, Operator, consolidated
 from everview.backends.embedded.operators.join import Side
 from everview.backends.embedded.state.consolidate import consolidate
-from everview.backends.embedded.vectors import Batch, Ints, concatenate
-from everview.relational.arrow import column_to_arrow, rows_from_arrow
-from everview.relational.definitions.windows import evaluate_window
+from everview.backends.embedded.vectors import Batch, Bools, Ints, KeyLayout, Vector, concatenate
+from everview.backends.embedded.windows import Partitions, RowOrder, WindowFunctions
 from everview.relational.nodes import Window
 from everview.relational.schema import schema
-from everview.relational.types import Row
 
 
 class WindowOperator(Operator):
@@ -29,10 +26,12 @@ class WindowOperator(Operator):
 
     def __init__(self, node: Window, child: Operator, partition: tuple[int, ...], dictionary: Dictionary) -> None:
         super().__init__(schema(node), (child,))
-        self._node = node
-        self._dictionary = dictionary
         self._child = child
         self._side = Side(child, partition, (True,) * len(partition))
+        self._order = RowOrder(node, dictionary)
+        self._functions = WindowFunctions(node, dictionary)
+        width = len(child.fields)
+        self._added = self.layout.part(range(width, len(self.fields)))
 
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
         (delta,) = deltas
@@ -41,40 +40,50 @@ class WindowOperator(Operator):
         delta = consolidated(delta, self._child.layout)
         if not len(delta):
             return None
-        new = self._touched(delta)
-        old = consolidated(concatenate([new, delta.negated()]), self._child.layout)
-        change = consolidated(concatenate([self._evaluate(new), self._evaluate(old).negated()]), self.layout)
+        change = self._difference(*self._touched(delta))
         return change if len(change) else None
 
     def load(self, contents: Sequence[Batch]) -> Batch:
-        return self._evaluate(contents[0])
+        return self.recompute(contents)
 
     def recompute(self, contents: Sequence[Batch]) -> Batch:
-        return self._evaluate(contents[0])
+        # The arrangement holds the same rows, each once and with one form of every float, as ``push`` will see them.
+        content = self._side.arrangement.content()
+        rows, places = self._order.sort(content.columns, len(content))
+        view = Partitions(rows, content.weights[places])
+        return _weighted(view, self._functions(view), None, 1)
 
-    def _touched(self, delta: Batch) -> Batch:
-        """All current rows of the partitions that the delta touches."""
+    def _touched(self, delta: Batch) -> tuple[tuple[Vector, ...], Ints, Ints]:
+        """The distinct rows of the touched partitions, before or after the delta, with their old and new weights."""
+        arrangement = self._side.arrangement
+        slots = self._slots(delta)
+        now = arrangement.rows.weights[slots]
+        keys = np.concatenate([arrangement.rows.keys[slots], arrangement.layout.pack(delta.columns, len(delta))])
+        first, sums = consolidate(keys, np.concatenate([now, -delta.weights]))
+        old, new = np.zeros((2, len(keys)), dtype=np.int64)
+        # A row of the delta that is still there comes second, and its weight has gone to the first.
+        old[first] = sums
+        new[: len(now)] = now
+        present = (old != 0) | (new != 0)
+        return arrangement.layout.unpack(keys[present]), old[present], new[present]
+
+    def _slots(self, delta: Batch) -> Ints:
         arrangement = self._side.arrangement
         if not self._side.columns:
-            return arrangement.content()
+            return arrangement.rows.live_slots()
         keys, _ = self._side.probe_keys([delta.columns[c] for c in self._side.columns], len(delta))
         first, _ = consolidate(keys, np.ones(len(keys), dtype=np.int64))
         _, slots = arrangement.index(self._side.columns).expand(np.ascontiguousarray(keys[first]))
-        return arrangement.at(slots)
+        return slots
 
-    def _evaluate(self, batch: Batch) -> Batch:
-        rows = evaluate_window(self._node, self._rows(batch))
-        columns = tuple(
-            vector_from_arrow(column_to_arrow([row[i] for row in rows], f.type), f.type, self._dictionary)
-            for i, f in enumerate(self.fields)
-        )
-        return Batch(columns, np.ones(len(rows), dtype=np.int64))
-
-    def _rows(self, batch: Batch) -> list[Row]:
-        repeated = batch.take(_repeat(batch.weights))
-        arrays = [vector_to_arrow(c, self._dictionary) for c in repeated.columns]
-        names = [f"c{i}" for i in range(len(arrays))]
-        return rows_from_arrow(pa.table(arrays, names=names), self._child.fields)
+    def _difference(self, columns: tuple[Vector, ...], old: Ints, new: Ints) -> Batch:
+        rows, places = self._order.sort(columns, len(old))
+        old, new = old[places], new[places]
+        before, after = Partitions(rows, old), Partitions(rows, new)
+        was, is_now = self._functions(before), self._functions(after)
+        gone, come = _changed(self._added, (was, old), (is_now, new))
+        parts = [_weighted(after, is_now, come, 1), _weighted(before, was, gone, -1)]
+        return consolidated(concatenate(parts), self.layout)
 
     def update_cost(self, side: int) -> Cost:
         return Cost.PARTITION if self._side.columns else Cost.LINEAR
@@ -83,6 +92,37 @@ class WindowOperator(Operator):
         names = ", ".join(self._child.fields[c].name for c in self._side.columns)
         return f"window: slice of the touched partitions by [{names}], each computed anew"
 
+    def python_parts(self) -> list[str]:
+        names = tuple(f.name for f in self._child.fields)
+        return [*self._order.definitions(names), *self._functions.definitions(names)]
 
-def _repeat(weights: Ints) -> Ints:
-    return np.repeat(np.arange(len(weights)), weights)
+
+Weighted = tuple[tuple[Vector, ...], Ints]
+"""The values of the functions for each row of a view, and the weights of the distinct rows that made it."""
+
+
+def _changed(layout: KeyLayout, old: Weighted, new: Weighted) -> tuple[Bools, Bools]:
+    """The rows of the old and of the new view that do not have the same values in the other.
+
+    The k-th copy of a row is compared with the k-th copy.
+    """
+    common = np.minimum(old[1], new[1])
+    row = np.repeat(np.arange(len(common)), common)
+    copy = np.arange(len(row)) - (np.cumsum(common) - common)[row]
+    places = [(np.cumsum(w) - w)[row] + copy for _, w in (old, new)]
+    packed = [layout.pack(values, int(w.sum()))[at] for (values, w), at in zip((old, new), places, strict=True)]
+    same = (packed[0] == packed[1]).all(axis=1)
+    masks = []
+    for (_, weights), at in zip((old, new), places, strict=True):
+        mask = np.ones(int(weights.sum()), dtype=np.bool_)
+        mask[at[same]] = False
+        masks.append(mask)
+    return masks[0], masks[1]
+
+
+def _weighted(view: Partitions, values: tuple[Vector, ...], kept: Bools | None, weight: int) -> Batch:
+    """The rows of a view (those under the mask) with the values appended."""
+    rows = view.rows if kept is None else view.rows[kept]
+    columns = tuple(c.take(rows) for c in view.source.columns)
+    added = values if kept is None else tuple(v.take(kept) for v in values)
+    return Batch(columns + added, np.full(len(rows), weight, dtype=np.int64))

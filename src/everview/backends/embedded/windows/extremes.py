@@ -21,13 +21,11 @@ class Extreme(WindowFunction):
 
     def __init__(self, call: WindowCall, frame: FrameBounds, dictionary: Dictionary) -> None:
         self._arguments = FrameArguments(call, frame, dictionary)
+        self.parts = (self._arguments,)
         self._is_greatest = call.function.startswith("max")
         self._dictionary = dictionary
 
-    def definitions(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        return self._arguments.definitions(names)
-
-    def __call__(self, view: Partitions) -> Vector:
+    def _values(self, view: Partitions) -> Vector:
         values, kept = self._arguments(view)
         counted = without_nulls(values[-1:], kept)
         keys = self._keys(values)

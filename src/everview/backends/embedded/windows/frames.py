@@ -57,7 +57,9 @@ class FrameBounds:
         """The begin and the end of each row's frame; an empty frame begins where it ends."""
         known = view.known.get(self._frame)
         if known is None:
-            known = view.known[self._frame] = self._rows(view) if self._frame.unit is FrameUnit.ROWS else self._range(view)
+            known = view.known[self._frame] = (
+                self._rows(view) if self._frame.unit is FrameUnit.ROWS else self._range(view)
+            )
         return known
 
     def _rows(self, view: Partitions) -> tuple[Ints, Ints]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Protocol
 
 import numpy as np
 
@@ -14,16 +15,28 @@ from everview.backends.embedded.windows.partitions import Partitions
 from everview.relational.nodes import WindowCall
 
 
+class Explained(Protocol):
+    """A part of a function that may have to be computed in Python."""
+
+    def definitions(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """What Python computes of it, as text over the names of the columns."""
+
+
 class WindowFunction:
     """One window function, for all rows of a view that has at least one."""
 
+    parts: tuple[Explained, ...] = ()
+
     def __call__(self, view: Partitions) -> Vector:
         """The value for each row."""
+        return self._values(view)
+
+    def _values(self, view: Partitions) -> Vector:
         raise NotImplementedError
 
     def definitions(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """What Python computes of it, as text over the names of the columns."""
-        return ()
+        return tuple(d for part in self.parts for d in part.definitions(names))
 
 
 class FrameArguments:

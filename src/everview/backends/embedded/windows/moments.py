@@ -25,43 +25,62 @@ _LEAST, _GREATEST = 2.0**-400, 2.0**400
 class Moment(WindowFunction):
     """One moment of one or two float arguments."""
 
-    def __init__(
-        self, call: WindowCall, frame: FrameBounds, dictionary: Dictionary, definition: ByDefinition
-    ) -> None:
+    def __init__(self, call: WindowCall, frame: FrameBounds, dictionary: Dictionary, definition: ByDefinition) -> None:
         self._call = call
         self._arguments = FrameArguments(call, frame, dictionary)
+        self.parts = (self._arguments,)
         self._definition = definition
         self._is_sample = call.function.endswith("_samp")
         self._is_correlation = call.function == "corr"
 
-    def definitions(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        return self._arguments.definitions(names)
-
-    def __call__(self, view: Partitions) -> Vector:
+    def _values(self, view: Partitions) -> Vector:
         values, kept = self._arguments(view)
         counted = without_nulls(values, kept)
         start, end = self._arguments.frame(view)
         counts = count_within(counted, start, end)
-        finite = counted.copy()
+        columns, is_finite = [], []
         for vector in values:
-            finite &= np.isfinite(vector.values)
-        columns = [np.where(finite, v.values, 0.0) for v in values]
+            finite = counted & np.isfinite(vector.values)
+            columns.append(np.where(finite, vector.values, 0.0))
+            is_finite.append(count_within(counted & ~finite, start, end) == 0)
         if not all(_is_moderate(c) for c in columns):
             return self._definition(view)
         nulls = counts <= (1 if self._is_sample or self._is_correlation else 0)
-        results = self._finished(columns, np.where(nulls, 1, counts), nulls, start, end)
-        if not np.array_equal(finite, counted):
-            results[count_within(counted & ~finite, start, end) > 0] = np.nan
-        return with_nulls(self._call.type, results, nulls)
-
-    def _finished(self, columns: list[Floats], counts: Ints, nulls: Bools, start: Ints, end: Ints) -> Floats:
         central = _scaled_central(columns[0], columns[-1], counts, start, end)
         if self._is_correlation:
-            spreads = [_scaled_central(c, c, counts, start, end) for c in columns]
-            constant = (spreads[0] == 0) | (spreads[1] == 0)  # a constant correlates with nothing
-            nulls |= constant & self._is_finite(columns, start, end)
-            root = np.sqrt(spreads[0]) * np.sqrt(spreads[1])
-            return central / np.where(constant, 1.0, root)
-        divisor = counts.astype(np.float64) * np.where(nulls, 1, counts - self._is_sample)
-        results = central / divisor
-        return np.sqrt(results) if self._call.function.startswith("stddev") else results
+            results = self._correlation(central, columns, is_finite, counts, nulls, start, end)
+        else:
+            divisor = np.where(nulls, 1, counts).astype(np.float64) * np.where(nulls, 1, counts - self._is_sample)
+            results = central / divisor
+        if self._call.function.startswith("stddev"):
+            results = np.sqrt(results)
+        results[~np.logical_and.reduce(is_finite)] = np.nan
+        return with_nulls(self._call.type, results, nulls)
+
+    def _correlation(
+        self,
+        central: Floats,
+        columns: list[Floats],
+        is_finite: list[Bools],
+        counts: Ints,
+        nulls: Bools,
+        start: Ints,
+        end: Ints,
+    ) -> Floats:
+        spreads = [_scaled_central(c, c, counts, start, end) for c in columns]
+        for spread, finite in zip(spreads, is_finite, strict=True):
+            nulls |= finite & (spread == 0)  # a constant correlates with nothing
+        root = np.sqrt(spreads[0]) * np.sqrt(spreads[1])
+        return central / np.where(root == 0, 1.0, root)
+
+
+def _is_moderate(values: Floats) -> bool:
+    sizes = np.abs(values)
+    return bool(((sizes == 0) | ((sizes >= _LEAST) & (sizes <= _GREATEST))).all())
+
+
+def _scaled_central(x: Floats, y: Floats, counts: Ints, start: Ints, end: Ints) -> Floats:
+    out = np.empty(len(start), dtype=np.float64)
+    scratch, sizes = np.empty(4 * EXPANSION, dtype=np.float64), np.zeros(3, dtype=np.int64)
+    frame_moments(x, y, counts, start, end, scratch, sizes, out)
+    return out

@@ -23,7 +23,7 @@ class Ranking(WindowFunction):
         self._type = call.type
         self._rank = RANKINGS[call.function]
 
-    def __call__(self, view: Partitions) -> Vector:
+    def _values(self, view: Partitions) -> Vector:
         return Vector(self._type, self._rank(view))
 
 
@@ -40,12 +40,14 @@ def _dense_rank(view: Partitions) -> Ints:
 
 
 def _percent_rank(view: Partitions) -> Values:
-    others = view.partition_end - view.partition_start - 1
-    return (view.peer_start - view.partition_start) / np.maximum(others, 1)
+    others = np.maximum(view.partition_end - view.partition_start - 1, 1)
+    ranks: Values = (view.peer_start - view.partition_start) / others
+    return ranks
 
 
 def _cume_dist(view: Partitions) -> Values:
-    return (view.peer_end - view.partition_start) / (view.partition_end - view.partition_start)
+    shares: Values = (view.peer_end - view.partition_start) / (view.partition_end - view.partition_start)
+    return shares
 
 
 RANKINGS: dict[str, Callable[[Partitions], Values]] = {
@@ -64,7 +66,7 @@ class Ntile(WindowFunction):
         self._type = call.type
         self._buckets = int(evaluate(call.args[0]))
 
-    def __call__(self, view: Partitions) -> Vector:
+    def _values(self, view: Partitions) -> Vector:
         small, larger = np.divmod(view.partition_end - view.partition_start, self._buckets)
         place = view.positions - view.partition_start
         in_larger = larger * (small + 1)
@@ -78,13 +80,11 @@ class Lead(WindowFunction):
     def __init__(self, call: WindowCall, dictionary: Dictionary) -> None:
         self._value = Arguments(call.args[:1], dictionary)
         self._default = Arguments(call.args[2:], dictionary)
+        self.parts = (self._value, self._default)
         self._offset = int(evaluate(call.args[1]))
         self._ignores_nulls = call.ignore_nulls and self._offset != 0
 
-    def definitions(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        return (*self._value.definitions(names), *self._default.definitions(names))
-
-    def __call__(self, view: Partitions) -> Vector:
+    def _values(self, view: Partitions) -> Vector:
         (value,) = self._value(view)
         if self._ignores_nulls and value.nulls is not None:
             places, found = self._known_places(view, ~value.nulls)
@@ -120,15 +120,13 @@ class FrameValue(WindowFunction):
 
     def __init__(self, call: WindowCall, frame: FrameBounds, dictionary: Dictionary) -> None:
         self._value = Arguments(call.args[:1], dictionary)
+        self.parts = (self._value,)
         self._frame = frame
         self._ignores_nulls = call.ignore_nulls
         self._is_last = call.function == "last_value"
         self._skipped = int(evaluate(call.args[1])) - 1 if call.function == "nth_value" else 0
 
-    def definitions(self, names: tuple[str, ...]) -> tuple[str, ...]:
-        return self._value.definitions(names)
-
-    def __call__(self, view: Partitions) -> Vector:
+    def _values(self, view: Partitions) -> Vector:
         start, end = self._frame(view)
         (value,) = self._value(view, reached(start, end))
         if not self._ignores_nulls or value.nulls is None:

@@ -40,9 +40,7 @@ class RowOrder:
         self._split = len(node.partition)
         keys = (*node.partition, *(k.expression for k in node.order))
         self._keys = compile_projection(keys, dictionary)
-        self._layout = KeyLayout(
-            tuple(e.type for e in node.partition), tuple(is_nullable(e) for e in node.partition)
-        )
+        self._layout = KeyLayout(tuple(e.type for e in node.partition), tuple(is_nullable(e) for e in node.partition))
 
     def definitions(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """The sort expressions that Python computes."""
@@ -64,9 +62,7 @@ class RowOrder:
     def _order_words(self, keys: Sequence[Vector]) -> list[Ints]:
         words: list[Ints] = []
         for term, vector in zip(self._terms, keys, strict=True):
-            words += order_words(
-                vector, self._dictionary, descending=term.descending, nulls_first=term.nulls_first
-            )
+            words += order_words(vector, self._dictionary, descending=term.descending, nulls_first=term.nulls_first)
         return words
 
     def _break_ties(self, columns: Sequence[Vector], places: Ints, new_peers: Bools, peers: Ints) -> None:

@@ -1,0 +1,43 @@
+"""A window function by its definition, row by row in Python: what the others leave to it."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from everview.backends.embedded.arrow_columns import vector_from_arrow, vector_to_arrow
+from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.vectors import Vector
+from everview.backends.embedded.windows.function import WindowFunction
+from everview.backends.embedded.windows.partitions import Partitions
+from everview.relational.arrow import column_to_arrow, rows_from_arrow
+from everview.relational.definitions.windows import evaluate_window
+from everview.relational.format import format_expression
+from everview.relational.nodes import Window, WindowCall
+from everview.relational.schema import schema
+from everview.relational.types import Row
+
+
+class ByDefinition(WindowFunction):
+    """One call of a window node."""
+
+    def __init__(self, node: Window, call: WindowCall, dictionary: Dictionary) -> None:
+        self._node = Window(node.child, node.partition, node.order, (call,), ("value",))
+        self._call = call
+        self._dictionary = dictionary
+
+    def definitions(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """The whole function."""
+        args = ", ".join(format_expression(a, names) for a in self._call.args)
+        return (f"{self._call.function}({args}) over each frame",)
+
+    def _values(self, view: Partitions) -> Vector:
+        # Rows come back as they went in: partitions in the order of their first rows, and each of them sorted already.
+        values = [row[-1] for row in evaluate_window(self._node, self._rows(view))]
+        return vector_from_arrow(column_to_arrow(values, self._call.type), self._call.type, self._dictionary)
+
+    def _rows(self, view: Partitions) -> list[Row]:
+        fields = schema(self._node.child)
+        if not fields:
+            return [()] * view.count
+        arrays = [vector_to_arrow(view.spread(c), self._dictionary) for c in view.source.columns]
+        return rows_from_arrow(pa.table(arrays, names=[f"c{i}" for i in range(len(arrays))]), fields)
