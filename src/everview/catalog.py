@@ -22,7 +22,7 @@ RESERVED_COLUMNS = ("_weight", "_change_type", "_commit_version", "_commit_times
 """Columns that changes and deltas carry beside the table's own."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class TableDefinition:
     """A base table: its columns, its primary key (empty for none), and how it is kept."""
 

@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from everview.backends.base import WEIGHT, Change, ChangeKind
 from everview.catalog import TableDefinition
+from everview.change_shape import as_it_is
 from everview.change_weights import CHANGE_TYPE, read_weights
 from everview.convert_columns import convert_column
 from everview.convert_values import Unfit, converter_to, or_null
@@ -39,6 +40,10 @@ def read_changes(table: TableDefinition, data: Any, mode: Mode) -> Change:
         UnsupportedOperation: the table does not take this kind of change.
     """
     _check_mode(table, mode)
+    if mode in (Mode.APPLY, Mode.INSERT):
+        fitting = as_it_is(table, data)
+        if fitting is not None:
+            return Change(table.name, ChangeKind.WEIGHTED, fitting)
     wanted = table.key_fields if mode is Mode.DELETE_KEYS else table.fields
     given = read_rows(table, wanted, data, mode)
     weights = read_weights(table, given, mode)

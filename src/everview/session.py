@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from everview.backends.base import Backend, Change, ChangeKind
 from everview.catalog import Catalog, TableDefinition, ViewDefinition, ViewOptions, check_columns
+from everview.change_shape import shape_of
 from everview.changes import read_changes
 from everview.ddl import read_schema
 from everview.errors import InvalidChange, UnknownName, UnsupportedOperation, did_you_mean
@@ -378,8 +379,9 @@ class Database:
     def _check_current(self, change: Change) -> None:
         """Raises if the table was dropped, or made anew with other columns, since its rows were read."""
         table = self._catalog.table(change.table)
-        fields = table.key_fields if change.kind is ChangeKind.DELETE_KEYS else table.fields
-        if change.rows.schema != arrow_schema(fields):
+        by_key = change.kind is ChangeKind.DELETE_KEYS
+        schema = arrow_schema(table.key_fields) if by_key else shape_of(table).exact
+        if not change.rows.schema.equals(schema):
             raise UnknownName(f"table '{change.table}' was dropped and made anew during the transaction.")
 
     def _notify(self) -> None:

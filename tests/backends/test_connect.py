@@ -7,13 +7,23 @@ import pytest
 import everview as ev
 
 
-def test_the_default_backend_says_what_exists() -> None:
-    """Until the embedded backend is there, connect() names the one that is."""
-    with pytest.raises(ev.UnsupportedOperation) as caught:
-        ev.connect()
-    assert (
-        str(caught.value) == "the embedded backend is not part of this version. Hint: connect(backend='reference') is."
-    )
+def test_the_default_backend_is_embedded() -> None:
+    """connect() opens the engine that maintains views incrementally, and says so."""
+    with ev.connect() as db:
+        assert "embedded" in repr(db)
+
+
+@pytest.mark.parametrize("backend", ["embedded", "reference"])
+def test_a_path_is_refused_for_now(backend: str) -> None:
+    """Durability is not there yet: a path is an error, not ignored."""
+    with pytest.raises(ev.UnsupportedOperation, match="shop"):
+        ev.connect("shop/", backend=backend)
+
+
+def test_the_spark_backend_is_not_there_yet() -> None:
+    """A planned backend says so."""
+    with pytest.raises(ev.UnsupportedOperation, match="the spark backend is not part of this version"):
+        ev.connect(backend="spark")
 
 
 def test_unknown_backend() -> None:

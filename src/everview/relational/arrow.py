@@ -267,7 +267,7 @@ def canonical_floats(column: pa.ChunkedArray, data_type: DataType) -> pa.Chunked
 
 
 def _canonical(array: pa.Array, data_type: DataType) -> pa.Array:
-    if not _has_floats(data_type) or len(array) == 0:
+    if not has_floats(data_type) or len(array) == 0:
         return array
     match data_type:
         case Array(element):
@@ -283,19 +283,20 @@ def _canonical(array: pa.Array, data_type: DataType) -> pa.Array:
             return pc.if_else(pc.is_nan(positive), pa.scalar(NAN, array.type), positive)
 
 
-def _has_floats(data_type: DataType) -> bool:
+def has_floats(data_type: DataType) -> bool:
+    """Whether values of the type are floats, or hold some."""
     match data_type:
         case Array(element):
-            return _has_floats(element)
+            return has_floats(element)
         case Struct(_, types):
-            return any(_has_floats(t) for t in types)
+            return any(has_floats(t) for t in types)
         case _:
             return is_floating(data_type)
 
 
 def canonical_rows(rows: Iterable[Row], fields: Schema) -> list[Row]:
     """Internal rows with each NaN of a floating column, wherever it was computed, replaced by ``NAN``."""
-    floating = [i for i, f in enumerate(fields) if _has_floats(f.type)]
+    floating = [i for i, f in enumerate(fields) if has_floats(f.type)]
     if not floating:
         return list(rows)
     return [_with_one_nan(row, floating) if any(_is_nan(row[i]) for i in floating) else row for row in rows]

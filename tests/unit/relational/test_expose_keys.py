@@ -3,7 +3,18 @@ from __future__ import annotations
 import pytest
 
 from everview.relational.expressions import Call, Cast, Column, Expression, Literal, conjunction
-from everview.relational.nodes import Field, Frame, FrameUnit, Join, JoinKind, Project, Scan, SortKey, Window, WindowCall
+from everview.relational.nodes import (
+    Field,
+    Frame,
+    FrameUnit,
+    Join,
+    JoinKind,
+    Project,
+    Scan,
+    SortKey,
+    Window,
+    WindowCall,
+)
 from everview.relational.rules.expose_keys import expose_keys
 from everview.relational.schema import columns, schema
 from everview.relational.types import BOOLEAN, INT32, INT64

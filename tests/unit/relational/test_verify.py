@@ -101,7 +101,9 @@ def test_malformed_plans_are_our_bugs(plan: Relation, message: str) -> None:
     assert "bug in everview" in str(caught.value)
 
 
-@pytest.mark.parametrize("plan", [UnionAll((R, R, OTHER)), ExceptAll(R, OTHER), IntersectAll(R, OTHER), UnionMax(R, OTHER)])
+@pytest.mark.parametrize(
+    "plan", [UnionAll((R, R, OTHER)), ExceptAll(R, OTHER), IntersectAll(R, OTHER), UnionMax(R, OTHER)]
+)
 def test_set_operations_need_equal_types(plan: Relation) -> None:
     """Inputs with other column types are malformed, whichever of a union's inputs it is."""
     with pytest.raises(InternalError, match=f"malformed plan at {type(plan).__name__}: inputs of different types"):

@@ -15,7 +15,7 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.base import Cost, Operator, consolidated
 from everview.backends.embedded.operators.join import Side
 from everview.backends.embedded.state.consolidate import consolidate
-from everview.backends.embedded.vectors import Batch, Bools, Ints, KeyLayout, Vector, concatenate
+from everview.backends.embedded.vectors import Batch, Ints, Vector
 from everview.backends.embedded.windows import Partitions, RowOrder, WindowFunctions
 from everview.relational.nodes import Window
 from everview.relational.schema import schema
@@ -51,7 +51,9 @@ class WindowOperator(Operator):
         content = self._side.arrangement.content()
         rows, places = self._order.sort(content.columns, len(content))
         view = Partitions(rows, content.weights[places])
-        return _weighted(view, self._functions(view), None, 1)
+        return Batch(
+            tuple(view.spread(c) for c in rows.columns) + self._functions(view), np.ones(view.count, dtype=np.int64)
+        )
 
     def _touched(self, delta: Batch) -> tuple[tuple[Vector, ...], Ints, Ints]:
         """The distinct rows of the touched partitions, before or after the delta, with their old and new weights."""
@@ -79,11 +81,12 @@ class WindowOperator(Operator):
     def _difference(self, columns: tuple[Vector, ...], old: Ints, new: Ints) -> Batch:
         rows, places = self._order.sort(columns, len(old))
         old, new = old[places], new[places]
-        before, after = Partitions(rows, old), Partitions(rows, new)
-        was, is_now = self._functions(before), self._functions(after)
-        gone, come = _changed(self._added, (was, old), (is_now, new))
-        parts = [_weighted(after, is_now, come, 1), _weighted(before, was, gone, -1)]
-        return consolidated(concatenate(parts), self.layout)
+        view = Partitions(rows, old, new)
+        values = self._functions(view)
+        changed = _changed(self._added.pack(values, view.count), old, new)
+        columns = tuple(c.take(view.rows[changed]) for c in rows.columns)
+        weights = np.where(changed < view.worlds[1], -1, 1)
+        return consolidated(Batch(columns + tuple(v.take(changed) for v in values), weights), self.layout)
 
     def update_cost(self, side: int) -> Cost:
         return Cost.PARTITION if self._side.columns else Cost.LINEAR
@@ -97,32 +100,18 @@ class WindowOperator(Operator):
         return [*self._order.definitions(names), *self._functions.definitions(names)]
 
 
-Weighted = tuple[tuple[Vector, ...], Ints]
-"""The values of the functions for each row of a view, and the weights of the distinct rows that made it."""
+def _changed(values: Ints, old: Ints, new: Ints) -> Ints:
+    """The positions of the old and of the new rows that do not have the same values among the others.
 
-
-def _changed(layout: KeyLayout, old: Weighted, new: Weighted) -> tuple[Bools, Bools]:
-    """The rows of the old and of the new view that do not have the same values in the other.
-
-    The k-th copy of a row is compared with the k-th copy.
+    Of the distinct row i there are ``old[i]`` copies, and after those of all rows ``new[i]``. The k-th copy of a row is
+    compared with its k-th copy.
     """
-    common = np.minimum(old[1], new[1])
+    common = np.minimum(old, new)
     row = np.repeat(np.arange(len(common)), common)
     copy = np.arange(len(row)) - (np.cumsum(common) - common)[row]
-    places = [(np.cumsum(w) - w)[row] + copy for _, w in (old, new)]
-    packed = [layout.pack(values, int(w.sum()))[at] for (values, w), at in zip((old, new), places, strict=True)]
-    same = (packed[0] == packed[1]).all(axis=1)
-    masks = []
-    for (_, weights), at in zip((old, new), places, strict=True):
-        mask = np.ones(int(weights.sum()), dtype=np.bool_)
-        mask[at[same]] = False
-        masks.append(mask)
-    return masks[0], masks[1]
-
-
-def _weighted(view: Partitions, values: tuple[Vector, ...], kept: Bools | None, weight: int) -> Batch:
-    """The rows of a view (those under the mask) with the values appended."""
-    rows = view.rows if kept is None else view.rows[kept]
-    columns = tuple(c.take(rows) for c in view.source.columns)
-    added = values if kept is None else tuple(v.take(kept) for v in values)
-    return Batch(columns + added, np.full(len(rows), weight, dtype=np.int64))
+    was, is_now = (np.cumsum(old) - old)[row] + copy, (np.cumsum(new) - new)[row] + copy + int(old.sum())
+    same = (values[was] == values[is_now]).all(axis=1)
+    changed = np.ones(len(values), dtype=np.bool_)
+    changed[was[same]] = False
+    changed[is_now[same]] = False
+    return np.flatnonzero(changed)

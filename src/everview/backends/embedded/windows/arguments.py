@@ -22,7 +22,8 @@ class Arguments:
 
     def __init__(self, expressions: Sequence[Expression], dictionary: Dictionary) -> None:
         self._project = compile_projection(tuple(expressions), dictionary)
-        self._types = tuple(e.type for e in expressions)
+        self.can_fail = self._project.can_fail
+        """Whether some row may have no value."""
 
     def definitions(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """The sub-expressions that Python computes."""
@@ -31,7 +32,7 @@ class Arguments:
     def __call__(self, view: Partitions, needed: Bools | None = None) -> tuple[Vector, ...]:
         """The values for each row of the view; anything where they are not needed (None: all are)."""
         source = view.source
-        if not self._project.can_fail:
+        if not self.can_fail:
             if self not in source.known:
                 source.known[self] = self._project(source.columns, source.count)
             return tuple(view.spread(v) for v in source.known[self])

@@ -46,6 +46,7 @@ class FrameArguments:
         self.frame = frame
         self._arguments = Arguments(call.args, dictionary)
         self._filter = None if call.filter is None else Arguments((call.filter,), dictionary)
+        self._can_fail = self._arguments.can_fail or (self._filter is not None and self._filter.can_fail)
 
     def definitions(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """What Python computes of them."""
@@ -54,7 +55,8 @@ class FrameArguments:
 
     def __call__(self, view: Partitions) -> tuple[tuple[Vector, ...], Bools]:
         """The arguments, and which rows the filter keeps."""
-        needed = reached(*self.frame(view))
+        start, end = self.frame(view)
+        needed = reached(start, end) if self._can_fail else np.ones(view.count, dtype=np.bool_)
         if self._filter is not None:
             (kept,) = self._filter(view, needed)
             needed = needed & (kept.values != 0)
@@ -82,3 +84,10 @@ def count_within(mask: Bools, start: Ints, end: Ints) -> Ints:
     """How many rows of the mask lie in each frame."""
     before = count_before(mask)
     return before[end] - before[start]
+
+
+def partitions_with(view: Partitions, mask: Bools) -> Bools:
+    """The rows of the partitions that have a row of the mask."""
+    if not mask.any():
+        return mask
+    return count_within(mask, view.partition_start, view.partition_end) > 0

@@ -1,8 +1,8 @@
 """From the calls of a window node to functions over views: who computes what.
 
 Everything has a computation over whole columns but what Spark never asks for (moments of integers, an average of decimals
-as a float), RANGE bounds for which 38 digits do not suffice, and, found while computing, floats whose sums could overflow or
-whose products could underflow: these the definition computes, row by row.
+as a float) and RANGE bounds for which 38 digits do not suffice: these the definition computes, row by row. So it does for the
+partitions, found while computing, with floats whose sums could overflow or whose products could underflow.
 """
 
 from __future__ import annotations

@@ -14,12 +14,18 @@ from everview.backends.embedded.vectors import Bools, Ints, Vector
 from everview.backends.embedded.windows.by_definition import ByDefinition
 from everview.backends.embedded.windows.frame_kernels import EXPANSION, Floats, frame_moments
 from everview.backends.embedded.windows.frames import FrameBounds
-from everview.backends.embedded.windows.function import FrameArguments, WindowFunction, count_within, without_nulls
+from everview.backends.embedded.windows.function import (
+    FrameArguments,
+    WindowFunction,
+    count_within,
+    partitions_with,
+    without_nulls,
+)
 from everview.backends.embedded.windows.partitions import Partitions, with_nulls
 from everview.relational.nodes import WindowCall
 
 _LEAST, _GREATEST = 2.0**-400, 2.0**400
-"""Between these magnitudes no product of sums under- or overflows; values beyond them are left to the definition."""
+"""Between these magnitudes no product of sums under- or overflows; partitions with others are left to the definition."""
 
 
 class Moment(WindowFunction):
@@ -43,8 +49,9 @@ class Moment(WindowFunction):
             finite = counted & np.isfinite(vector.values)
             columns.append(np.where(finite, vector.values, 0.0))
             is_finite.append(count_within(counted & ~finite, start, end) == 0)
-        if not all(_is_moderate(c) for c in columns):
-            return self._definition(view)
+        left_out = partitions_with(view, np.logical_or.reduce([_is_extreme(c) for c in columns]))
+        for column in columns:
+            column[left_out] = 0.0
         nulls = counts <= (1 if self._is_sample or self._is_correlation else 0)
         central = _scaled_central(columns[0], columns[-1], counts, start, end)
         if self._is_correlation:
@@ -55,7 +62,7 @@ class Moment(WindowFunction):
         if self._call.function.startswith("stddev"):
             results = np.sqrt(results)
         results[~np.logical_and.reduce(is_finite)] = np.nan
-        return with_nulls(self._call.type, results, nulls)
+        return self._definition.replace(view, with_nulls(self._call.type, results, nulls), left_out)
 
     def _correlation(
         self,
@@ -74,9 +81,10 @@ class Moment(WindowFunction):
         return central / np.where(root == 0, 1.0, root)
 
 
-def _is_moderate(values: Floats) -> bool:
+def _is_extreme(values: Floats) -> Bools:
     sizes = np.abs(values)
-    return bool(((sizes == 0) | ((sizes >= _LEAST) & (sizes <= _GREATEST))).all())
+    is_extreme: Bools = (sizes != 0) & ((sizes < _LEAST) | (sizes > _GREATEST))
+    return is_extreme
 
 
 def _scaled_central(x: Floats, y: Floats, counts: Ints, start: Ints, end: Ints) -> Floats:

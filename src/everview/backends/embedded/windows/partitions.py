@@ -12,18 +12,23 @@ from everview.relational.types import DataType
 
 
 class Partitions:
-    """A view of sorted rows in which row i occurs ``weights[i]`` times.
+    """A view of sorted rows in which row i occurs ``weights[i]`` times, for each of several worlds one after the other.
 
-    Positions are those of the repeated rows; ``rows`` leads back to the sorted ones.
+    The old and the new rows are two worlds: a partition of one has nothing to do with that of the other, but both are
+    computed together. Positions are those of the repeated rows; ``rows`` leads back to the sorted ones.
     """
 
-    def __init__(self, source: SortedRows, weights: Ints) -> None:
+    def __init__(self, source: SortedRows, *worlds: Ints) -> None:
         self.source = source
-        self.rows: Ints = np.repeat(np.arange(source.count), weights)
+        sorted_rows = np.arange(source.count)
+        repeated = [np.repeat(sorted_rows, weights) for weights in worlds]
+        self.rows: Ints = np.concatenate(repeated)
         self.count = len(self.rows)
-        self._is_whole = self.count == source.count and bool((weights == 1).all())
-        self.partition_start, self.partition_end, _ = _runs(source.partition[self.rows])
-        self.peer_start, self.peer_end, self.peer_number = _runs(source.peers[self.rows])
+        self.worlds: Ints = np.cumsum([0, *(len(r) for r in repeated)])
+        """Where each world begins, and where the last one ends."""
+        world = np.repeat(np.arange(len(worlds)), np.diff(self.worlds)) * source.count
+        self.partition_start, self.partition_end, _ = _runs(source.partition[self.rows] + world)
+        self.peer_start, self.peer_end, self.peer_number = _runs(source.peers[self.rows] + world)
         self.known: dict[Hashable, tuple[Ints, Ints]] = {}
         """Bounds of frames, by frame: functions over equal frames share them."""
 
@@ -34,7 +39,7 @@ class Partitions:
 
     def spread(self, vector: Vector) -> Vector:
         """A column of the sorted rows as a column of this view."""
-        return vector if self._is_whole else vector.take(self.rows)
+        return vector.take(self.rows)
 
 
 def _runs(numbers: Ints) -> tuple[Ints, Ints, Ints]:

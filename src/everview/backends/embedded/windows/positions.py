@@ -128,7 +128,7 @@ class FrameValue(WindowFunction):
 
     def _values(self, view: Partitions) -> Vector:
         start, end = self._frame(view)
-        (value,) = self._value(view, reached(start, end))
+        (value,) = self._value(view, reached(start, end) if self._value.can_fail else None)
         if not self._ignores_nulls or value.nulls is None:
             place = end - 1 if self._is_last else start + self._skipped
             return gathered(value, place, (start <= place) & (place < end))

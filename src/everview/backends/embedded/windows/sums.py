@@ -16,7 +16,13 @@ from everview.backends.embedded.vectors import Bools, Ints, Kind, Values, Vector
 from everview.backends.embedded.windows.by_definition import ByDefinition
 from everview.backends.embedded.windows.frame_kernels import EXPANSION, Floats, frame_sums
 from everview.backends.embedded.windows.frames import FrameBounds
-from everview.backends.embedded.windows.function import FrameArguments, WindowFunction, count_within, without_nulls
+from everview.backends.embedded.windows.function import (
+    FrameArguments,
+    WindowFunction,
+    count_within,
+    partitions_with,
+    without_nulls,
+)
 from everview.backends.embedded.windows.partitions import Partitions, with_nulls
 from everview.errors import EvaluationError
 from everview.relational.functions.decimals import CONTEXT
@@ -25,7 +31,7 @@ from everview.relational.nodes import WindowCall
 from everview.relational.types import INT64, Decimal
 
 _GREATEST = 2.0**960
-"""Sums of floats below it are far from overflow; values beyond it are left to the definition."""
+"""Sums of floats below it are far from overflow; partitions with others are left to the definition."""
 _LIMB = np.int64(0xFFFFFFFF)
 
 
@@ -59,14 +65,14 @@ class FloatSum(WindowFunction):
         values = np.where(counted, vector.values, 0.0)
         finite = np.isfinite(values)
         finites = np.where(finite, values, 0.0)
-        if not (np.abs(finites) < _GREATEST).all():
-            return self._definition(view)
+        left_out = partitions_with(view, np.abs(finites) >= _GREATEST)
+        finites[left_out] = 0.0
         totals = _float_sums(finites, start, end)
         if not finite.all():
             _mark_infinite(totals, values, start, end)
         if self._is_average:
             totals = totals / np.maximum(counts, 1)
-        return with_nulls(self._type, totals, counts == 0)
+        return self._definition.replace(view, with_nulls(self._type, totals, counts == 0), left_out)
 
 
 def _float_sums(values: Floats, start: Ints, end: Ints) -> Floats:

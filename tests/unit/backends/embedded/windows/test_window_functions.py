@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from decimal import Decimal as Number
 
 import numpy as np
 import pyarrow as pa
@@ -148,16 +149,10 @@ def test_decimals_beyond_128_bits_on_the_way() -> None:
     )
     backend = _backend(plan, (field,))
     big = 10**38 - 1
-    rows = [(type_value,) for type_value in _decimals([big, -big, big - 1, 5])]
+    rows = [(Number(v),) for v in (big, -big, big - 1, 5)]
     backend.apply(_change(Counter(rows), (field,)))
     ours = rows_from_arrow(backend.read("v"), schema(plan))
     assert_same_bag(ours, evaluate_window(plan, rows), "sums")
-
-
-def _decimals(values: list[int]) -> list[object]:
-    from decimal import Decimal as Number
-
-    return [Number(v) for v in values]
 
 
 def test_only_changed_rows_are_put_out() -> None:
@@ -171,6 +166,22 @@ def test_only_changed_rows_are_put_out() -> None:
     backend.apply(_change(Counter(rows), fields))
     moved = backend.apply(_change(Counter([(99, 1.0)]), fields))
     assert moved["v"].num_rows == 1
+
+
+def test_values_depend_on_their_own_partition_alone() -> None:
+    """What was put out is taken back to the last bit, also when another partition needs the definition meanwhile."""
+    fields = (Field("g", INT32), Field("x", FLOAT64))
+    names = ("var_samp", "stddev_pop", "sum", "avg")
+    calls = tuple(WindowCall(name, (X,), FLOAT64, RUNNING) for name in names)
+    plan = Window(Scan("r", fields), (Column(0, INT32),), (SortKey(X),), calls, names)
+    backend = _backend(plan, fields)
+    rows = [(0, float(v)) for v in np.random.default_rng(2).normal(size=200)]
+    backend.apply(_change(Counter(rows), fields))
+    rows += [(0, 0.5), (1, 1e-300), (1, 1e300), (1, 3.0)]
+    backend.apply(_change(Counter(rows[-4:]), fields))
+    assert_same_bag(rows_from_arrow(backend.read("v"), schema(plan)), evaluate_window(plan, rows), "two partitions")
+    backend.apply(_change(Counter({row: -1 for row in rows}), fields))
+    assert backend.read("v").num_rows == 0
 
 
 def test_explain_tells_what_python_computes() -> None:
