@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import os
 from pathlib import Path
 
@@ -16,6 +17,6 @@ def assert_golden(name: str, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text.rstrip("\n") + "\n", encoding="utf-8")
     assert path.exists(), f"{path} does not exist. Hint: EVERVIEW_UPDATE_GOLDEN=1 writes it."
-    assert text.rstrip("\n") == path.read_text(encoding="utf-8").rstrip("\n"), (
-        f"{name} differs. Hint: where the change is meant, EVERVIEW_UPDATE_GOLDEN=1 rewrites the file."
-    )
+    expected, found = path.read_text(encoding="utf-8").splitlines(), text.splitlines()
+    difference = "\n".join(difflib.unified_diff(expected, found, "expected", "found", lineterm="", n=1))
+    assert not difference, f"{name} differs. Hint: EVERVIEW_UPDATE_GOLDEN=1 rewrites it.\n{difference}"

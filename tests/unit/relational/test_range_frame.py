@@ -66,7 +66,7 @@ def test_descending_order_goes_the_other_way() -> None:
         (_days("2024-03-31"), DATE, Literal(-1, YEAR_MONTH_INTERVAL), False, _days("2024-02-29")),
         (_micros("2024-03-30T12:00:00"), TIMESTAMP, Literal(DAY, DAY_TIME_INTERVAL), False, _micros("2024-03-31T12:00:00")),
         (_micros("2024-01-31T00:00:00"), TIMESTAMP, Literal(1, YEAR_MONTH_INTERVAL), False, _micros("2024-02-29T00:00:00")),
-        (_micros("2024-01-01T00:00:00"), TIMESTAMP_NTZ, Literal(-DAY, DAY_TIME_INTERVAL), False, _micros("2023-12-31T00:00:00")),
+        (_micros("2024-01-01T00:00:00"), TIMESTAMP_NTZ, Literal(1, YEAR_MONTH_INTERVAL), True, _micros("2023-12-01T00:00:00")),
     ],
 )  # fmt: skip
 def test_dates_and_timestamps_move(

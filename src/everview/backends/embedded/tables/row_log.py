@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from everview.backends.embedded.vectors import Bools, Ints
 
-LEVELS: Final = (32, 512)
+LEVELS: Final = (32, 512, 16_384, 524_288)
 """Batches of fewer rows than the last are small; those of the same or a lower level are joined with each other."""
 
 FAN_IN: Final = 32

@@ -74,7 +74,8 @@ def bags(draw: st.DrawFn, max_size: int = 14) -> list[Row]:
     """Rows with NULLs, ties and duplicates; in some bags with values at the ends of their types."""
     extreme = draw(st.sampled_from([False, False, True]))
     row = st.tuples(*(_values(f, extreme=extreme) for f in FIELDS))
-    distinct = draw(st.lists(row, max_size=max_size))
+    least = draw(st.sampled_from([0, max_size // 2, max_size]))  # partitions of one or two rows prove little
+    distinct = draw(st.lists(row, min_size=least, max_size=max_size))
     again = draw(st.lists(st.sampled_from(distinct), max_size=5)) if distinct else []
     return distinct + again
 

@@ -180,7 +180,7 @@ def test_values_depend_on_their_own_partition_alone() -> None:
     rows += [(0, 0.5), (1, 1e-300), (1, 1e300), (1, 3.0)]
     backend.apply(_change(Counter(rows[-4:]), fields))
     assert_same_bag(rows_from_arrow(backend.read("v"), schema(plan)), evaluate_window(plan, rows), "two partitions")
-    backend.apply(_change(Counter({row: -1 for row in rows}), fields))
+    backend.apply(_change(Counter(dict.fromkeys(rows, -1)), fields))
     assert backend.read("v").num_rows == 0
 
 
