@@ -35,6 +35,9 @@ def bench(suite: str, quick: bool, json_file: Path | None, plot_file: Path | Non
         json_file.write_text(json.dumps(report(suite, results), indent=2) + "\n", encoding="utf-8")
     if plot_file is not None:
         _draw(suite, results, plot_file)
+    wrong = sorted({result.case for result in results if result.params.get("answer") == "WRONG"})
+    if wrong:
+        raise click.ClickException(f"wrong answers: {', '.join(wrong)}.")
 
 
 def _draw(suite: str, results: list[Result], path: Path) -> None:

@@ -69,3 +69,13 @@ def test_suite_that_is_not_built_says_what_is(benchmarks: Path) -> None:
     assert done.stderr == (
         "Error: the suite 'triangle' (triangle counts, uniform and skewed) is not built yet; built are: tpch.\n"
     )
+
+
+def test_a_wrong_answer_is_an_error(benchmarks: Path, tmp_path: Path) -> None:
+    """A suite whose answers are wrong ends with status 1, after its results were written."""
+    (benchmarks / "tpch.py").write_text(SUITE.replace('{"batch": 1000}', '{"answer": "WRONG"}'))
+    file = tmp_path / "out.json"
+    done = CliRunner().invoke(cli, ["bench", "tpch", "--json", str(file)])
+    assert done.exit_code == 1
+    assert done.stderr == "Error: wrong answers: q1.\n"
+    assert json.loads(file.read_text())["results"]
