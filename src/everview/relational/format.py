@@ -142,7 +142,9 @@ def _window_line(window: Window) -> str:
 
 def _window_call(call: WindowCall, names: tuple[str, ...]) -> str:
     args = ", ".join(format_expression(a, names) for a in call.args)
-    return f"{call.function}({args}) {_frame(call.frame)}"
+    nulls = " ignore nulls" if call.ignore_nulls else ""
+    where = f" where {format_expression(call.filter, names)}" if call.filter is not None else ""
+    return f"{call.function}({args}){nulls}{where} {_frame(call.frame)}"
 
 
 def _frame(frame: Frame) -> str:

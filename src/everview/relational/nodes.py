@@ -217,7 +217,7 @@ class WindowCall(Node):
 class Window(_Relation):
     """Every row of the child with the values of the window functions appended.
 
-    Ties in ``order`` are broken by the whole row, so that the answer is a function of the bag.
+    Ties in ``order`` are broken by the child's whole row, so that the answer is a function of the child's bag.
     """
 
     child: Relation

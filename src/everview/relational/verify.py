@@ -76,7 +76,8 @@ def _verify_node(relation: Relation) -> None:
         case ExceptAll() | IntersectAll() | UnionMax():
             _verify_same_types(relation, relation.left, relation.right)
         case Window():
-            inside = [a for f in relation.functions for a in f.args]
+            calls_in = relation.functions
+            inside = [a for f in calls_in for a in f.args] + [f.filter for f in calls_in if f.filter is not None]
             order = [k.expression for k in relation.order]
             _verify_expressions(relation, [*relation.partition, *order, *inside], schema(relation.child))
         case TopK():
@@ -96,7 +97,7 @@ def _verify_expressions(relation: Relation, expressions: Iterable[Expression], a
         for part in walk(expression):
             match part:
                 case Column():
-                    _require(part.index < len(available), relation, f"column {part.index} of {len(available)}")
+                    _require(0 <= part.index < len(available), relation, f"column {part.index} of {len(available)}")
                     found = available[part.index].type
                     _require(found == part.type, relation, f"column {part.index} is {found}, read as {part.type}")
                 case Call():
@@ -108,6 +109,7 @@ def _verify_expressions(relation: Relation, expressions: Iterable[Expression], a
                     for condition, value in part.branches:
                         _require(condition.type in (BOOLEAN, NULL), relation, "a CASE condition that is no boolean")
                         _require(value.type in (part.type, NULL), relation, "CASE branches of different types")
+                    _require(part.otherwise.type in (part.type, NULL), relation, "CASE branches of different types")
                 case _:
                     pass
 

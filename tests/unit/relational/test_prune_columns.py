@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
 from everview.backends.reference.evaluate_plan import evaluate_plan
@@ -195,18 +193,3 @@ def test_top_reads_its_order() -> None:
 
 
 TIED = [(1, 1, 9, 0), (1, 2, 0, 0)]
-
-
-def test_top_keeps_the_rows_that_ties_choose() -> None:
-    """Ties are broken by the whole row, also by columns that nobody above reads."""
-    plan = _read(TopK(R, (SortKey(_column(0)),), 1), 2)
-    assert evaluate_plan(prune_columns(plan), {"r": TIED}) == evaluate_plan(plan, {"r": TIED}) == [(9,)]
-
-
-def test_window_keeps_the_order_of_ties() -> None:
-    """Rows that the order does not tell apart are numbered by the whole row, also by columns that nobody reads."""
-    window = _window(R, 0, 0, WindowCall("row_number", (), INT32, ROWS_SO_FAR))
-    plan = Project(window, (_column(2), Column(4, INT32, False)), ("c", "n"))
-    numbered = Counter(evaluate_plan(plan, {"r": TIED}))
-    assert numbered == Counter([(9, 1), (0, 2)])
-    assert Counter(evaluate_plan(prune_columns(plan), {"r": TIED})) == numbered

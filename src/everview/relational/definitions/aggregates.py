@@ -14,11 +14,14 @@ from fractions import Fraction
 from everview.errors import EvaluationError
 from everview.relational.functions import sort_key
 from everview.relational.functions.decimals import CONTEXT, fitter, quotient
-from everview.relational.functions.failures import arithmetic_overflow
+from everview.relational.functions.failures import arithmetic_overflow, interval_overflow
 from everview.relational.nodes import AggregateCall
 from everview.relational.types import (
+    INT32,
     INT64,
+    INTERVALS,
     NAN,
+    YEAR_MONTH_INTERVAL,
     Decimal,
     Row,
     Value,
@@ -59,10 +62,10 @@ def _sum(call: AggregateCall, rows: Sequence[Row]) -> Value:
     if is_floating(call.type):
         return float_sum(values)
     total = sum(values)
-    low, high = integer_bounds(INT64)
-    if not low <= total <= high:
-        raise arithmetic_overflow("a sum", "try_sum")
-    return total
+    low, high = integer_bounds(INT32 if call.type == YEAR_MONTH_INTERVAL else INT64)
+    if low <= total <= high:
+        return total
+    raise interval_overflow("a sum") if call.type in INTERVALS else arithmetic_overflow("a sum", "try_sum")
 
 
 def _exact_sum(values: Sequence[PythonDecimal]) -> PythonDecimal:
@@ -81,7 +84,7 @@ def float_sum(values: Sequence[float]) -> float:
     try:
         return math.fsum(values)
     except OverflowError:
-        return math.inf if sum(v > 0 for v in values) else -math.inf
+        return _to_float(sum(Fraction(v) for v in values))  # on the way, or in the end: exact numbers tell
 
 
 def _average(call: AggregateCall, rows: Sequence[Row]) -> Value:
@@ -165,7 +168,8 @@ def _correlation(call: AggregateCall, rows: Sequence[Row]) -> Value:
     spread_y = _to_float(_central([(y, y) for _, y in pairs]))
     if spread_x == 0 or spread_y == 0:
         return None  # a constant correlates with nothing: Spark divides by zero here, and gives NULL for it
-    return _to_float(_central([(x, y) for x, y in pairs])) / math.sqrt(spread_x) / math.sqrt(spread_y)
+    shared = _to_float(_central([(x, y) for x, y in pairs]))
+    return NAN if math.isnan(shared + spread_x + spread_y) else shared / math.sqrt(spread_x) / math.sqrt(spread_y)
 
 
 def _to_float(value: float | Fraction) -> float:

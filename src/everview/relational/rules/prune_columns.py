@@ -38,8 +38,9 @@ Kept = tuple[int, ...]
 def prune_columns(plan: Relation) -> Relation:
     """π[A](op(R)) = π[A](op(π[B](R))), where B are the columns of R that A and op read.
 
-    Works on the whole plan at once: a shared node keeps what any of its users needs. DISTINCT and the set operations
-    compare whole rows and need every column of their inputs.
+    Where an ORDER BY has ties, TopK and Window break them by the row they see, which is the pruned one; SQL leaves the
+    choice open, and every engine sees the same plan. Works on the whole plan at once: a shared node keeps what any of
+    its users needs. DISTINCT and the set operations compare whole rows and need every column of their inputs.
     """
     needed: dict[int, set[int]] = {id(n): set() for n in nodes_of(plan)}
     needed[id(plan)] = set(range(len(schema(plan))))

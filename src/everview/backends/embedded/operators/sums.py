@@ -20,9 +20,9 @@ from everview.backends.embedded.state.keymap import KeyMap, SlotArray
 from everview.backends.embedded.vectors import Bools, Ints, Kind, Values, Vector, kind_of
 from everview.errors import EvaluationError
 from everview.relational.functions.decimals import CONTEXT
-from everview.relational.functions.failures import arithmetic_overflow, numeric_value_out_of_range
+from everview.relational.functions.failures import arithmetic_overflow, interval_overflow, numeric_value_out_of_range
 from everview.relational.nodes import AggregateCall
-from everview.relational.types import INT64, Decimal, is_floating
+from everview.relational.types import INT64, INTERVALS, YEAR_MONTH_INTERVAL, Decimal, is_floating
 
 
 class CountAccumulator(Accumulator):
@@ -49,6 +49,7 @@ class CountAccumulator(Accumulator):
         return self._count.nbytes
 
 
+_MOST_MONTHS = (1 << 31) - 1
 _SUM_WORDS = 3
 """Words of a sum: more than the 128 bits of a value, so that no order of additions overflows on the way."""
 
@@ -80,11 +81,15 @@ class IntegerSumAccumulator(Accumulator):
         else:
             values, is_word = wide.to_int64(sums)
             bad = ~(fits & is_word)
+            if self._call.type == YEAR_MONTH_INTERVAL:  # months are 32 bits wide
+                bad |= np.abs(values) > _MOST_MONTHS
         if bad.any() and not self._gives_null:
             raise self._failure(slots[bad][:1])
         return _vector(self._call, values, nulls | bad)
 
     def _failure(self, slots: Ints) -> EvaluationError:
+        if self._call.type in INTERVALS:
+            return interval_overflow("a sum")
         if not isinstance(self._call.type, Decimal):
             return arithmetic_overflow("a sum", "try_sum")
         (total,) = wide.to_ints(self._sums.data[slots, :_SUM_WORDS])
