@@ -117,7 +117,9 @@ def explain_code(view: ViewDefinition, root: Operator) -> str:
     lines = [f"view {view.name}: no code is generated; operators run compiled kernels and whole-column NumPy"]
     for operator in _ordered(root):
         lines.append(f"  {operator.describe()}")
-        lines.extend(f"    in Python, once for each distinct value: {part}" for part in operator.python_parts())
+        lines.extend(
+            f"    in Python, remembered per distinct value where it can be: {part}" for part in operator.python_parts()
+        )
     return "\n".join(lines) + "\n"
 
 
