@@ -264,6 +264,17 @@ def test_queries_that_make_no_view(
     db.create_view("v", "SELECT qty FROM sales")
 
 
+def test_a_statement_is_no_query(db: ev.Database, sales: ev.Table) -> None:
+    """Spark would run a statement when it is only asked to resolve it; a view's query must be a query."""
+    with pytest.raises(ev.InvalidQuery) as caught:
+        db.create_view("v", "DROP TABLE sales")
+    assert str(caught.value) == (
+        "a query was expected, and this is a statement (DropTable). "
+        "Hint: tables are changed with insert, delete, upsert and apply, or with db.sql(…)."
+    )
+    assert "v" not in db.views
+
+
 def test_a_syntax_error(db: ev.Database, sales: ev.Table) -> None:
     """Spark says where it stopped understanding."""
     with pytest.raises(ev.InvalidQuery, match="Syntax error at or near 'sales'"):

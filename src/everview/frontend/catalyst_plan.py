@@ -57,7 +57,7 @@ _SUBQUERIES = frozenset({"ScalarSubquery", "Exists"})
 _LIKE_MANY = frozenset({"LikeAny", "LikeAll", "NotLikeAny", "NotLikeAll"})
 _LIKE = frozenset({"Like", "ILike"})
 _COMMON = frozenset({"CommonExpressionDef", "CommonExpressionRef"})
-_ASKED = _SUBQUERIES | _LIKE | _LIKE_MANY | _COMMON
+_ASKED = _SUBQUERIES | _LIKE | _LIKE_MANY | _COMMON | {"InSet"}
 """Expressions whose JSON always lacks something."""
 
 
@@ -173,6 +173,10 @@ class _Exporter:
                 fields["escapeChar"] = str(expression.escapeChar())
             elif name in _LIKE_MANY:
                 fields["patterns"] = [None if p is None else p.toString() for p in _sequence(expression.patterns())]
+            elif name == "InSet":
+                data_type = expression.child().dataType()
+                values = _sequence(expression.hset().toSeq())
+                fields["values"] = [None if v is None else _catalyst_value(v, data_type) for v in values]
             elif name in _COMMON:
                 fields["common_id"] = expression.id().id()
             else:

@@ -18,7 +18,7 @@ from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from everview.errors import InternalError, UnknownName, UnsupportedOperation, did_you_mean
+from everview.errors import InternalError, InvalidQuery, UnknownName, UnsupportedOperation, did_you_mean
 from everview.frontend.catalyst_plan import export_plan, quiet_spark_log
 from everview.frontend.catalyst_transform import rebind_leaves
 from everview.frontend.spark_errors import from_spark_error
@@ -139,6 +139,7 @@ class SparkGateway:
             return query._jdf.queryExecution().analyzed()
         try:
             with quiet_spark_log():
+                _require_query(session, query)
                 return session.sql(query)._jdf.queryExecution().analyzed()
         except (AnalysisException, ParseException) as error:
             raise from_spark_error(error, [n for n, _ in self._fields.values()]) from None
@@ -158,6 +159,18 @@ class SparkGateway:
             empty.createOrReplaceTempView(name)
         self._pending.clear()
         return self._session
+
+
+def _require_query(session: Any, text: str) -> None:
+    """Refuses a statement: Spark would run it at once, and a view or SELECT is a query."""
+    parsed = session._jsparkSession.sessionState().sqlParser().parsePlan(text)
+    class_named = session._jvm.java.lang.Class.forName
+    logical = "org.apache.spark.sql.catalyst.plans.logical"
+    if any(class_named(f"{logical}.{kind}").isInstance(parsed) for kind in ("Command", "ParsedStatement")):
+        raise InvalidQuery(
+            f"a query was expected, and this is a statement ({parsed.nodeName()}).",
+            hint="tables are changed with insert, delete, upsert and apply, or with db.sql(…).",
+        )
 
 
 def _start_session() -> SparkSession:

@@ -177,9 +177,10 @@ def _typed_null(value: Expression, data_type: DataType) -> Expression:
 
 
 def _in_list(node: CatalystNode, scope: Scope) -> Expression:
-    if node.name == "InSet":
-        raise UnsupportedQuery("the expression InSet is not supported.", operator="InSet")
     args = tuple(translate_expression(c, scope) for c in node.children)
+    if node.name == "InSet":  # what Catalyst makes of a long list; sorted, so that equal sets are equal expressions
+        values = sorted((literal_value(v, args[0].type) for v in node.fields["values"]), key=repr)
+        args = (*args, *(Literal(v, args[0].type) for v in values))
     return Call("in", args, BOOLEAN)
 
 

@@ -119,3 +119,14 @@ SELECT region, SUM(IF(product = 'apple', qty, 0)) AS apples, SUM(CASE product WH
        MAX(CASE WHEN qty < 0 THEN id END) AS last_return
 FROM sale
 GROUP BY region;
+
+-- name: in_long_list
+SELECT k, i32 IN (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, NULL) AS ints,
+       s IN ('a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i', 'j', 'k', 'l', 'alpha') AS strings
+FROM typed
+WHERE k NOT IN (-1, -2, -3, -4, -5, -6, -7, -8, -9, -10, -11, -12);
+
+-- name: struct_fields
+SELECT p.x, COUNT(*) AS n
+FROM (SELECT NAMED_STRUCT('x', i32, 'y', s) AS p FROM typed) q
+GROUP BY p.x;
