@@ -17,7 +17,10 @@ import pyarrow as pa
 from everview.backends.embedded.vectors import Bools, Ints
 
 LEVELS: Final = (32, 512, 16_384, 524_288)
-"""Batches of fewer rows than the last are small; those of the same or a lower level are joined with each other."""
+_ALWAYS: Final = 2
+"""How many of the levels every log has; the others are for logs in which rows are looked for, which many batches make slow."""
+
+"""Batches of fewer rows than the last are small; those of the same level are joined, with lower ones that come after them."""
 
 FAN_IN: Final = 32
 """How many small batches may stand at the end of the log."""
@@ -47,6 +50,7 @@ class RowLog:
         self._weights: Ints | None = None  # longer than the log, or None while every weight is 1
         self.dead = 0
         """The number of rows with weight 0."""
+        self._is_searched = False
 
     def __len__(self) -> int:
         """The number of rows, dead ones too: the next row's number."""
@@ -98,15 +102,19 @@ class RowLog:
         self.dead -= len(numbers)
 
     def tidy(self) -> None:
-        """Joins batches at the end of the log if there are many small ones."""
-        for limit in LEVELS:
-            run = 0
+        """Joins batches at the end of the log if there are many of one level."""
+        lower = 0
+        for limit in LEVELS if self._is_searched else LEVELS[:_ALWAYS]:
+            run = own = 0
             for batch in reversed(self._batches):
                 if batch.num_rows >= limit:
                     break
                 run += 1
-            if run >= FAN_IN:
+                own += batch.num_rows >= lower
+            if own >= FAN_IN:
                 self._join_last(run)
+            # Of large batches only a level's own count, so that each row is copied once a level, however the sizes mix.
+            lower = limit if limit >= LEVELS[_ALWAYS - 1] else 0
 
     def compact(self) -> Ints:
         """Takes out dead rows; returns the new number of each old one, which means nothing for dead ones."""
@@ -129,6 +137,7 @@ class RowLog:
         homes = np.searchsorted(self._starts[: len(self._batches)], numbers, side="right") - 1
         if len(numbers) == 1:
             return pa.Table.from_batches([self._slice(int(homes[0]), int(numbers[0]), 1)])
+        self._is_searched = True
         order = None
         if not bool((np.diff(numbers) >= 0).all()):
             order = np.argsort(numbers, kind="stable")
