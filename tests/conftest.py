@@ -12,7 +12,8 @@ import pytest
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-hypothesis.settings.register_profile("quick", max_examples=30, deadline=None)
+# Quick runs try the same examples every time, so that a red run means a change; long runs look for new ones.
+hypothesis.settings.register_profile("quick", max_examples=30, deadline=None, derandomize=True)
 hypothesis.settings.register_profile("long", max_examples=1000, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
