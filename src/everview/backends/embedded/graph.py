@@ -42,7 +42,7 @@ from everview.relational.nodes import (
     Window,
 )
 from everview.relational.rules.split_outer_join import split_outer_join
-from everview.relational.schema import schema
+from everview.relational.schema import columns, schema
 
 
 class Graph:
@@ -137,6 +137,8 @@ class Graph:
                 child = visit(relation.child)
                 key: Hashable = ("filter", id(child), relation.condition)
                 return self._share(key, (child,), contents, lambda: FilterOperator(relation, child, dictionary))
+            case Project() if relation.expressions == columns(relation.child):
+                return visit(relation.child)  # pruning leaves projections that return their input
             case Project():
                 child = visit(relation.child)
                 key = ("project", id(child), relation.expressions)
