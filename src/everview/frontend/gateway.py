@@ -14,11 +14,18 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyspark.errors import AnalysisException, ParseException
+from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from everview.errors import InternalError, InvalidQuery, UnknownName, UnsupportedOperation, did_you_mean
+from everview.errors import (
+    InternalError,
+    InvalidQuery,
+    UnknownName,
+    UnsupportedOperation,
+    UnsupportedQuery,
+    did_you_mean,
+)
 from everview.frontend.catalyst_plan import export_plan, quiet_spark_log
 from everview.frontend.catalyst_transform import rebind_leaves
 from everview.frontend.spark_errors import from_spark_error
@@ -111,7 +118,15 @@ class SparkGateway:
         text = query if isinstance(query, str) else None
         zone = session.conf.get("spark.sql.session.timeZone")
         assert zone is not None
-        plan = translate_plan(export_plan(session, analyzed, text), lambda name: self._fields[name.lower()][1], zone)
+        try:
+            exported = export_plan(session, analyzed, text)
+        except PySparkException as error:
+            raise UnsupportedQuery(
+                f"Spark resolves this query and then fails to rewrite it: {str(error).splitlines()[0]}",
+                operator="Catalyst",
+                hint="write its subqueries as joins.",
+            ) from error
+        plan = translate_plan(exported, lambda name: self._fields[name.lower()][1], zone)
         verify(plan)
         plan = _with_output(simplify(plan), json.loads(analyzed.schema().json()))
         return Translated(plan, text, zone)
@@ -141,7 +156,7 @@ class SparkGateway:
             with quiet_spark_log():
                 _require_query(session, query)
                 return session.sql(query)._jdf.queryExecution().analyzed()
-        except (AnalysisException, ParseException) as error:
+        except PySparkException as error:
             raise from_spark_error(error, [n for n, _ in self._fields.values()]) from None
 
     def _private_session(self) -> SparkSession:

@@ -369,7 +369,9 @@ def _joined(
 
 def _mark_attribute(join: CatalystNode) -> CatalystNode:
     """The boolean that an ``ExistenceJoin`` adds."""
-    return CatalystNode("", join.fields["joinType"], ()).tree("exists") or join
+    exists = CatalystNode("", join.fields["joinType"], ()).tree("exists")
+    assert exists is not None, "an existence join names its mark"
+    return exists
 
 
 def _constant(node: CatalystNode, key: str) -> int:

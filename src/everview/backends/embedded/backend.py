@@ -224,7 +224,10 @@ class EmbeddedBackend:
         return iter(public_rows(self.read(name)))
 
     def lookup(self, name: str, key: Mapping[str, Value]) -> pa.Table:
-        """The rows with these values: by a secondary index, made on the first look-up by these columns."""
+        """The rows with these values: of a view by a secondary index, made on the first look-up by these columns and kept.
+
+        A table has no such index: its rows are hashed anew for each look-up.
+        """
         view = self._views.get(name.lower())
         if view is not None:
             found = rows_with(view.root, view.definition.fields, key, name, self._dictionary)

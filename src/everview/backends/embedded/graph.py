@@ -73,9 +73,14 @@ class Graph:
         self.collect()
 
     def collect(self) -> None:
-        """Removes the operators that no view needs."""
+        """Removes the operators that no view needs, and the arrangements that nothing looks rows up in any more."""
         needed = {id(o) for root in self.roots.values() for o in below(root)}
         self._forget([o for o in self.operators if id(o) not in needed])
+        searched = {id(a) for o in self.operators for a in o.searches()}
+        for operator in self.operators:
+            kept = operator.arrangement
+            if kept is not None and not kept.is_asked_by_users and id(kept) not in searched:
+                operator.arrangement = None
 
     def _forget(self, gone: list[Operator]) -> None:
         dropped = {id(o) for o in gone}

@@ -25,6 +25,7 @@ def rows_with(root: Operator, fields: Schema, key: Mapping[str, Value], name: st
     if any(at[c] is None and not root.layout.nullable[c] for c in columns):
         return root.nothing()
     arrangement = root.arranged()
+    arrangement.is_asked_by_users = True
     vectors = [constant_vector(Literal(at[c], root.types[c]), 1, dictionary) for c in columns]
     subkey = root.layout.part(columns).pack(vectors, 1)
     slots = arrangement.index(columns).expand(subkey)[1]

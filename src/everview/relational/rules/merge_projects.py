@@ -11,9 +11,8 @@ from everview.relational.nodes import Project, Relation
 def merge_projects(relation: Relation) -> Relation | None:
     """π[e](π[f](R)) = π[e ∘ f](R).
 
-    Only where no computed f is used twice (its work would double), and every computed f that can fail is used at all
-    (dropping it would drop its error, as Spark's own column pruning may; we keep the query's meaning either way, since
-    an unused column is never read).
+    Only where no computed f is used twice, since its work would double. A computed f that nothing uses is dropped, and with
+    it an error it might have raised, as Spark's own column pruning does.
     """
     if not (isinstance(relation, Project) and isinstance(relation.child, Project)):
         return None

@@ -40,6 +40,8 @@ class Arrangement:
         self._slices: dict[tuple[int, ...], SliceIndex] = {}
         self._ranges: dict[tuple[tuple[int, ...], RangeAccess], RangeIndex] = {}
         self._applied: list[tuple[Ints, Ints]] = []
+        self.is_asked_by_users = False
+        """Whether look-ups use it, which will come again."""
 
     def apply(self, delta: Batch) -> None:
         """Adds a change; ``rollback`` takes it back."""
@@ -146,6 +148,10 @@ class Operator:
     def describe(self) -> str:
         """One line for ``explain``."""
         raise NotImplementedError
+
+    def searches(self) -> tuple[Arrangement, ...]:
+        """The arrangements of its inputs that the operator looks rows up in."""
+        return ()
 
     def update_cost(self, side: int) -> Cost:
         """What one changed row of an input costs here, besides the rows it puts out."""

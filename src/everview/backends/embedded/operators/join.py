@@ -186,6 +186,9 @@ class JoinOperator(Operator):
             return pairs
         return pairs.take(self._residual(pairs.columns, len(pairs)))
 
+    def searches(self) -> tuple[Arrangement, ...]:
+        return (self.left.arrangement, self.right.arrangement)
+
     def update_cost(self, side: int) -> Cost:
         return self.right.cost if side == 0 else self.left.cost
 

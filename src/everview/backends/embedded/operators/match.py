@@ -16,7 +16,7 @@ import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate
-from everview.backends.embedded.operators.base import Cost, Operator, consolidated
+from everview.backends.embedded.operators.base import Arrangement, Cost, Operator, consolidated
 from everview.backends.embedded.operators.join import Keys, Side, pairs_between, sides
 from everview.backends.embedded.state.keymap import WeightMap
 from everview.backends.embedded.vectors import Batch, Bools, Ints, concatenate
@@ -113,6 +113,9 @@ class MatchByKeyOperator(Operator):
 
     def nbytes(self) -> dict[str, int]:
         return {"counts per key": self._counts.nbytes}
+
+    def searches(self) -> tuple[Arrangement, ...]:
+        return (self.left.arrangement,)
 
     def update_cost(self, side: int) -> Cost:
         if side == 0:
@@ -228,6 +231,9 @@ class MatchByPairOperator(Operator):
         counts = np.zeros(len(left), dtype=np.int64)
         np.add.at(counts, rows, weights)
         return counts
+
+    def searches(self) -> tuple[Arrangement, ...]:
+        return (self.left.arrangement, self.right.arrangement)
 
     def update_cost(self, side: int) -> Cost:
         return max(self.left.cost, self.right.cost) if side else self.right.cost

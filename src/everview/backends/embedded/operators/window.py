@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.operators.base import Cost, Operator, consolidated
+from everview.backends.embedded.operators.base import Arrangement, Cost, Operator, consolidated
 from everview.backends.embedded.operators.join import Side
 from everview.backends.embedded.state.consolidate import consolidate
 from everview.backends.embedded.vectors import Batch, Ints, Vector
@@ -87,6 +87,9 @@ class WindowOperator(Operator):
         columns = tuple(c.take(view.rows[changed]) for c in rows.columns)
         weights = np.where(changed < view.worlds[1], -1, 1)
         return consolidated(Batch(columns + tuple(v.take(changed) for v in values), weights), self.layout)
+
+    def searches(self) -> tuple[Arrangement, ...]:
+        return (self._side.arrangement,)
 
     def update_cost(self, side: int) -> Cost:
         return Cost.PARTITION if self._side.columns else Cost.LINEAR
