@@ -20,7 +20,10 @@ from everview.backends.embedded.operators.stateless import FilterOperator, Proje
 from everview.backends.embedded.operators.top import TopOperator
 from everview.backends.embedded.operators.window import WindowOperator
 from everview.backends.embedded.sources import ConstantOperator, ScanOperator, TableInput
+from everview.backends.embedded.tree.plan_block import Refused, plan_block
+from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.backends.embedded.vectors import Batch
+from everview.planner.block_build import Facts
 from everview.relational.expressions import Column, Expression, conjunction
 from everview.relational.join_condition import split_join_condition
 from everview.relational.nodes import (
@@ -151,6 +154,9 @@ class Graph:
             case Join():
                 return self._join(relation, visit(relation.left), visit(relation.right), contents)
             case Aggregate():
+                tree = self._tree(relation, visit, contents)
+                if tree is not None:
+                    return tree
                 child = visit(relation.child)
                 key = ("aggregate", id(child), relation.keys, relation.aggregates)
                 return self._share(key, (child,), contents, lambda: AggregateOperator(relation, child, dictionary))
@@ -179,6 +185,28 @@ class Graph:
                 return self._share(key, (child,), contents, lambda: ExplodeOperator(relation, child, dictionary))
             case _:
                 assert_never(relation)
+
+    def _tree(
+        self, aggregate: Aggregate, visit: Callable[[Relation], Operator], contents: dict[int, Batch]
+    ) -> Operator | None:
+        """The view tree of an aggregate, or None where it has none."""
+        try:
+            program, _ = plan_block(aggregate, self._facts, "auto")
+        except Refused:
+            return None
+        inputs = tuple(visit(atom.input) for atom in program.block.atoms)
+        key: Hashable = ("tree", tuple(id(i) for i in inputs), program)
+        return self._share(
+            key, inputs, contents, lambda: TreeOperator(schema(aggregate), program, inputs, self.dictionary)
+        )
+
+    def _facts(self, relation: Relation) -> Facts:
+        source = self.tables.get(relation.table.lower()) if isinstance(relation, Scan) else None
+        if source is None:
+            return Facts()
+        key = source.table.definition.primary_key
+        names = [f.name.lower() for f in source.fields]
+        return Facts(tuple(names.index(k.lower()) for k in key) if key else None)
 
     def _scan(self, scan: Scan, columns: tuple[int, ...], contents: dict[int, Batch]) -> Operator:
         root = self.roots.get(scan.table.lower())

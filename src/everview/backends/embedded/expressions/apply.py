@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.expressions.bulk import bulk_form
 from everview.backends.embedded.expressions.cells import (
     Cells,
     any_of,
@@ -174,7 +175,8 @@ def apply_memo(argument: Step, function: Expression, dictionary: Dictionary, fai
         return write(evaluated((value,)))
 
     is_wide = kind_of(function.type) is Kind.WIDE
-    memo = dictionary.memo(word, cell_dtype(function.type), wide=is_wide, key=(function, function.type))
+    dtype, bulk = cell_dtype(function.type), bulk_form(function, dictionary)
+    memo = dictionary.memo(word, dtype, wide=is_wide, key=(function, function.type), bulk=bulk)
     bound = type_bound(function.type)
 
     def run(frame: Frame) -> Cells:

@@ -14,10 +14,11 @@ from typing import Final, assert_never
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import arithmetic, comparison, dates, floats, integers, lazy, timestamps
 from everview.backends.embedded.expressions.apply import apply_definition, apply_memo, apply_native, nulls_after
+from everview.backends.embedded.expressions.bulk import bulk_form
 from everview.backends.embedded.expressions.casts import native_cast
 from everview.backends.embedded.expressions.cells import Cells, null_cells, type_bound
 from everview.backends.embedded.expressions.definition import Definition
-from everview.backends.embedded.expressions.failing import can_fail
+from everview.relational.failing import can_fail
 from everview.backends.embedded.expressions.frame import Frame
 from everview.backends.embedded.expressions.step import Builder, Native, Step
 from everview.backends.embedded.expressions.words import cells_of_words, word_writer
@@ -114,7 +115,8 @@ class Compiler:
     def _look_up(self, expression: Expression) -> Step:
         column = _only_column(expression)
         function = remap_columns(expression, lambda _: 0)
-        self.by_definition.append(expression)
+        if bulk_form(function, self._dictionary) is None:
+            self.by_definition.append(expression)
         return apply_memo(_column(column), function, self._dictionary, can_fail(expression))
 
     def _cast(self, cast: Cast) -> Step:
@@ -137,7 +139,6 @@ class Compiler:
 
     def _look_up_of(self, expression: Call | Cast, argument: Step) -> Step:
         """A function of one computed code: by look-up too."""
-        self.by_definition.append(expression)
         parts = [
             Column(0, argument.type) if not isinstance(c, Literal) and columns_of(c) else c
             for c in children(expression)
@@ -147,6 +148,8 @@ class Compiler:
             function = Cast(parts[0], expression.type, expression.is_try, expression.zone)
         else:
             function = Call(expression.function, tuple(parts), expression.type, expression.zone)
+        if bulk_form(function, self._dictionary) is None:
+            self.by_definition.append(expression)
         return apply_memo(argument, function, self._dictionary, can_fail(function) or argument.can_fail)
 
     def _case(self, case: Case) -> Step:

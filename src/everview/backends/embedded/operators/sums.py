@@ -50,7 +50,7 @@ class CountAccumulator(Accumulator):
 
 
 _MOST_MONTHS = (1 << 31) - 1
-_SUM_WORDS = 3
+SUM_WORDS = 3
 """Words of a sum: more than the 128 bits of a value, so that no order of additions overflows on the way."""
 
 
@@ -59,58 +59,16 @@ class IntegerSumAccumulator(Accumulator):
 
     def __init__(self, call: AggregateCall, groups: KeyMap) -> None:
         self._call = call
-        self._is_average = call.function.endswith("avg")
-        self._gives_null = call.function.startswith("try_")
-        self._argument = call.args[0].type
-        self._sums = SlotArray(groups, np.int64, _SUM_WORDS + 1)
+        self._sums = SlotArray(groups, np.int64, SUM_WORDS + 1)
 
     def add(self, slots: Ints, args: Sequence[Vector], weights: Ints) -> None:
         slots, (values,), weights = without_nulls(slots, args, weights)
-        wide.scatter_add_wide(self._sums.data, slots, values.values, weights, words=_SUM_WORDS)
-        scatter_add_weight(self._sums.data, _SUM_WORDS, slots, weights)
+        wide.scatter_add_wide(self._sums.data, slots, values.values, weights, words=SUM_WORDS)
+        scatter_add_weight(self._sums.data, SUM_WORDS, slots, weights)
 
     def result(self, slots: Ints) -> Vector:
-        counts = self._sums.data[slots, _SUM_WORDS]
-        sums, fits = wide.narrow(self._sums.data[slots, :_SUM_WORDS])
-        nulls = counts == 0
-        if self._is_average:
-            return self._average(slots, sums, counts, nulls)
-        if isinstance(self._call.type, Decimal):
-            bad = ~(fits & wide.fits_precision(sums, self._call.type.precision))
-            values: Values = sums if kind_of(self._call.type) is Kind.WIDE else sums[:, 0].copy()
-        else:
-            values, is_word = wide.to_int64(sums)
-            bad = ~(fits & is_word)
-            if self._call.type == YEAR_MONTH_INTERVAL:  # months are 32 bits wide
-                bad |= np.abs(values) > _MOST_MONTHS
-        if bad.any() and not self._gives_null:
-            raise self._failure(slots[bad][:1])
-        return _vector(self._call, values, nulls | bad)
-
-    def _failure(self, slots: Ints) -> EvaluationError:
-        if self._call.type in INTERVALS:
-            return interval_overflow("a sum")
-        if not isinstance(self._call.type, Decimal):
-            return arithmetic_overflow("a sum", "try_sum")
-        (total,) = wide.to_ints(self._sums.data[slots, :_SUM_WORDS])
-        value = CONTEXT.scaleb(PythonDecimal(total), -self._call.type.scale)
-        return numeric_value_out_of_range(value, self._call.type)
-
-    def _average(self, slots: Ints, sums: Ints, counts: Ints, nulls: Bools) -> Vector:
-        divisor = np.where(nulls, 1, counts)
-        if is_floating(self._call.type):
-            return _vector(self._call, wide.to_float64(sums) / divisor, nulls)
-        places = 0
-        if isinstance(self._call.type, Decimal):
-            assert isinstance(self._argument, Decimal)
-            places = self._call.type.scale - self._argument.scale
-        scaled, fits = wide.scale(sums, places)
-        quotients = wide.divide_word(scaled, divisor)
-        for i in np.flatnonzero(~fits):  # more than 128 bits on the way: rare, and Python has as many as it takes
-            (total,) = wide.to_ints(self._sums.data[slots[i : i + 1], :_SUM_WORDS])
-            quotients[i] = wide.from_ints([_divide_half_up(total * 10**places, int(divisor[i]))])[0]
-        values: Values = quotients if kind_of(self._call.type) is Kind.WIDE else quotients[:, 0].copy()
-        return _vector(self._call, values, nulls)
+        totals = self._sums.data[slots]
+        return finish_exact_sum(self._call, totals[:, :SUM_WORDS], totals[:, SUM_WORDS])
 
     def save(self, slots: Ints) -> Any:
         return self._sums.data[slots]
@@ -128,7 +86,6 @@ class FloatSumAccumulator(Accumulator):
 
     def __init__(self, call: AggregateCall, groups: KeyMap) -> None:
         self._call = call
-        self._is_average = call.function.endswith("avg")
         self._sums = SlotArray(groups, np.float64, 2)
         self._counters = SlotArray(groups, np.int64, FLOAT_COUNTERS + 1)
 
@@ -138,12 +95,8 @@ class FloatSumAccumulator(Accumulator):
 
     def result(self, slots: Ints) -> Vector:
         counters = self._counters.data[slots]
-        counts = counters[:, FLOAT_COUNTERS]
-        nulls = counts == 0
-        totals = float_totals(self._sums.data[slots], counters[:, :FLOAT_COUNTERS].copy())
-        if self._is_average:
-            totals = totals / np.where(nulls, 1, counts)
-        return _vector(self._call, totals, nulls)
+        counted = counters[:, :FLOAT_COUNTERS].copy()
+        return finish_float_sum(self._call, self._sums.data[slots], counted, counters[:, FLOAT_COUNTERS])
 
     def save(self, slots: Ints) -> Any:
         return self._sums.data[slots], self._counters.data[slots]
@@ -163,6 +116,66 @@ def add_floats(sums: Any, counters: Any, slots: Ints, values: Any, weights: Ints
     emptied = slots[counters[slots, FLOAT_COUNTERS] == 0]
     if len(emptied):
         sums[emptied] = 0.0
+
+
+def finish_exact_sum(call: AggregateCall, totals: Ints, counts: Ints) -> Vector:
+    """SUM or AVG from exact totals (``SUM_WORDS`` words each) and the numbers of values summed; NULL where that is 0.
+
+    Raises:
+        EvaluationError: a sum does not fit its type.
+    """
+    sums, fits = wide.narrow(totals)
+    nulls = counts == 0
+    if call.function.endswith("avg"):
+        return _average(call, totals, sums, counts, nulls)
+    if isinstance(call.type, Decimal):
+        bad = ~(fits & wide.fits_precision(sums, call.type.precision))
+        values: Values = sums if kind_of(call.type) is Kind.WIDE else sums[:, 0].copy()
+    else:
+        values, is_word = wide.to_int64(sums)
+        bad = ~(fits & is_word)
+        if call.type == YEAR_MONTH_INTERVAL:  # months are 32 bits wide
+            bad |= np.abs(values) > _MOST_MONTHS
+    if bad.any() and not call.function.startswith("try_"):
+        raise _failure(call, totals[bad][:1])
+    return _vector(call, values, nulls | bad)
+
+
+def _failure(call: AggregateCall, totals: Ints) -> EvaluationError:
+    if call.type in INTERVALS:
+        return interval_overflow("a sum")
+    if not isinstance(call.type, Decimal):
+        return arithmetic_overflow("a sum", "try_sum")
+    (total,) = wide.to_ints(totals)
+    value = CONTEXT.scaleb(PythonDecimal(total), -call.type.scale)
+    return numeric_value_out_of_range(value, call.type)
+
+
+def _average(call: AggregateCall, totals: Ints, sums: Ints, counts: Ints, nulls: Bools) -> Vector:
+    divisor = np.where(nulls, 1, counts)
+    if is_floating(call.type):
+        return _vector(call, wide.to_float64(sums) / divisor, nulls)
+    places = 0
+    if isinstance(call.type, Decimal):
+        argument = call.args[0].type
+        assert isinstance(argument, Decimal)
+        places = call.type.scale - argument.scale
+    scaled, fits = wide.scale(sums, places)
+    quotients = wide.divide_word(scaled, divisor)
+    for i in np.flatnonzero(~fits):  # more than 128 bits on the way: rare, and Python has as many as it takes
+        (total,) = wide.to_ints(totals[i : i + 1])
+        quotients[i] = wide.from_ints([_divide_half_up(total * 10**places, int(divisor[i]))])[0]
+    values: Values = quotients if kind_of(call.type) is Kind.WIDE else quotients[:, 0].copy()
+    return _vector(call, values, nulls)
+
+
+def finish_float_sum(call: AggregateCall, sums: Any, counters: Ints, counts: Ints) -> Vector:
+    """SUM or AVG of floats from double-doubles, what is counted aside, and the numbers of values summed."""
+    nulls = counts == 0
+    totals = float_totals(sums, counters)
+    if call.function.endswith("avg"):
+        totals = totals / np.where(nulls, 1, counts)
+    return _vector(call, totals, nulls)
 
 
 def _vector(call: AggregateCall, values: Values, nulls: Bools) -> Vector:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from typing import Final
 
 from everview.errors import EvaluationError
+from everview.relational.bounds import exact_bound
 from everview.relational.evaluate import evaluate
 from everview.relational.expressions import Call, Cast, Column, Expression, Literal, children, substitute
-from everview.relational.types import STRING, Binary, Boolean, String, is_integral
+from everview.relational.types import STRING, Binary, Boolean, String, is_floating, is_integral, is_numeric
 
 # fmt: off
 _TOTAL: Final = frozenset((
@@ -43,8 +44,14 @@ def _can_fail_itself(expression: Expression) -> bool:
     match expression:
         case Call(function=name) if name in _CONSTANT_PATTERN:
             return _has_bad_pattern(expression)
+        case Call(function="+" | "-" | "*" | "negative"):
+            return not is_floating(expression.type) and exact_bound(expression) is None
         case Call():
             return expression.function not in _TOTAL
+        case Cast() if is_numeric(expression.type) and is_numeric(expression.child.type):
+            if is_floating(expression.type):
+                return False
+            return not expression.is_try and (is_floating(expression.child.type) or exact_bound(expression) is None)
         case Cast():
             is_text = isinstance(expression.type, String | Binary) and not isinstance(expression.child.type, Binary)
             is_widening = isinstance(expression.child.type, Boolean) and is_integral(expression.type)

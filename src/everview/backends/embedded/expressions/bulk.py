@@ -1,0 +1,208 @@
+"""Functions of one text column computed for many distinct codes at once, by kernels over the dictionary's bytes.
+
+Covered are LIKE and its kin with constant patterns, substrings at constant places, comparisons of codes for equality, and NOT,
+AND and OR over these. What a kernel does is what the definition in ``relational.functions`` does, including characters outside
+of ASCII; whatever else an expression contains, the definition computes value by value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+import numpy as np
+
+from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.dictionary_memo import Compute
+from everview.backends.embedded.expressions.cells import either
+from everview.backends.embedded.state.text_kernels import (
+    ANY_CHARACTERS,
+    ONE_CHARACTER,
+    copy_cuts,
+    cut_text,
+    match_pattern,
+)
+from everview.backends.embedded.vectors import Bools, Ints, Values
+from everview.relational.expressions import Call, Column, Expression, Literal
+from everview.relational.types import STRING
+
+_LONGEST: Final = 2**31 - 1
+Computed: TypeAlias = tuple[Values, Bools | None]
+
+
+def bulk_form(expression: Expression, dictionary: Dictionary) -> Compute | None:
+    """The function of column 0, a string, that an expression is; None where some part of it has no kernel."""
+    if isinstance(expression, Column):
+        return _column if expression.type == STRING else None
+    if isinstance(expression, Literal):
+        return _literal(expression, dictionary)
+    if not isinstance(expression, Call) or expression.function not in _FORMS:
+        return None
+    return _FORMS[expression.function](expression, dictionary)
+
+
+def _column(codes: Ints) -> Computed:
+    nulls = codes == 0
+    return codes, nulls if nulls.any() else None
+
+
+def _literal(literal: Literal, dictionary: Dictionary) -> Compute | None:
+    if literal.type != STRING or literal.value is None:
+        return None
+    code = dictionary.code_of(literal.value)
+    return lambda codes: (np.full(len(codes), code, dtype=np.int64), None)
+
+
+def like_pattern(text: str, escape: str = "\\") -> Ints | None:
+    """A LIKE pattern as kernels take it; None where it is not a pattern."""
+    parts: list[int] = []
+    characters = iter(text)
+    for character in characters:
+        if character == escape:
+            following = next(characters, None)
+            if following is None or following not in ("_", "%", escape):
+                return None
+            parts += following.encode()
+        elif character == "_":
+            parts.append(ONE_CHARACTER)
+        elif character != "%":
+            parts += character.encode("utf-8", "surrogatepass")
+        elif parts[-1:] != [ANY_CHARACTERS]:
+            parts.append(ANY_CHARACTERS)
+    return np.array(parts, dtype=np.int64)
+
+
+def _constants(call: Call, types: tuple[type, ...]) -> list[object] | None:
+    """The arguments after the first, if all are constants of Python types, each of its own."""
+    given = [a.value for a in call.args[1:] if isinstance(a, Literal)]
+    fits = len(given) == len(call.args) - 1 <= len(types) and all(
+        type(v) is t for v, t in zip(given, types, strict=False)
+    )
+    return given if fits else None
+
+
+def _matching(call: Call, dictionary: Dictionary) -> Compute | None:
+    """``like``, ``startswith``, ``endswith`` and ``contains``."""
+    constants = _constants(call, (str, str))
+    text = bulk_form(call.args[0], dictionary)
+    if not constants or text is None or call.args[0].type != STRING:
+        return None
+    given = str(constants[0])
+    pattern: Ints | None
+    if call.function == "like":
+        pattern = like_pattern(given, *(str(c) for c in constants[1:]))
+    elif len(constants) == 1:
+        parts: list[int] = list(given.encode("utf-8", "surrogatepass"))
+        before = [] if call.function == "startswith" else [ANY_CHARACTERS]
+        after = [] if call.function == "endswith" else [ANY_CHARACTERS]
+        pattern = np.array(before + parts + after, dtype=np.int64)
+    else:
+        pattern = None
+    if pattern is None:
+        return None
+
+    def compute(codes: Ints) -> Computed:
+        texts, nulls = text(codes)
+        found = np.empty(len(texts), dtype=np.bool_)
+        match_pattern(dictionary.heap, dictionary.ends, texts, pattern, found)
+        return found, nulls
+
+    return compute
+
+
+def _substring(call: Call, dictionary: Dictionary) -> Compute | None:
+    constants = _constants(call, (int, int))
+    text = bulk_form(call.args[0], dictionary)
+    if not constants or text is None or call.args[0].type != STRING:
+        return None
+    position, count = (int(str(c)) for c in [*constants, _LONGEST][:2])
+
+    def compute(codes: Ints) -> Computed:
+        texts, nulls = text(codes)
+        begins, offsets = np.empty(len(texts), dtype=np.int64), np.empty(len(texts) + 1, dtype=np.int64)
+        heap = dictionary.heap
+        cut_text(heap, dictionary.ends, texts, position, count, begins, offsets)
+        data = np.empty(int(offsets[-1]), dtype=np.uint8)
+        copy_cuts(heap, begins, offsets, data)
+        cut = dictionary.encode_text(offsets, data)
+        if nulls is not None:
+            cut[nulls] = 0
+        return cut, nulls
+
+    return compute
+
+
+def _equality(call: Call, dictionary: Dictionary) -> Compute | None:
+    left, right = (bulk_form(a, dictionary) for a in call.args)
+    if left is None or right is None or any(a.type != STRING for a in call.args):
+        return None
+
+    def compute(codes: Ints) -> Computed:
+        (a, no_a), (b, no_b) = left(codes), right(codes)
+        return a == b, either(no_a, no_b)
+
+    return compute
+
+
+def _membership(call: Call, dictionary: Dictionary) -> Compute | None:
+    value = bulk_form(call.args[0], dictionary)
+    items = [a.value for a in call.args[1:] if isinstance(a, Literal) and a.type == STRING and a.value is not None]
+    if value is None or call.args[0].type != STRING or len(items) != len(call.args) - 1:
+        return None
+    wanted = dictionary.encode(items)
+
+    def compute(codes: Ints) -> Computed:
+        given, nulls = value(codes)
+        return np.isin(given, wanted), nulls
+
+    return compute
+
+
+def _negation(call: Call, dictionary: Dictionary) -> Compute | None:
+    inner = bulk_form(call.args[0], dictionary)
+    if inner is None:
+        return None
+
+    def compute(codes: Ints) -> Computed:
+        values, nulls = inner(codes)
+        return ~values, nulls
+
+    return compute
+
+
+def _connective(call: Call, dictionary: Dictionary) -> Compute | None:
+    left, right = (bulk_form(a, dictionary) for a in call.args)
+    if left is None or right is None:
+        return None
+    is_and = call.function == "and"
+
+    def compute(codes: Ints) -> Computed:
+        (a, no_a), (b, no_b) = left(codes), right(codes)
+        nulls = either(no_a, no_b)
+        if nulls is None:
+            return (a & b, None) if is_and else (a | b, None)
+        known_a, known_b = ~_mask(no_a, len(codes)), ~_mask(no_b, len(codes))
+        # A side that is known to decide makes up for a NULL on the other.
+        decided = (known_a & (a != is_and)) | (known_b & (b != is_and))
+        values = ~decided & ~nulls if is_and else decided
+        return values, nulls & ~decided
+
+    return compute
+
+
+def _mask(nulls: Bools | None, count: int) -> Bools:
+    return np.zeros(count, dtype=np.bool_) if nulls is None else nulls
+
+
+_FORMS: Final[dict[str, Callable[[Call, Dictionary], Compute | None]]] = {
+    "like": _matching,
+    "startswith": _matching,
+    "endswith": _matching,
+    "contains": _matching,
+    "substring": _substring,
+    "=": _equality,
+    "in": _membership,
+    "not": _negation,
+    "and": _connective,
+    "or": _connective,
+}

@@ -1,0 +1,155 @@
+"""Reading and writing machine words at addresses, for kernels that are given addresses instead of arrays.
+
+A kernel call with numbers only costs a tenth of one that unpacks arrays, and one kernel can then serve structures of any shape.
+Callers keep the arrays behind the addresses alive. Also here: what the processor can do and Python numbers cannot say.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]  # llvmlite ships no type information
+from numba.core import types
+from numba.extending import intrinsic
+
+_I64 = ir.IntType(64)
+_I32 = ir.IntType(32)
+_F64 = ir.DoubleType()
+
+
+def address_of(array: Any) -> int:
+    """Where the array's first element lies."""
+    address: int = array.ctypes.data
+    return address
+
+
+def _pointer(builder: Any, address: Any, index: Any, kind: Any) -> Any:
+    return builder.gep(builder.inttoptr(address, kind.as_pointer()), [index])
+
+
+def _load(_typing: Any, _address: Any, _index: Any) -> Any:
+    """The int64 number ``index`` behind the address."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.load(_pointer(builder, arguments[0], arguments[1], _I64))
+
+    return types.int64(types.int64, types.int64), generate
+
+
+def _store(_typing: Any, _address: Any, _index: Any, _value: Any) -> Any:
+    """Write an int64."""
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        builder.store(arguments[2], _pointer(builder, arguments[0], arguments[1], _I64))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+def _load_float(_typing: Any, _address: Any, _index: Any) -> Any:
+    """The float64 number ``index`` behind the address."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.load(_pointer(builder, arguments[0], arguments[1], _F64))
+
+    return types.float64(types.int64, types.int64), generate
+
+
+def _store_float(_typing: Any, _address: Any, _index: Any, _value: Any) -> Any:
+    """Write a float64."""
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        builder.store(arguments[2], _pointer(builder, arguments[0], arguments[1], _F64))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.float64), generate
+
+
+def _load_short(_typing: Any, _address: Any, _index: Any) -> Any:
+    """The int32 number ``index`` behind the address, as an int64."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.sext(builder.load(_pointer(builder, arguments[0], arguments[1], _I32)), _I64)
+
+    return types.int64(types.int64, types.int64), generate
+
+
+def _store_short(_typing: Any, _address: Any, _index: Any, _value: Any) -> Any:
+    """Write an int64 as an int32."""
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        word = builder.trunc(arguments[2], _I32)
+        builder.store(word, _pointer(builder, arguments[0], arguments[1], _I32))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), generate
+
+
+def _fetch(_typing: Any, _address: Any, _index: Any) -> Any:
+    """Ask the processor for the cache line of the word ``index`` behind the address, which a later step will read."""
+
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        byte = ir.IntType(8).as_pointer()
+        hint = builder.module.declare_intrinsic(
+            "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
+        )
+        place = builder.bitcast(_pointer(builder, arguments[0], arguments[1], _I64), byte)
+        builder.call(hint, [place, _I32(0), _I32(3), _I32(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
+def _multiply_high(_typing: Any, _a: Any, _b: Any) -> Any:
+    """The upper word of the product of two words, both unsigned."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        wide = ir.IntType(128)
+        product = builder.mul(builder.zext(arguments[0], wide), builder.zext(arguments[1], wide))
+        return builder.trunc(builder.lshr(product, wide(64)), _I64)
+
+    return types.int64(types.int64, types.int64), generate
+
+
+def _is_below(_typing: Any, _a: Any, _b: Any) -> Any:
+    """1 if the first word is below the second, both unsigned, else 0."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.zext(builder.icmp_unsigned("<", arguments[0], arguments[1]), _I64)
+
+    return types.int64(types.int64, types.int64), generate
+
+
+def _shift_right(_typing: Any, _a: Any, _by: Any) -> Any:
+    """The word shifted right, zeros coming in."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.lshr(arguments[0], arguments[1])
+
+    return types.int64(types.int64, types.int64), generate
+
+
+def _fused(_typing: Any, _a: Any, _b: Any, _c: Any) -> Any:
+    """a · b + c, rounded once."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.fma(*arguments)
+
+    return types.float64(types.float64, types.float64, types.float64), generate
+
+
+load: Any = intrinsic(_load)
+store: Any = intrinsic(_store)
+load_float: Any = intrinsic(_load_float)
+store_float: Any = intrinsic(_store_float)
+load_short: Any = intrinsic(_load_short)
+store_short: Any = intrinsic(_store_short)
+fetch: Any = intrinsic(_fetch)
+multiply_high: Any = intrinsic(_multiply_high)
+is_below: Any = intrinsic(_is_below)
+shift_right: Any = intrinsic(_shift_right)
+fused: Any = intrinsic(_fused)
+
+NO_WORDS = np.zeros(1, dtype=np.int64)
+"""Something to point at where nothing is read."""

@@ -1,0 +1,101 @@
+"""From payloads to the answers of aggregates: counts, sums and averages read off the parts of a result view."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from everview.backends.embedded.operators.sums import SUM_WORDS, finish_exact_sum, finish_float_sum
+from everview.backends.embedded.state import wide
+from everview.backends.embedded.state.accumulate import FLOAT_COUNTERS, MINUS, NAN, PLUS
+from everview.backends.embedded.tree.layout import MINUS_UNIT, PLUS_UNIT
+from everview.backends.embedded.vectors import Ints, Vector
+from everview.errors import EvaluationError
+from everview.planner.block import Answer, Block, Monomial, Number
+from everview.relational.types import INT64
+
+Finish = Callable[[Ints], Vector]
+
+
+def finishers(block: Block, payload: Sequence[Monomial], offsets: Sequence[int]) -> tuple[Finish, ...]:
+    """For each answer of the block a function from payload rows to the column of answers.
+
+    Args:
+        block: Whose answers.
+        payload: The parts of the result view.
+        offsets: The first word of each part in a payload row.
+    """
+    place = dict(zip(payload, offsets, strict=True))
+    return tuple(_finisher(block, answer, place) for answer in block.answers)
+
+
+def _finisher(block: Block, answer: Answer, place: dict[Monomial, int]) -> Finish:
+    call = answer.call
+    valid = tuple((c, place[m]) for c, m in answer.valid)
+    if call.function == "count":
+        return lambda rows: Vector(INT64, _counts(rows, valid))
+    terms = tuple((c, place[m]) for c, m in answer.terms)
+    if any(block.number_of(m) is Number.FLOAT for _, m in answer.terms):
+        is_product = any(len([p for p in m if _is_float(block, p)]) > 1 for _, m in answer.terms)
+
+        def finish_float(rows: Ints) -> Vector:
+            sums, counters = _floats(rows, terms, is_product=is_product)
+            return finish_float_sum(call, sums, counters, _counts(rows, valid))
+
+        return finish_float
+    return lambda rows: finish_exact_sum(call, _exact(rows, terms), _counts(rows, valid))
+
+
+def _is_float(block: Block, pair: tuple[int, int]) -> bool:
+    atom, lift = pair
+    return block.atoms[atom].lifts[lift].number is Number.FLOAT
+
+
+def _counts(rows: Ints, terms: tuple[tuple[int, int], ...]) -> Ints:
+    if len(terms) == 1 and terms[0][0] == 1:
+        return rows[:, terms[0][1]].copy()
+    total = np.zeros(len(rows), dtype=np.int64)
+    for coefficient, at in terms:
+        total += coefficient * rows[:, at]
+    return total
+
+
+def _exact(rows: Ints, terms: tuple[tuple[int, int], ...]) -> Ints:
+    totals = np.zeros((len(rows), SUM_WORDS), dtype=np.int64)
+    if len(terms) == 1 and terms[0][0] == 1:
+        at = terms[0][1]
+        totals[:, 0], totals[:, 1] = rows[:, at], rows[:, at + 1]
+        totals[:, 2] = totals[:, 1] >> 63
+        return totals
+    slots = np.arange(len(rows), dtype=np.int64)
+    for coefficient, at in terms:
+        words = np.ascontiguousarray(rows[:, at : at + 2])
+        weights = np.full(len(rows), coefficient, dtype=np.int64)
+        wide.scatter_add_wide(totals, slots, words, weights, words=SUM_WORDS)
+    return totals
+
+
+def _floats(rows: Ints, terms: tuple[tuple[int, int], ...], *, is_product: bool) -> tuple[np.ndarray, Ints]:
+    sums = np.zeros((len(rows), 2), dtype=np.float64)
+    counters = np.zeros((len(rows), FLOAT_COUNTERS), dtype=np.int64)
+    for coefficient, at in terms:
+        parts = np.ascontiguousarray(rows[:, at : at + 2]).view(np.float64)
+        total, error = sums[:, 0].copy(), sums[:, 1]
+        value = parts[:, 0] * coefficient
+        new = total + value
+        part = new - total
+        sums[:, 1] = error + parts[:, 1] * coefficient + ((total - (new - part)) + (value - part))
+        sums[:, 0] = new
+        special = rows[:, at + 2]
+        if not special.any():
+            continue
+        if is_product or coefficient < 0:
+            raise EvaluationError(
+                "a NaN or an infinity takes part in a sum of products over several tables, which a view tree cannot hold. "
+                "Hint: create the view with strategy='first_order'."
+            )
+        counters[:, MINUS] += special // MINUS_UNIT
+        counters[:, PLUS] += special % MINUS_UNIT // PLUS_UNIT
+        counters[:, NAN] += special % PLUS_UNIT
+    return sums, counters

@@ -1,0 +1,265 @@
+"""From a trigger of the program to instructions of the machine.
+
+A delta is a frame of rows with registers: the words of its key variables, and the words of each payload part. Joins make new frames
+of (row, slot) pairs and gather into them what is still needed; sums group a frame by the target's keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from everview.backends.embedded.tree.layout import (
+    COUNTED,
+    EXACT,
+    FLOAT_VALUES,
+    FLOATING,
+    INT_VALUES,
+    WIDE_VALUES,
+    WORDS,
+    Op,
+)
+from everview.backends.embedded.tree.view_map import ViewMap
+from everview.backends.embedded.vectors import Ints, KeyLayout, Kind, kind_of
+from everview.planner.block import Block, Monomial, Number, Residual
+from everview.trigger.program import Access, AccessKind, Add, Compute, Lift, Program, Trigger
+
+KIND_OF = {Number.COUNT: COUNTED, Number.EXACT: EXACT, Number.FLOAT: FLOATING}
+
+
+@dataclass(frozen=True, slots=True)
+class Pause:
+    """Where the machine leaves it to Python to compute a mask: the predicate's columns in registers of a frame."""
+
+    residual: Residual
+    frame: int
+    columns: tuple[tuple[int, ...], ...]
+    mask: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeafRegisters:
+    """Which registers of frame 0 a change of the atom is put into."""
+
+    keys: tuple[tuple[int, ...], ...]
+    lifts: tuple[tuple[int, int], ...]
+    """(lift, register)."""
+    weights: int
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerCode:
+    """A trigger, assembled; ``frames[f]`` lists the registers of frame f, those of frame 0 being given from outside."""
+
+    code: Ints
+    frames: tuple[tuple[int, ...], ...]
+    registers: int
+    leaf: LeafRegisters
+    pauses: tuple[Pause, ...]
+
+
+def key_layout(block: Block, keys: Iterable[str]) -> KeyLayout:
+    """How the variables lie in a key."""
+    variables = [block.variable(k) for k in keys]
+    return KeyLayout(tuple(v.type for v in variables), tuple(v.nullable for v in variables))
+
+
+def words_per_key(block: Block, keys: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """The words of each variable in a key over these variables."""
+    layout = key_layout(block, keys)
+    return {k: layout.words((i,)) for i, k in enumerate(keys)}
+
+
+@dataclass(slots=True)
+class _Delta:
+    frame: int
+    keys: dict[str, tuple[int, ...]]
+    parts: dict[Monomial, int]
+    atoms: frozenset[int]
+
+
+@dataclass(slots=True)
+class Assembler:
+    """Assembles one trigger. ``number_of`` gives a stored view's place in the machine's list of maps."""
+
+    program: Program
+    maps: dict[str, ViewMap]
+    number_of: Callable[[str], int]
+    _code: list[int] = field(default_factory=list)
+    _frames: list[list[int]] = field(default_factory=list)
+    _registers: int = 0
+    _pauses: list[Pause] = field(default_factory=list)
+
+    def assemble(self, trigger: Trigger) -> TriggerCode:
+        """The instructions of a trigger."""
+        deltas: dict[str, _Delta] = {}
+        leaf: LeafRegisters | None = None
+        for statement in trigger.statements:
+            match statement:
+                case Lift():
+                    leaf, deltas[statement.target] = self._lift(trigger.atom, statement)
+                case Compute():
+                    deltas[statement.target] = self._compute(statement, deltas[statement.source])
+                case Add():
+                    self._add(statement.target, deltas[statement.target])
+        assert leaf is not None, "a trigger begins with its leaf"
+        frames = tuple(tuple(f) for f in self._frames)
+        return TriggerCode(np.array(self._code, dtype=np.int64), frames, self._registers, leaf, tuple(self._pauses))
+
+    def _frame(self) -> int:
+        self._frames.append([])
+        return len(self._frames) - 1
+
+    def _register(self, frame: int, words: int = 1) -> int:
+        first = self._registers
+        self._registers += words
+        self._frames[frame].extend(range(first, first + words))
+        return first
+
+    def _emit(self, op: Op, *operands: int) -> None:
+        self._code.extend((int(op), 2 + len(operands), *operands))
+
+    def _kind(self, monomial: Monomial) -> int:
+        return KIND_OF[self.program.block.number_of(monomial)]
+
+    def _key_registers(self, frame: int, variables: Iterable[str]) -> dict[str, tuple[int, ...]]:
+        block = self.program.block
+        return {
+            v: tuple(self._register(frame) for _ in words_per_key(block, (v,))[v]) for v in dict.fromkeys(variables)
+        }
+
+    def _lift(self, number: int, lift: Lift) -> tuple[LeafRegisters, _Delta]:
+        atom, view = self.program.block.atoms[number], self.program.view(lift.target)
+        frame = self._frame()
+        keys = self._key_registers(frame, view.keys)
+        weights = self._register(frame)
+        used = sorted({i for monomial in view.payload for _, i in monomial})
+        values = {i: self._register(frame) for i in used}
+        delta = self._grouped(frame, keys, view.keys)
+        for monomial in view.payload:
+            kind = self._kind(monomial)
+            target = delta.parts[monomial] = self._register(delta.frame, WORDS[kind])
+            source, source_kind, weight = weights, COUNTED, -1
+            if monomial:
+                ((_, i),) = monomial
+                source, weight, source_kind = values[i], weights, kind
+                wide = kind_of(atom.lifts[i].value.type) is Kind.WIDE
+                if kind == EXACT:
+                    source_kind = WIDE_VALUES if wide else INT_VALUES
+                elif kind == FLOATING:
+                    source_kind = FLOAT_VALUES
+            self._emit(Op.SUM, frame, delta.frame, delta.keys[""][0], source_kind, source, weight, target)
+        del delta.keys[""]
+        delta.atoms = frozenset({number})
+        registers = LeafRegisters(tuple(keys[k] for k in view.keys), tuple(values.items()), weights)
+        return registers, delta
+
+    def _grouped(self, frame: int, keys: dict[str, tuple[int, ...]], wanted: Sequence[str]) -> _Delta:
+        """A frame with one row for each distinct combination of the wanted keys; key "" is the rows' group number."""
+        numbers = self._register(frame)
+        out = self._frame()
+        new = self._key_registers(out, wanted)
+        old_words = [r for k in wanted for r in keys[k]]
+        new_words = [r for k in wanted for r in new[k]]
+        self._emit(Op.GROUP, frame, out, numbers, len(old_words), *old_words, *new_words)
+        return _Delta(out, {**new, "": (numbers,)}, {}, frozenset())
+
+    def _compute(self, compute: Compute, delta: _Delta) -> _Delta:
+        target = self.program.view(compute.target)
+        for residual in compute.residuals:
+            delta = self._restricted(delta, residual)
+        for i, access in enumerate(compute.joins):
+            later = compute.joins[i + 1 :]
+            needed = set(target.keys)
+            needed |= {v for a in later for v in a.bound}
+            needed |= {v for a in (access, *later) for r in a.residuals for v in r.variables}
+            delta = self._join(access, delta, needed)
+            for residual in access.residuals:
+                delta = self._restricted(delta, residual)
+        if set(delta.keys) == set(target.keys):
+            return delta
+        grouped = self._grouped(delta.frame, delta.keys, target.keys)
+        (numbers,) = grouped.keys.pop("")
+        for monomial in target.payload:
+            kind = self._kind(monomial)
+            sums = grouped.parts[monomial] = self._register(grouped.frame, WORDS[kind])
+            self._emit(Op.SUM, delta.frame, grouped.frame, numbers, kind, delta.parts[monomial], -1, sums)
+        grouped.atoms = delta.atoms
+        return grouped
+
+    def _join(self, access: Access, delta: _Delta, needed: set[str]) -> _Delta:
+        view, held = self.program.view(access.view), self.maps[access.view]
+        number = self.number_of(access.view)
+        words = words_per_key(self.program.block, view.keys)
+        out = self._frame()
+        rows, slots = self._register(out), self._register(out)
+        bound = [r for v in access.bound for r in delta.keys[v]]
+        match access.kind:
+            case AccessKind.LOOKUP:
+                bound = [r for v in view.keys for r in delta.keys[v]]
+                self._emit(Op.LOOKUP, number, delta.frame, out, rows, slots, len(bound), *bound)
+            case AccessKind.SLICE:
+                index = held.index([w for v in access.bound for w in words[v]])
+                self._emit(Op.SLICE, number, delta.frame, out, rows, slots, index, len(bound), *bound)
+            case AccessKind.SCAN:
+                self._emit(Op.SCAN, number, delta.frame, out, rows, slots)
+        joined = _Delta(out, {}, {}, delta.atoms | view.atoms)
+        for variable in [*delta.keys, *(k for k in view.keys if k not in delta.keys)]:
+            if variable not in needed:
+                continue
+            (registers,) = self._key_registers(out, (variable,)).values()
+            joined.keys[variable] = registers
+            if variable in delta.keys:
+                for source, register in zip(delta.keys[variable], registers, strict=True):
+                    self._emit(Op.TAKE, out, rows, source, register)
+            else:
+                for word, register in zip(words[variable], registers, strict=True):
+                    self._emit(Op.KEY, out, number, slots, word, register)
+        for monomial in access.payload:
+            left = frozenset(p for p in monomial if p[0] in delta.atoms)
+            right = frozenset(p for p in monomial if p[0] in view.atoms)
+            register = joined.parts[monomial] = self._register(out, WORDS[self._kind(monomial)])
+            place = held.offsets[view.payload.index(right)]
+            self._emit(
+                Op.MULTIPLY,
+                out,
+                rows,
+                number,
+                slots,
+                self._kind(left),
+                delta.parts[left],
+                self._kind(right),
+                place,
+                register,
+                delta.parts[frozenset()],
+                held.offsets[0],
+            )
+        return joined
+
+    def _restricted(self, delta: _Delta, residual: Residual) -> _Delta:
+        mask = self._register(delta.frame)
+        columns = tuple(delta.keys[v] for v in residual.variables)
+        self._pauses.append(Pause(residual, delta.frame, columns, mask))
+        self._emit(Op.PAUSE, len(self._pauses) - 1)
+        out = self._frame()
+        rows = self._register(out)
+        self._emit(Op.COMPACT, delta.frame, mask, out, rows)
+        kept = _Delta(out, self._key_registers(out, delta.keys), {}, delta.atoms)
+        for variable, registers in delta.keys.items():
+            for source, register in zip(registers, kept.keys[variable], strict=True):
+                self._emit(Op.TAKE, out, rows, source, register)
+        for monomial, source in delta.parts.items():
+            words = WORDS[self._kind(monomial)]
+            register = kept.parts[monomial] = self._register(out, words)
+            for word in range(words):
+                self._emit(Op.TAKE, out, rows, source + word, register + word)
+        return kept
+
+    def _add(self, name: str, delta: _Delta) -> None:
+        view = self.program.view(name)
+        slots = self._register(delta.frame)
+        keys = [r for k in view.keys for r in delta.keys[k]]
+        parts = [delta.parts[m] for m in view.payload]
+        self._emit(Op.UPSERT, self.number_of(name), delta.frame, slots, len(keys), *keys, *parts)

@@ -1,0 +1,103 @@
+"""The words that kernels and Python agree on: the fields of a map, the kinds of payload parts, the codes of instructions."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import Final
+
+# Fields of a map, by word.
+TABLE: Final = 0
+MASK: Final = 1
+ENTRIES: Final = 2
+STRIDE: Final = 3
+KEY_WORDS: Final = 4
+COUNT: Final = 5
+USED: Final = 6
+FREE: Final = 7
+CAPACITY: Final = 8
+LIMIT: Final = 9
+MODE: Final = 10
+KINDS: Final = 11
+PARTS: Final = 12
+LOG: Final = 13
+LOG_CAPACITY: Final = 14
+LOG_COUNT: Final = 15
+INDEXES: Final = 16
+INDEX_COUNT: Final = 17
+EPOCH_AT: Final = 18
+EPOCH: Final = 19
+LONGEST: Final = 20
+MAP_FIELDS: Final = 21
+
+# Fields of a secondary index, by word.
+INDEX_TABLE: Final = 0
+INDEX_MASK: Final = 1
+INDEX_KEYS: Final = 2
+INDEX_WORDS: Final = 3
+INDEX_WIDTH: Final = 4
+INDEX_LINKS: Final = 5
+INDEX_MODE: Final = 6
+INDEX_FIELDS: Final = 7
+
+# Kinds of payload parts, and how many words each has.
+COUNTED: Final = 0
+"""An integer modulo 2^64: multiplicities and indicators."""
+EXACT: Final = 1
+"""An integer modulo 2^128, low word first: sums of integers and decimals."""
+FLOATING: Final = 2
+"""A sum of floats: the sum, its rounding error, and NaNs and infinities counted apart in one word."""
+WORDS: Final = (1, 2, 3)
+
+# What the values of a leaf are, besides the kinds above.
+INT_VALUES: Final = 3
+WIDE_VALUES: Final = 4
+FLOAT_VALUES: Final = 5
+
+NAN_UNIT: Final = 1
+PLUS_UNIT: Final = 1 << 21
+MINUS_UNIT: Final = 1 << 42
+"""What a NaN, an infinity and a minus infinity add to the third word of a FLOATING part."""
+
+# What a machine that stops asks for.
+DONE: Final = 0
+NEED_ROWS: Final = 1
+NEED_MAP: Final = 2
+NEED_SCRATCH: Final = 3
+FLOAT_RANGE: Final = 4
+PAUSED: Final = 5
+
+# Words of the machine's environment.
+SCRATCH: Final = 0
+SCRATCH_MASK: Final = 1
+STAMP: Final = 2
+NEED: Final = 3
+WHICH: Final = 4
+AMOUNT: Final = 5
+ENVIRONMENT_WORDS: Final = 6
+
+
+class Op(IntEnum):
+    """Instructions: the code, the number of words with it, then the operands."""
+
+    GROUP = 0
+    """frame in, frame out, register of group numbers, k, k key registers in, k out: numbers the distinct keys."""
+    SUM = 1
+    """frame in, frame out, group numbers, kind, source, weights or -1, target: adds a part up by group."""
+    LOOKUP = 2
+    """map, frame in, frame out, rows, slots, k, k key registers: pairs each row with the entry of its key, if any."""
+    SLICE = 3
+    """map, frame in, frame out, rows, slots, index, k, k key registers: pairs each row with all entries of its key."""
+    SCAN = 4
+    """map, frame in, frame out, rows, slots: pairs each row with every entry."""
+    TAKE = 5
+    """frame, rows, source, target: target[i] = source[rows[i]]."""
+    KEY = 6
+    """frame, map, slots, word, target: a key word of the entries."""
+    MULTIPLY = 7
+    """frame, rows or -1, map, slots, kind a, register a, kind b, offset b, target, register of count a, offset of count b."""
+    UPSERT = 8
+    """map, frame, slots, k, k key registers, p registers of parts: adds payloads to entries."""
+    COMPACT = 9
+    """frame in, mask, frame out, rows: the positions where the mask is not 0."""
+    PAUSE = 10
+    """number: leaves the machine, so that Python computes something in between."""

@@ -1,0 +1,147 @@
+"""Runs an assembled trigger: keeps its registers, and gives the kernel what it stops to ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from everview.backends.embedded.state.memory import address_of
+from everview.backends.embedded.tree.assemble import Pause, TriggerCode
+from everview.backends.embedded.tree.layout import (
+    AMOUNT,
+    DONE,
+    ENVIRONMENT_WORDS,
+    FLOAT_RANGE,
+    NEED,
+    NEED_MAP,
+    NEED_ROWS,
+    NEED_SCRATCH,
+    PAUSED,
+    SCRATCH,
+    SCRATCH_MASK,
+    WHICH,
+)
+from everview.backends.embedded.tree.view_kernels import run
+from everview.backends.embedded.tree.view_map import ViewMap
+from everview.backends.embedded.vectors import Ints
+from everview.errors import EvaluationError
+
+FIRST_ROWS = 64
+"""Rows of a frame to begin with."""
+CHUNK = 4096
+"""Rows of a change that are run at once, so that registers stay in the processor's cache."""
+
+
+class Scratch:
+    """Memory for grouping rows, shared by the triggers of a tree."""
+
+    def __init__(self) -> None:
+        self.environment = np.zeros(ENVIRONMENT_WORDS, dtype=np.int64)
+        self.address = address_of(self.environment)
+        self._table: Ints = np.zeros(0, dtype=np.int64)
+        self.grow(2 * FIRST_ROWS)
+
+    def grow(self, wanted: int) -> None:
+        """A table of at least so many words; a word with an old stamp is empty."""
+        self._table = np.zeros(1 << int(wanted).bit_length(), dtype=np.int64)
+        self.environment[SCRATCH], self.environment[SCRATCH_MASK] = address_of(self._table), len(self._table) - 1
+
+
+class Machine:
+    """One trigger, ready to run.
+
+    Args:
+        trigger: What to run.
+        maps: The views it works on, in the order that its instructions number them.
+        views: Their addresses.
+        scratch: Shared memory.
+        masks: Computes the mask of a pause from its columns of words.
+    """
+
+    def __init__(
+        self,
+        trigger: TriggerCode,
+        maps: Sequence[ViewMap],
+        views: Ints,
+        scratch: Scratch,
+        masks: Callable[[Pause, list[Ints]], Ints],
+    ) -> None:
+        self.trigger = trigger
+        self._maps = maps
+        self._views_address = address_of(views)
+        self._scratch = scratch
+        self._masks = masks
+        self._registers = np.zeros(trigger.registers + 1, dtype=np.int64)
+        self._rows = np.zeros(len(trigger.frames) + 1, dtype=np.int64)
+        self._capacities = np.zeros(len(trigger.frames) + 1, dtype=np.int64)
+        self._buffers: list[Ints] = [np.zeros((len(f), 0), dtype=np.int64) for f in trigger.frames]
+        self._extra = [r for r in trigger.frames[0] if r not in self._given()]
+        self._buffers[0] = np.zeros((len(self._extra), 0), dtype=np.int64)
+        self._addresses = tuple(address_of(a) for a in (self._registers, self._rows, self._capacities))
+        self._start = address_of(trigger.code)
+        self._end = self._start + 8 * len(trigger.code)
+        for frame in range(len(trigger.frames)):
+            self._grow(frame, FIRST_ROWS)
+
+    def _given(self) -> set[int]:
+        leaf = self.trigger.leaf
+        return {r for words in leaf.keys for r in words} | {r for _, r in leaf.lifts} | {leaf.weights}
+
+    def _grow(self, frame: int, rows: int) -> None:
+        capacity = max(int(rows), int(self._capacities[frame]) * 3 // 2)
+        old = self._buffers[frame]
+        grown = np.empty((len(old), capacity), dtype=np.int64)
+        kept = min(old.shape[1], int(self._rows[frame]))
+        grown[:, :kept] = old[:, :kept]
+        self._buffers[frame] = grown
+        self._capacities[frame] = capacity
+        registers = self._extra if frame == 0 else self.trigger.frames[frame]
+        base = address_of(grown)
+        for i, register in enumerate(registers):
+            self._registers[register] = base + 8 * i * capacity
+
+    def run(self, given: Sequence[tuple[int, Ints]], count: int) -> None:
+        """Runs the trigger over rows whose registers are given as contiguous arrays of words, in chunks."""
+        places = [(register, address_of(array), 16 if array.ndim == 2 else 8) for register, array in given]
+        for start in range(0, count, CHUNK):
+            size = min(CHUNK, count - start)
+            for register, address, width in places:
+                self._registers[register] = address + start * width
+            self._rows[0] = size
+            if size > self._capacities[0]:
+                self._grow(0, min(CHUNK, count))
+            self._run()
+
+    def _run(self) -> None:
+        at, environment = self._start, self._scratch.environment
+        while True:
+            at = run(at, self._end, *self._addresses, self._views_address, self._scratch.address)
+            need = environment[NEED]
+            if need == DONE:
+                return
+            which, amount = int(environment[WHICH]), int(environment[AMOUNT])
+            if need == NEED_ROWS:
+                self._grow(which, amount)
+            elif need == NEED_MAP:
+                self._maps[which].reserve(amount)
+            elif need == NEED_SCRATCH:
+                self._scratch.grow(amount)
+            elif need == PAUSED:
+                self._compute_mask(self.trigger.pauses[which])
+            else:
+                assert need == FLOAT_RANGE, need
+                raise EvaluationError(
+                    "a floating-point number of more than 270 digits cannot be summed in a view tree; "
+                    "create the view with strategy='first_order' and representation='listing' off trees, or scale the column."
+                )
+
+    def _compute_mask(self, pause: Pause) -> None:
+        rows = int(self._rows[pause.frame])
+        columns = [self._register(r, pause.frame, rows) for words in pause.columns for r in words]
+        mask = self._masks(pause, columns)
+        self._register(pause.mask, pause.frame, rows)[:] = mask
+
+    def _register(self, register: int, frame: int, rows: int) -> Ints:
+        held = self._extra if frame == 0 else self.trigger.frames[frame]
+        return self._buffers[frame][list(held).index(register), :rows]

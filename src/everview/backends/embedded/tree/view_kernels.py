@@ -1,0 +1,845 @@
+"""The machine that runs triggers, and the maps it works on: one unit of compiled code, the same for every query.
+
+A map holds a view: entries (key words, then payload words) in slots that never move, a probe table of (hash, slot) words, and
+secondary indexes, each a probe table of chain heads with links between the slots. Removal shifts the probe table back, so there are
+no tombstones. Every change is logged with what was there before; ``settle`` ends a transaction by removing entries that became
+zero, ``undo`` by restoring the log.
+
+The machine runs instructions (`layout.Op`) over registers: columns of words, one word a row of their frame. An instruction first
+asks for what it needs (rows of a frame, room in a map) and stops if that is missing; it is then run again from its start.
+"""
+
+from __future__ import annotations
+
+from everview.backends.embedded.state.kernel import Word, inlined, kernel
+from everview.backends.embedded.state.memory import (
+    fetch,
+    fused,
+    is_below,
+    load,
+    load_float,
+    load_short,
+    multiply_high,
+    shift_right,
+    store,
+    store_float,
+    store_short,
+)
+from everview.backends.embedded.tree.layout import (
+    AMOUNT,
+    CAPACITY,
+    COUNT,
+    COUNTED,
+    DONE,
+    ENTRIES,
+    EPOCH,
+    EPOCH_AT,
+    EXACT,
+    FLOAT_RANGE,
+    FLOAT_VALUES,
+    FLOATING,
+    FREE,
+    INDEX_COUNT,
+    INDEX_FIELDS,
+    INDEX_KEYS,
+    INDEX_LINKS,
+    INDEX_MASK,
+    INDEX_MODE,
+    INDEX_TABLE,
+    INDEX_WIDTH,
+    INDEX_WORDS,
+    INDEXES,
+    INT_VALUES,
+    KEY_WORDS,
+    KINDS,
+    LIMIT,
+    LOG,
+    LOG_CAPACITY,
+    LOG_COUNT,
+    LONGEST,
+    MASK,
+    MINUS_UNIT,
+    MODE,
+    NAN_UNIT,
+    NEED,
+    NEED_MAP,
+    NEED_ROWS,
+    NEED_SCRATCH,
+    PARTS,
+    PAUSED,
+    PLUS_UNIT,
+    SCRATCH,
+    SCRATCH_MASK,
+    STAMP,
+    STRIDE,
+    TABLE,
+    USED,
+    WHICH,
+    WIDE_VALUES,
+    Op,
+)
+
+GROUP = int(Op.GROUP)
+SUM = int(Op.SUM)
+LOOKUP = int(Op.LOOKUP)
+SLICE = int(Op.SLICE)
+SCAN = int(Op.SCAN)
+TAKE = int(Op.TAKE)
+KEY = int(Op.KEY)
+MULTIPLY = int(Op.MULTIPLY)
+UPSERT = int(Op.UPSERT)
+COMPACT = int(Op.COMPACT)
+PAUSE = int(Op.PAUSE)
+
+LOW = 0xFFFFFFFF
+FACTOR = -7046029254386353131
+HUGE = 2.0**900
+AHEAD = 12
+"""Rows between asking for a cache line and reading it."""
+
+
+# Hashing and probing
+
+
+@inlined
+def _mix(hashed: Word, word: Word) -> Word:
+    mixed = (hashed ^ word) * FACTOR
+    return mixed ^ shift_right(mixed, 32)
+
+
+@inlined
+def _finish(hashed: Word) -> Word:
+    return hashed & LOW
+
+
+@inlined
+def _hash_row(code: Word, at: Word, width: Word, registers: Word, row: Word, mode: Word) -> Word:
+    """The hash of a row's key: with one word and mode 0 the word itself, so that dense and sorted keys stay close."""
+    if width == 1:
+        word = load(load(registers, load(code, at)), row)
+        if mode == 0:
+            return _finish(word ^ shift_right(word, 32))
+        return _finish(_mix(0, word))
+    hashed = 0
+    for k in range(width):
+        hashed = _mix(hashed, load(load(registers, load(code, at + k)), row))
+    return _finish(hashed)
+
+
+@inlined
+def _hash_entry(entry: Word, words: Word, width: Word, mode: Word) -> Word:
+    if width == 1:
+        word = load(entry, load(words, 0))
+        if mode == 0:
+            return _finish(word ^ shift_right(word, 32))
+        return _finish(_mix(0, word))
+    hashed = 0
+    for k in range(width):
+        hashed = _mix(hashed, load(entry, load(words, k)))
+    return _finish(hashed)
+
+
+@inlined
+def _entry(view: Word, slot: Word) -> Word:
+    return load(view, ENTRIES) + slot * load(view, STRIDE) * 8
+
+
+@inlined
+def _find(view: Word, hashed: Word, code: Word, at: Word, width: Word, registers: Word, row: Word) -> Word:
+    """The slot with the row's key, or -1."""
+    table, mask = load(view, TABLE), load(view, MASK)
+    position = hashed & mask
+    while True:
+        word = load(table, position)
+        if word == 0:
+            return -1
+        if shift_right(word, 32) == hashed:
+            slot = (word & LOW) - 1
+            entry = _entry(view, slot)
+            same = True
+            for k in range(width):
+                if load(entry, k) != load(load(registers, load(code, at + k)), row):
+                    same = False
+                    break
+            if same:
+                return slot
+        position = (position + 1) & mask
+
+
+@inlined
+def _place(table: Word, mask: Word, hashed: Word, slot: Word) -> Word:
+    """Puts a slot into a probe table; returns how far from its place."""
+    position = hashed & mask
+    distance = 0
+    while load(table, position) != 0:
+        position = (position + 1) & mask
+        distance += 1
+    store(table, position, (hashed << 32) | (slot + 1))
+    return distance
+
+
+@kernel
+def _erase(table: Word, mask: Word, hashed: Word, slot: Word) -> None:
+    """Takes a slot out of a probe table and moves what follows back to where it is found."""
+    wanted = (hashed << 32) | (slot + 1)
+    hole = hashed & mask
+    while load(table, hole) != wanted:
+        hole = (hole + 1) & mask
+    position = (hole + 1) & mask
+    while True:
+        word = load(table, position)
+        if word == 0:
+            break
+        home = shift_right(word, 32) & mask
+        if ((position - home) & mask) >= ((position - hole) & mask):
+            store(table, hole, word)
+            hole = position
+        position = (position + 1) & mask
+    store(table, hole, 0)
+
+
+# Secondary indexes
+
+
+@inlined
+def _same_words(one: Word, other: Word, words: Word, width: Word) -> Word:
+    for k in range(width):
+        word = load(words, k)
+        if load(one, word) != load(other, word):
+            return False
+    return True
+
+
+@kernel
+def _link(view: Word, index: Word, slot: Word) -> None:
+    """Puts a slot at the head of the chain of its index key."""
+    table, mask, links = load(index, INDEX_TABLE), load(index, INDEX_MASK), load(index, INDEX_LINKS)
+    words, width = load(index, INDEX_WORDS), load(index, INDEX_WIDTH)
+    entry = _entry(view, slot)
+    hashed = _hash_entry(entry, words, width, load(index, INDEX_MODE))
+    position = hashed & mask
+    store_short(links, 2 * slot + 1, -1)
+    while True:
+        word = load(table, position)
+        if word == 0:
+            store_short(links, 2 * slot, -1)
+            store(index, INDEX_KEYS, load(index, INDEX_KEYS) + 1)
+            break
+        if shift_right(word, 32) == hashed:
+            head = (word & LOW) - 1
+            if _same_words(entry, _entry(view, head), words, width):
+                store_short(links, 2 * slot, head)
+                store_short(links, 2 * head + 1, slot)
+                break
+        position = (position + 1) & mask
+    store(table, position, (hashed << 32) | (slot + 1))
+
+
+@kernel
+def _unlink(view: Word, index: Word, slot: Word) -> None:
+    links = load(index, INDEX_LINKS)
+    after, before = load_short(links, 2 * slot), load_short(links, 2 * slot + 1)
+    if after >= 0:
+        store_short(links, 2 * after + 1, before)
+    if before >= 0:
+        store_short(links, 2 * before, after)
+        return
+    table, mask = load(index, INDEX_TABLE), load(index, INDEX_MASK)
+    words, width = load(index, INDEX_WORDS), load(index, INDEX_WIDTH)
+    hashed = _hash_entry(_entry(view, slot), words, width, load(index, INDEX_MODE))
+    if after < 0:
+        store(index, INDEX_KEYS, load(index, INDEX_KEYS) - 1)
+        _erase(table, mask, hashed, slot)
+        return
+    position = hashed & mask
+    while load(table, position) != (hashed << 32) | (slot + 1):
+        position = (position + 1) & mask
+    store(table, position, (hashed << 32) | (after + 1))
+
+
+# Entries
+
+
+@inlined
+def _new_slot(view: Word) -> Word:
+    free = load(view, FREE)
+    if free >= 0:
+        store(view, FREE, load(_entry(view, free), 0))
+        slot = free
+    else:
+        slot = load(view, USED)
+        store(view, USED, slot + 1)
+    store(view, COUNT, load(view, COUNT) + 1)
+    return slot
+
+
+@kernel
+def _drop(view: Word, slot: Word) -> None:
+    """Removes an entry from the map and all its indexes."""
+    entry = _entry(view, slot)
+    indexes = load(view, INDEXES)
+    for i in range(load(view, INDEX_COUNT)):
+        _unlink(view, load(indexes, i), slot)
+    width, mode = load(view, KEY_WORDS), load(view, MODE)
+    if width == 1:
+        word = load(entry, 0)
+        hashed = _finish(word ^ shift_right(word, 32)) if mode == 0 else _finish(_mix(0, word))
+    else:
+        hashed = 0
+        for k in range(width):
+            hashed = _mix(hashed, load(entry, k))
+        hashed = _finish(hashed)
+    _erase(load(view, TABLE), load(view, MASK), hashed, slot)
+    store(entry, 0, load(view, FREE))
+    store(view, FREE, slot)
+    store(view, COUNT, load(view, COUNT) - 1)
+
+
+@inlined
+def _words(kind: Word) -> Word:
+    return kind + 1
+
+
+@inlined
+def _add_float(at: Word, value: Word, error: Word) -> None:
+    """Adds a double-double to the one at the address."""
+    total = load_float(at, 0)
+    new = total + value
+    part = new - total
+    rest = load_float(at, 1) + error + ((total - (new - part)) + (value - part))
+    total = new + rest
+    store_float(at, 0, total)
+    store_float(at, 1, rest - (total - new))
+
+
+@inlined
+def _add_exact(at: Word, low: Word, high: Word) -> None:
+    total = load(at, 0) + low
+    store(at, 1, load(at, 1) + high + is_below(total, low))
+    store(at, 0, total)
+
+
+@kernel
+def _is_zero(view: Word, entry: Word) -> bool:
+    """Whether all that is exact in the payload is 0; what a float sum then holds is rounding."""
+    kinds = load(view, KINDS)
+    at = load(view, KEY_WORDS)
+    for p in range(load(view, PARTS)):
+        kind = load(kinds, p)
+        if kind == FLOATING:
+            if load(entry, at + 2) != 0:
+                return False
+        elif load(entry, at) != 0 or (kind == EXACT and load(entry, at + 1) != 0):
+            return False
+        at += _words(kind)
+    return True
+
+
+@kernel
+def settle(views: Word, count: Word) -> None:
+    """Ends a transaction: entries that became zero go, the logs are emptied."""
+    for v in range(count):
+        view = load(views, v)
+        logged = load(view, LOG_COUNT)
+        if logged == 0:
+            continue
+        log, stride, width = load(view, LOG), load(view, STRIDE), load(view, KEY_WORDS)
+        for i in range(logged):
+            slot = load(log, i * (stride + 1))
+            entry = _entry(view, slot)
+            if load(entry, width) == 0 and _is_zero(view, entry) and _is_held(view, slot):
+                _drop(view, slot)
+        store(view, LOG_COUNT, 0)
+        store(view, EPOCH, load(view, EPOCH) + 1)
+
+
+@inlined
+def _is_held(view: Word, slot: Word) -> Word:
+    """Whether the slot is in the probe table: it may have been logged, and dropped, twice."""
+    entry = _entry(view, slot)
+    width, mode = load(view, KEY_WORDS), load(view, MODE)
+    if width == 1:
+        word = load(entry, 0)
+        hashed = _finish(word ^ shift_right(word, 32)) if mode == 0 else _finish(_mix(0, word))
+    else:
+        hashed = 0
+        for k in range(width):
+            hashed = _mix(hashed, load(entry, k))
+        hashed = _finish(hashed)
+    table, mask = load(view, TABLE), load(view, MASK)
+    position = hashed & mask
+    while True:
+        word = load(table, position)
+        if word == 0:
+            return False
+        if word == (hashed << 32) | (slot + 1):
+            return True
+        position = (position + 1) & mask
+
+
+@kernel
+def undo(views: Word, count: Word) -> None:
+    """Takes a transaction back: entries get their old payloads, new ones go."""
+    for v in range(count):
+        view = load(views, v)
+        log, stride, width = load(view, LOG), load(view, STRIDE), load(view, KEY_WORDS)
+        for j in range(load(view, LOG_COUNT)):
+            i = load(view, LOG_COUNT) - 1 - j
+            record = log + i * (stride + 1) * 8
+            slot = load(record, 0) 
+            entry = _entry(view, slot)
+            if load(record, 1) == 0:
+                _drop(view, slot)
+                continue
+            for k in range(width, stride):
+                store(entry, k, load(record, 1 + k))
+        store(view, LOG_COUNT, 0)
+        store(view, EPOCH, load(view, EPOCH) + 1)
+
+
+@kernel
+def rehash(old: Word, length: Word, table: Word, mask: Word) -> None:
+    """Moves the words of a probe table into another, which is empty."""
+    for i in range(length):
+        word = load(old, i)
+        if word != 0:
+            _place(table, mask, shift_right(word, 32), (word & LOW) - 1)
+
+
+@kernel
+def hash_again(view: Word, slots: Word, count: Word) -> None:
+    """Fills the empty probe table of a map whose hash has changed."""
+    table, mask, width, mode = load(view, TABLE), load(view, MASK), load(view, KEY_WORDS), load(view, MODE)
+    for i in range(count):
+        slot = load(slots, i)
+        entry = _entry(view, slot)
+        hashed = 0
+        if width == 1 and mode == 0:
+            word = load(entry, 0)
+            hashed = word ^ shift_right(word, 32)
+        else:
+            for k in range(width):
+                hashed = _mix(hashed, load(entry, k))
+        _place(table, mask, _finish(hashed), slot)
+
+
+@kernel
+def link_all(view: Word, index: Word, slots: Word, count: Word) -> None:
+    """Fills a new secondary index."""
+    for i in range(count):
+        _link(view, index, load(slots, i))
+
+
+@kernel
+def live_slots(view: Word, slots: Word) -> int:
+    """Writes the slots in use, in the order of the probe table; returns how many."""
+    table, found = load(view, TABLE), 0
+    for i in range(load(view, MASK) + 1):
+        word = load(table, i)
+        if word != 0:
+            store(slots, found, (word & LOW) - 1)
+            found += 1
+    return found
+
+
+# Instructions
+
+
+@kernel
+def _group(code: Word, registers: Word, rows: Word, environment: Word) -> None:
+    count, out, numbers = load(rows, load(code, 2)), load(code, 3), load(registers, load(code, 4))
+    width = load(code, 5)
+    at, to = 6, 6 + width
+    if width == 0:
+        for i in range(count):
+            store(numbers, i, 0)
+        store(rows, out, 1 if count > 0 else 0)
+        return
+    table, mask = load(environment, SCRATCH), load(environment, SCRATCH_MASK)
+    stamp = load(environment, STAMP) + 1
+    store(environment, STAMP, stamp)
+    groups = 0
+    for i in range(count):
+        hashed = _hash_row(code, at, width, registers, i, 1)
+        position = hashed & mask
+        while True:
+            word = load(table, position)
+            if shift_right(word, 32) != stamp:
+                store(table, position, (stamp << 32) | groups)
+                for k in range(width):
+                    store(load(registers, load(code, to + k)), groups, load(load(registers, load(code, at + k)), i))
+                store(numbers, i, groups)
+                groups += 1
+                break
+            group = word & LOW
+            same = True
+            for k in range(width):
+                if load(load(registers, load(code, to + k)), group) != load(load(registers, load(code, at + k)), i):
+                    same = False
+                    break
+            if same:
+                store(numbers, i, group)
+                break
+            position = (position + 1) & mask
+    store(rows, out, groups)
+
+
+@inlined
+def _add_product(at: Word, low: Word, high: Word, weight: Word) -> None:
+    """Adds a 128-bit integer times a weight."""
+    product = low * weight
+    upper = multiply_high(low, weight) + high * weight
+    if weight < 0:
+        upper -= low
+    _add_exact(at, product, upper)
+
+
+@kernel
+def _sum(code: Word, registers: Word, rows: Word) -> int:
+    count, groups = load(rows, load(code, 2)), load(rows, load(code, 3))
+    numbers, kind = load(registers, load(code, 4)), load(code, 5)
+    source = load(registers, load(code, 6))
+    weights = load(registers, load(code, 7)) if load(code, 7) >= 0 else 0
+    target = load(code, 8)
+    first = load(registers, target)
+    for g in range(groups):
+        store(first, g, 0)
+    if kind == COUNTED:
+        if weights == 0:
+            for i in range(count):
+                g = load(numbers, i)
+                store(first, g, load(first, g) + load(source, i))
+        else:
+            for i in range(count):
+                g = load(numbers, i)
+                store(first, g, load(first, g) + load(source, i) * load(weights, i))
+        return 0
+    second = load(registers, target + 1)
+    for g in range(groups):
+        store(second, g, 0)
+    if kind == EXACT or kind == INT_VALUES or kind == WIDE_VALUES:
+        upper = load(registers, load(code, 6) + 1) if kind == EXACT else 0
+        for i in range(count):
+            g = load(numbers, i)
+            if kind == INT_VALUES:
+                low = load(source, i)
+                high = low >> 63
+            elif kind == WIDE_VALUES:
+                low, high = load(source, 2 * i), load(source, 2 * i + 1)
+            else:
+                low, high = load(source, i), load(upper, i)
+            if weights != 0:
+                weight = load(weights, i)
+                if weight != 1:
+                    product = low * weight
+                    high = multiply_high(low, weight) + high * weight - (low if weight < 0 else 0)
+                    low = product
+            total = load(first, g) + low
+            store(second, g, load(second, g) + high + is_below(total, low))
+            store(first, g, total)
+        return 0
+    third = load(registers, target + 2)
+    for g in range(groups):
+        store(third, g, 0)
+    is_range = 0
+    for i in range(count):
+        g = load(numbers, i)
+        if kind == FLOATING:
+            value, error = load_float(source, i), load_float(load(registers, load(code, 6) + 1), i)
+            special = load(load(registers, load(code, 6) + 2), i)
+        else:
+            value, error, special = load_float(source, i), 0.0, 0
+            if not abs(value) < HUGE:
+                if value != value:
+                    special = NAN_UNIT
+                elif value - value != 0:
+                    special = PLUS_UNIT if value > 0 else MINUS_UNIT
+                else:
+                    is_range = 1
+                value = 0.0
+        if weights != 0:
+            weight = load(weights, i)
+            if weight != 1:
+                factor = float(weight)
+                product = value * factor
+                error = error * factor + fused(value, factor, -product)
+                value = product
+                special *= weight
+        total = load_float(first, g)
+        new = total + value
+        part = new - total
+        rest = load_float(second, g) + error + ((total - (new - part)) + (value - part))
+        total = new + rest
+        store_float(first, g, total)
+        store_float(second, g, rest - (total - new))
+        store(third, g, load(third, g) + special)
+    return is_range
+
+
+@kernel
+def _lookup(code: Word, registers: Word, rows: Word, views: Word) -> None:
+    view = load(views, load(code, 2))
+    count, out = load(rows, load(code, 3)), load(code, 4)
+    found, slots, width = load(registers, load(code, 5)), load(registers, load(code, 6)), load(code, 7)
+    table, mask, mode = load(view, TABLE), load(view, MASK), load(view, MODE)
+    for i in range(count):
+        hashed = _hash_row(code, 8, width, registers, i, mode)
+        store(slots, i, hashed)
+        fetch(table, hashed & mask)
+    pairs = 0
+    for i in range(count):
+        slot = _find(view, load(slots, i), code, 8, width, registers, i)
+        if slot >= 0:
+            store(found, pairs, i)
+            store(slots, pairs, slot)
+            pairs += 1
+    store(rows, out, pairs)
+
+
+@kernel
+def _slice(code: Word, registers: Word, rows: Word, capacities: Word, views: Word) -> int:
+    """Returns the number of rows that the frame would have needed, or 0."""
+    view = load(views, load(code, 2))
+    count, out = load(rows, load(code, 3)), load(code, 4)
+    found, slots = load(registers, load(code, 5)), load(registers, load(code, 6))
+    index, width = load(load(view, INDEXES), load(code, 7)), load(code, 8)
+    table, mask, links = load(index, INDEX_TABLE), load(index, INDEX_MASK), load(index, INDEX_LINKS)
+    words, mode, room = load(index, INDEX_WORDS), load(index, INDEX_MODE), load(capacities, out)
+    pairs = 0
+    for i in range(count):
+        hashed = _hash_row(code, 9, width, registers, i, mode)
+        position = hashed & mask
+        slot = -1
+        while True:
+            word = load(table, position)
+            if word == 0:
+                break
+            if shift_right(word, 32) == hashed:
+                head = (word & LOW) - 1
+                entry = _entry(view, head)
+                same = True
+                for k in range(width):
+                    if load(entry, load(words, k)) != load(load(registers, load(code, 9 + k)), i):
+                        same = False
+                        break
+                if same:
+                    slot = head
+                    break
+            position = (position + 1) & mask
+        while slot >= 0:
+            if pairs < room:
+                store(found, pairs, i)
+                store(slots, pairs, slot)
+            pairs += 1
+            slot = load_short(links, 2 * slot)
+    if pairs > room:
+        return pairs
+    store(rows, out, pairs)
+    return 0
+
+
+@kernel
+def _scan(code: Word, registers: Word, rows: Word, views: Word) -> None:
+    view = load(views, load(code, 2))
+    count, out = load(rows, load(code, 3)), load(code, 4)
+    found, slots, table = load(registers, load(code, 5)), load(registers, load(code, 6)), load(view, TABLE)
+    pairs = 0
+    for p in range(load(view, MASK) + 1):
+        word = load(table, p)
+        if word != 0:
+            for i in range(count):
+                store(found, pairs, i)
+                store(slots, pairs, (word & LOW) - 1)
+                pairs += 1
+    store(rows, out, pairs)
+
+
+@kernel
+def _multiply(code: Word, registers: Word, rows: Word, views: Word) -> None:
+    """target[i] = a[rows[i]] · entries[slots[i]].b, in the ring of the two kinds."""
+    count = load(rows, load(code, 2))
+    origin = load(registers, load(code, 3)) if load(code, 3) >= 0 else 0
+    view, slots = load(views, load(code, 4)), load(registers, load(code, 5))
+    kind_a, a, kind_b, b = load(code, 6), load(code, 7), load(code, 8), load(code, 9)
+    target = load(code, 10)
+    left, first = load(registers, a), load(registers, target)
+    if kind_a == COUNTED and kind_b == COUNTED:
+        for i in range(count):
+            j = load(origin, i) if origin != 0 else i
+            store(first, i, load(left, j) * load(_entry(view, load(slots, i)), b))
+        return
+    second = load(registers, target + 1)
+    if kind_a != FLOATING and kind_b != FLOATING:
+        upper = load(registers, a + 1) if kind_a == EXACT else 0
+        for i in range(count):
+            j = load(origin, i) if origin != 0 else i
+            entry = _entry(view, load(slots, i))
+            low = load(left, j)
+            high = load(upper, j) if kind_a == EXACT else low >> 63
+            other = load(entry, b)
+            other_high = load(entry, b + 1) if kind_b == EXACT else other >> 63
+            store(first, i, low * other)
+            store(second, i, multiply_high(low, other) + low * other_high + high * other)
+        return
+    third = load(registers, target + 2)
+    for i in range(count):
+        j = load(origin, i) if origin != 0 else i
+        entry = _entry(view, load(slots, i))
+        if kind_a == FLOATING:
+            value, error = load_float(left, j), load_float(load(registers, a + 1), j)
+            special = load(load(registers, a + 2), j)
+        else:
+            value, error, special = float(load(left, j)), 0.0, 0
+        if kind_b == FLOATING:
+            other, other_error, other_special = load_float(entry, b), load_float(entry, b + 1), load(entry, b + 2)
+        else:
+            other, other_error, other_special = float(load(entry, b)), 0.0, 0
+        product = value * other
+        store_float(first, i, product)
+        store_float(second, i, fused(value, other, -product) + (value * other_error + error * other))
+        store(third, i, special * load(entry, load(code, 12)) + load(load(registers, load(code, 11)), j) * other_special)
+
+
+@kernel
+def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> None:
+    view = load(views, load(code, 2))
+    count, slots, width = load(rows, load(code, 3)), load(registers, load(code, 4)), load(code, 5)
+    parts, kinds = 6 + width, load(view, KINDS)
+    table, mask, mode, stride = load(view, TABLE), load(view, MASK), load(view, MODE), load(view, STRIDE)
+    log, epoch_at, epoch = load(view, LOG), load(view, EPOCH_AT), load(view, EPOCH)
+    part_count, keys, indexes = load(view, PARTS), load(view, KEY_WORDS), load(view, INDEXES)
+    index_count, longest = load(view, INDEX_COUNT), load(view, LONGEST)
+    for i in range(count):
+        hashed = _hash_row(code, 6, width, registers, i, mode)
+        store(slots, i, hashed)
+        fetch(table, hashed & mask)
+    for i in range(count):
+        hashed = load(slots, i)
+        slot = _find(view, hashed, code, 6, width, registers, i)
+        is_new = slot < 0
+        if is_new:
+            slot = _new_slot(view)
+            entry = _entry(view, slot)
+            store(entry, 0, 0)
+            for k in range(width):
+                store(entry, k, load(load(registers, load(code, 6 + k)), i))
+            for k in range(keys, stride):
+                store(entry, k, 0)
+            distance = _place(table, mask, hashed, slot)
+            if distance > longest:
+                longest = distance
+            for x in range(index_count):
+                _link(view, load(indexes, x), slot)
+        else:
+            entry = _entry(view, slot)
+        store(slots, i, slot)
+        if epoch_at < 0 or load(entry, epoch_at) != epoch:
+            logged = load(view, LOG_COUNT)
+            record = log + logged * (stride + 1) * 8
+            store(record, 0, slot)
+            store(record, 1, 0 if is_new else 1)
+            for k in range(keys, stride):
+                store(record, 1 + k, load(entry, k))
+            store(view, LOG_COUNT, logged + 1)
+            if epoch_at >= 0:
+                store(entry, epoch_at, epoch)
+        at = keys
+        for p in range(part_count):
+            kind, register = load(kinds, p), load(code, parts + p)
+            if kind == COUNTED:
+                store(entry, at, load(entry, at) + load(load(registers, register), i))
+                at += 1
+            elif kind == EXACT:
+                _add_exact(entry + at * 8, load(load(registers, register), i), load(load(registers, register + 1), i))
+                at += 2
+            else:
+                value, error = load_float(load(registers, register), i), load_float(load(registers, register + 1), i)
+                _add_float(entry + at * 8, value, error)
+                store(entry, at + 2, load(entry, at + 2) + load(load(registers, register + 2), i))
+                at += 3
+    store(view, LONGEST, longest)
+
+
+@inlined
+def _stop(environment: Word, need: Word, which: Word, amount: Word) -> None:
+    store(environment, NEED, need)
+    store(environment, WHICH, which)
+    store(environment, AMOUNT, amount)
+
+
+@inlined
+def _has_room(view: Word, more: Word) -> Word:
+    count = load(view, COUNT) + more
+    return count <= load(view, CAPACITY) and count <= load(view, LIMIT) and load(view, LOG_COUNT) + more <= load(
+        view, LOG_CAPACITY
+    )
+
+
+@kernel
+def run(start: Word, end: Word, registers: Word, rows: Word, capacities: Word, views: Word, environment: Word) -> int:
+    """Runs the instructions from one address to another; returns the address at which it stopped, saying why."""
+    code = start
+    store(environment, NEED, DONE)
+    while code < end:
+        op = load(code, 0)
+        if op == GROUP or op == LOOKUP or op == COMPACT or op == SCAN:
+            frame_in = load(code, 3) if op == LOOKUP or op == SCAN else load(code, 2)
+            frame_out = load(code, 3) if op == GROUP else load(code, 4)
+            wanted = load(rows, frame_in)
+            if op == SCAN:
+                wanted *= load(load(views, load(code, 2)), COUNT)
+            if wanted > load(capacities, frame_out):
+                _stop(environment, NEED_ROWS, frame_out, wanted)
+                return code
+        if op == GROUP:
+            if 2 * load(rows, load(code, 2)) > load(environment, SCRATCH_MASK):
+                _stop(environment, NEED_SCRATCH, 0, 2 * load(rows, load(code, 2)))
+                return code
+            _group(code, registers, rows, environment)
+        elif op == SUM:
+            if _sum(code, registers, rows) != 0:
+                _stop(environment, FLOAT_RANGE, 0, 0)
+                return code
+        elif op == LOOKUP:
+            _lookup(code, registers, rows, views)
+        elif op == SLICE:
+            wanted = _slice(code, registers, rows, capacities, views)
+            if wanted > 0:
+                _stop(environment, NEED_ROWS, load(code, 4), wanted)
+                return code
+        elif op == SCAN:
+            _scan(code, registers, rows, views)
+        elif op == TAKE:
+            count, origin = load(rows, load(code, 2)), load(registers, load(code, 3))
+            source, target = load(registers, load(code, 4)), load(registers, load(code, 5))
+            for i in range(count):
+                store(target, i, load(source, load(origin, i)))
+        elif op == KEY:
+            count, view = load(rows, load(code, 2)), load(views, load(code, 3))
+            slots, word, target = load(registers, load(code, 4)), load(code, 5), load(registers, load(code, 6))
+            for i in range(count):
+                store(target, i, load(_entry(view, load(slots, i)), word))
+        elif op == MULTIPLY:
+            _multiply(code, registers, rows, views)
+        elif op == UPSERT:
+            more = load(rows, load(code, 3))
+            if not _has_room(load(views, load(code, 2)), more):
+                _stop(environment, NEED_MAP, load(code, 2), more)
+                return code
+            _upsert(code, registers, rows, views)
+        elif op == COMPACT:
+            count, mask = load(rows, load(code, 2)), load(registers, load(code, 3))
+            kept, chosen = 0, load(registers, load(code, 5))
+            for i in range(count):
+                if load(mask, i) != 0:
+                    store(chosen, kept, i)
+                    kept += 1
+            store(rows, load(code, 4), kept)
+        elif op == PAUSE:
+            _stop(environment, PAUSED, load(code, 2), 0)
+            return code + load(code, 1) * 8
+        code += load(code, 1) * 8
+    return code
+
+
+__all__ = ["INDEX_FIELDS", "hash_again", "link_all", "live_slots", "rehash", "run", "settle", "undo"]

@@ -1,0 +1,238 @@
+"""A materialized view of a tree: a map from key words to payload words, with secondary indexes by some of the key words.
+
+The arrays belong to this object; kernels find them through the addresses in ``fields``, an array that never moves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from everview.backends.embedded.state.memory import address_of
+from everview.backends.embedded.tree import view_kernels as kernels
+from everview.backends.embedded.tree.layout import (
+    CAPACITY,
+    COUNT,
+    ENTRIES,
+    EPOCH,
+    EPOCH_AT,
+    FREE,
+    INDEX_COUNT,
+    INDEX_FIELDS,
+    INDEX_LINKS,
+    INDEX_MASK,
+    INDEX_MODE,
+    INDEX_TABLE,
+    INDEX_WIDTH,
+    INDEX_WORDS,
+    INDEXES,
+    KEY_WORDS,
+    KINDS,
+    LIMIT,
+    LOG,
+    LOG_CAPACITY,
+    LOG_COUNT,
+    LONGEST,
+    MAP_FIELDS,
+    MASK,
+    MODE,
+    PARTS,
+    STRIDE,
+    TABLE,
+    USED,
+    WORDS,
+)
+from everview.backends.embedded.vectors import Ints
+
+SMALLEST = 16
+LONG_PROBE = 48
+"""A probe this long means that the keys do not suit the plain hash."""
+
+
+class ViewMap:
+    """A view. ``kinds`` are the kinds of its payload parts; the first is the count.
+
+    Args:
+        key_words: How many words a key has; a view without keys has one entry.
+        kinds: Of each payload part.
+        is_result: Whether to log an entry once a transaction, with what it was before, which is what a result's delta needs.
+    """
+
+    def __init__(self, key_words: int, kinds: Sequence[int], *, is_result: bool = False) -> None:
+        self.key_words = max(1, key_words)
+        self.kinds = tuple(kinds)
+        self.offsets = tuple(self.key_words + sum(WORDS[k] for k in kinds[:p]) for p in range(len(kinds)))
+        self._kinds = np.array([*kinds, 0], dtype=np.int64)
+        payload_end = self.key_words + sum(WORDS[k] for k in kinds)
+        self.stride = payload_end + is_result
+        self.fields = np.zeros(MAP_FIELDS, dtype=np.int64)
+        self.address = address_of(self.fields)
+        f = self.fields
+        f[STRIDE], f[KEY_WORDS], f[FREE] = self.stride, self.key_words, -1
+        f[KINDS], f[PARTS] = address_of(self._kinds), len(kinds)
+        f[EPOCH_AT], f[EPOCH] = payload_end if is_result else -1, 1
+        self._indexes: list[_Index] = []
+        self._index_addresses: Ints = np.zeros(1, dtype=np.int64)
+        self.entries: Ints = np.empty((0, self.stride), dtype=np.int64)
+        self._log: Ints = np.empty((0, self.stride + 1), dtype=np.int64)
+        self._table: Ints = np.zeros(0, dtype=np.int64)
+        self._set_table(np.zeros(2 * SMALLEST, dtype=np.int64))
+        self._grow_entries(SMALLEST)
+        self._grow_log(SMALLEST)
+
+    def __len__(self) -> int:
+        return int(self.fields[COUNT])
+
+    def __repr__(self) -> str:
+        return f"<view map of {len(self)} entries, {self.key_words} key words, {self.nbytes} bytes>"
+
+    def reserve(self, more: int) -> None:
+        """Makes room for so many more entries."""
+        f = self.fields
+        wanted = int(f[COUNT]) + more
+        if wanted > f[CAPACITY]:
+            self._grow_entries(max(wanted, int(f[CAPACITY]) * 3 // 2))
+        if wanted > f[LIMIT]:
+            self._rehash(wanted)
+        logged = int(f[LOG_COUNT]) + more
+        if logged > f[LOG_CAPACITY]:
+            self._grow_log(max(logged, 2 * int(f[LOG_CAPACITY])))
+
+    def _grow_entries(self, capacity: int) -> None:
+        grown = np.empty((capacity, self.stride), dtype=np.int64)
+        used = int(self.fields[USED])
+        grown[:used] = self.entries[:used]
+        self.entries = grown
+        self.fields[ENTRIES], self.fields[CAPACITY] = address_of(grown), capacity
+        for index in self._indexes:
+            index.grow_links(capacity, used)
+
+    def _grow_log(self, capacity: int) -> None:
+        grown = np.empty((capacity, self.stride + 1), dtype=np.int64)
+        logged = int(self.fields[LOG_COUNT])
+        grown[:logged] = self._log[:logged]
+        self._log = grown
+        self.fields[LOG], self.fields[LOG_CAPACITY] = address_of(grown), capacity
+
+    def _set_table(self, table: Ints) -> None:
+        self._table = table
+        self.fields[TABLE], self.fields[MASK] = address_of(table), len(table) - 1
+        self.fields[LIMIT] = len(table) // 2
+
+    def _rehash(self, entries: int) -> None:
+        length = 1 << max(2 * entries - 1, 2 * SMALLEST - 1).bit_length()
+        table = np.zeros(length, dtype=np.int64)
+        kernels.rehash(address_of(self._table), len(self._table), address_of(table), length - 1)
+        self._set_table(table)
+        for index in self._indexes:
+            index.rehash(length)
+
+    def end_transaction(self) -> None:
+        """Housekeeping after a transaction: a better hash for keys that clash, less memory after many removals."""
+        f = self.fields
+        if f[LONGEST] > LONG_PROBE and f[MODE] == 0:
+            slots = self.live_slots()
+            f[MODE], f[LONGEST] = 1, 0
+            self._set_table(np.zeros(len(self._table), dtype=np.int64))
+            kernels.hash_again(self.address, address_of(slots), len(slots))
+            for index in self._indexes:
+                index.fill(slots, len(self._table))
+        if f[USED] > 4 * f[COUNT] + 4 * SMALLEST:
+            self._shrink()
+        if f[LOG_CAPACITY] > 4 * f[COUNT] + 65_536:
+            self._log = np.empty((0, self.stride + 1), dtype=np.int64)
+            self._grow_log(SMALLEST)
+
+    def _shrink(self) -> None:
+        f = self.fields
+        live = self.entries[np.sort(self.live_slots())]
+        capacity = max(2 * len(live), SMALLEST)
+        f[USED], f[FREE] = 0, -1
+        self.entries = live
+        f[USED] = len(live)
+        self._grow_entries(capacity)
+        length = 1 << max(2 * capacity - 1, 2 * SMALLEST - 1).bit_length()
+        self._set_table(np.zeros(length, dtype=np.int64))
+        slots = np.arange(len(live), dtype=np.int64)
+        kernels.hash_again(self.address, address_of(slots), len(slots))
+        for index in self._indexes:
+            index.fill(slots, length)
+
+    def index(self, words: Sequence[int]) -> int:
+        """The number of the secondary index by these key words, made on first use."""
+        wanted = tuple(words)
+        for number, known in enumerate(self._indexes):
+            if known.words == wanted:
+                return number
+        made = _Index(self, wanted)
+        self._indexes.append(made)
+        made.grow_links(int(self.fields[CAPACITY]), 0)
+        made.fill(self.live_slots(), len(self._table))
+        self._index_addresses = np.array([i.address for i in self._indexes], dtype=np.int64)
+        self.fields[INDEXES], self.fields[INDEX_COUNT] = address_of(self._index_addresses), len(self._indexes)
+        return len(self._indexes) - 1
+
+    def live_slots(self) -> Ints:
+        """The slots in use."""
+        slots = np.empty(len(self), dtype=np.int64)
+        kernels.live_slots(self.address, address_of(slots))
+        return slots
+
+    def logged(self) -> Ints:
+        """What the transaction under way has logged: slot, whether the entry existed, then its old payload and epoch."""
+        return self._log[: int(self.fields[LOG_COUNT])]
+
+    @property
+    def index_words(self) -> list[tuple[int, ...]]:
+        """The key words of each secondary index."""
+        return [i.words for i in self._indexes]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the entries and their probe table."""
+        return self.entries.nbytes + self._table.nbytes + self._log.nbytes
+
+    def index_nbytes(self, number: int) -> int:
+        """Bytes of a secondary index."""
+        return self._indexes[number].nbytes
+
+
+class _Index:
+    """Chains of the entries that agree on some key words."""
+
+    def __init__(self, view: ViewMap, words: tuple[int, ...]) -> None:
+        self.words = words
+        self._view = view
+        self._words = np.array([*words, 0], dtype=np.int64)
+        self._links: npt.NDArray[np.int32] = np.empty((0, 2), dtype=np.int32)
+        self._table: Ints = np.zeros(1, dtype=np.int64)
+        self.fields = np.zeros(INDEX_FIELDS, dtype=np.int64)
+        self.address = address_of(self.fields)
+        self.fields[INDEX_WORDS], self.fields[INDEX_WIDTH] = address_of(self._words), len(words)
+
+    def grow_links(self, capacity: int, used: int) -> None:
+        grown = np.empty((capacity, 2), dtype=np.int32)
+        kept = min(used, len(self._links))
+        grown[:kept] = self._links[:kept]
+        self._links = grown
+        self.fields[INDEX_LINKS] = address_of(grown)
+
+    def fill(self, slots: Ints, length: int) -> None:
+        self._set_table(np.zeros(length, dtype=np.int64))
+        self.fields[INDEX_MODE] = self._view.fields[MODE]
+        kernels.link_all(self._view.address, self.address, address_of(slots), len(slots))
+
+    def rehash(self, length: int) -> None:
+        table = np.zeros(length, dtype=np.int64)
+        kernels.rehash(address_of(self._table), len(self._table), address_of(table), length - 1)
+        self._set_table(table)
+
+    def _set_table(self, table: Ints) -> None:
+        self._table = table
+        self.fields[INDEX_TABLE], self.fields[INDEX_MASK] = address_of(table), len(table) - 1
+
+    @property
+    def nbytes(self) -> int:
+        return self._links.nbytes + self._table.nbytes

@@ -1,0 +1,109 @@
+"""A join-aggregate block of a query, in the form that view trees maintain:
+
+    Q[keys] = Σ over rows of the join of the atoms, on which the residual predicates hold, of  Π lifts
+
+Every atom is some relation below the block, filtered; it offers *variables* (key columns, equal across atoms where the join
+says so) and *lifts* (numbers that are multiplied across atoms and summed). A ``Monomial`` chooses one lift of each atom (those
+not named: 1), so the payload of a view is a list of monomials: this is the product ring of all the block's aggregates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from everview.planner.join_query import JoinQuery
+from everview.relational.expressions import Expression
+from everview.relational.nodes import AggregateCall, Relation
+from everview.relational.types import DataType
+
+
+class Number(Enum):
+    """What a lift is a number of."""
+
+    COUNT = "count"
+    """0 or 1: an indicator."""
+    EXACT = "exact"
+    """An integer or an unscaled decimal."""
+    FLOAT = "float"
+
+
+@dataclass(frozen=True, slots=True)
+class Lift:
+    """A number for every row of an atom: ``value`` (a NULL counts as 0), an expression over the atom's columns."""
+
+    value: Expression
+    number: Number
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """A key column of the tree."""
+
+    name: str
+    type: DataType
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class BlockAtom:
+    """A relation of the join: its rows that pass ``condition``, with the values of its variables and its lifts."""
+
+    name: str
+    input: Relation
+    condition: Expression
+    variables: tuple[tuple[str, Expression], ...]
+    lifts: tuple[Lift, ...]
+
+
+Monomial = frozenset[tuple[int, int]]
+"""Pairs (atom, lift): the product of these lifts; the empty one counts rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """One aggregate: the sum of coefficient · monomial over ``terms``, NULL where the sum over ``valid`` is 0."""
+
+    call: AggregateCall
+    terms: tuple[tuple[int, Monomial], ...]
+    valid: tuple[tuple[int, Monomial], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """A predicate over several atoms that no index answers: over the block's variables, column i being ``variables[i]``."""
+
+    variables: tuple[str, ...]
+    condition: Expression
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A block; ``keys`` are the variables of the GROUP BY in order, ``query`` its shape for the planner."""
+
+    atoms: tuple[BlockAtom, ...]
+    variables: tuple[Variable, ...]
+    keys: tuple[str, ...]
+    residuals: tuple[Residual, ...]
+    answers: tuple[Answer, ...]
+    query: JoinQuery
+
+    @property
+    def monomials(self) -> tuple[Monomial, ...]:
+        """All that the answers need, the count of rows first."""
+        needed: dict[Monomial, None] = {frozenset(): None}
+        for answer in self.answers:
+            for _, monomial in (*answer.terms, *answer.valid):
+                needed[monomial] = None
+        return tuple(needed)
+
+    def number_of(self, monomial: Monomial) -> Number:
+        """The kind of a product of lifts."""
+        numbers = {self.atoms[a].lifts[i].number for a, i in monomial}
+        if Number.FLOAT in numbers:
+            return Number.FLOAT
+        return Number.EXACT if Number.EXACT in numbers else Number.COUNT
+
+    def variable(self, name: str) -> Variable:
+        """The variable of this name."""
+        return next(v for v in self.variables if v.name == name)

@@ -1,0 +1,58 @@
+"""A tree of filters, projections and inner joins as one flat join: inputs, conditions, and output expressions.
+
+Columns are numbered across all inputs, left to right. Flattening composes projections (substitution) and collects conjuncts; the
+bag is the same, since inner joins, filters and projections commute up to renaming of columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from everview.relational.expressions import Expression, conjuncts, shift_columns, substitute
+from everview.relational.nodes import Filter, Join, JoinKind, Project, Relation
+from everview.relational.schema import columns, schema
+
+
+@dataclass(frozen=True, slots=True)
+class FlatJoin:
+    """The rows of ``inputs`` side by side on which all ``conditions`` hold, mapped to ``outputs``."""
+
+    inputs: tuple[Relation, ...]
+    conditions: tuple[Expression, ...]
+    outputs: tuple[Expression, ...]
+
+    @property
+    def owner(self) -> tuple[int, ...]:
+        """For each column, the number of the input it comes from."""
+        return tuple(i for i, r in enumerate(self.inputs) for _ in schema(r))
+
+    @property
+    def start(self) -> tuple[int, ...]:
+        """The number of the first column of each input."""
+        starts, at = [], 0
+        for relation in self.inputs:
+            starts.append(at)
+            at += len(schema(relation))
+        return tuple(starts)
+
+
+def flatten(relation: Relation) -> FlatJoin:
+    """The flat form of what stands below an aggregate."""
+    match relation:
+        case Project(child=child):
+            flat = flatten(child)
+            return FlatJoin(flat.inputs, flat.conditions, tuple(substitute(e, flat.outputs) for e in relation.expressions))
+        case Filter(child=child):
+            flat = flatten(child)
+            added = tuple(substitute(c, flat.outputs) for c in conjuncts(relation.condition))
+            return FlatJoin(flat.inputs, flat.conditions + added, flat.outputs)
+        case Join(kind=JoinKind.INNER):
+            left, right = flatten(relation.left), flatten(relation.right)
+            width = len(left.owner)
+            outputs = left.outputs + tuple(shift_columns(e, width) for e in right.outputs)
+            moved = tuple(shift_columns(c, width) for c in right.conditions)
+            own = tuple(substitute(c, outputs) for c in conjuncts(relation.condition))
+            return FlatJoin(left.inputs + right.inputs, left.conditions + moved + own, outputs)
+        case _:
+            return FlatJoin((relation,), (), columns(relation))
+

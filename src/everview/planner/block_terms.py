@@ -1,0 +1,240 @@
+"""Aggregated expressions as polynomials: sums of products with one factor an atom, so that a tree can sum before it joins.
+
+    Σ (a.x · b.y) over a ⋈ b   =   Σ_key (Σ a.x) · (Σ b.y)
+
+A number with NULLs is a pair of polynomials, its value (0 where NULL) and its validity (1 where not NULL):
+
+    x · y :  value = vx · vy                     valid = wx · wy
+    x + y :  value = vx · wy + wx · vy           valid = wx · wy
+    CASE WHEN c THEN x ELSE y :  value = [c] vx + (1 - [c]) vy, and so for valid
+
+Only what is exact is taken apart: integers and decimals whose results cannot overflow or be rounded (`relational.bounds`),
+and doubles, whose rounding the sums themselves already have. What cannot be taken apart is None.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from everview.relational.bounds import exact_bound, scale_of, unscaled
+from everview.relational.expressions import Call, Case, Cast, Expression, Literal, conjunction, conjuncts
+from everview.relational.functions.decimals import product_type
+from everview.relational.schema import is_nullable
+from everview.relational.types import BOOLEAN, FLOAT64, INT64, DataType, Decimal, Null, is_integral
+
+Owners = Callable[[Expression], frozenset[int]]
+"""Which atoms an expression reads."""
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """A product over one atom: of ``values`` (in order of first use), where all ``masks`` hold, else 0."""
+
+    values: tuple[Expression, ...] = ()
+    masks: frozenset[Expression] = frozenset()
+
+
+Term = frozenset[tuple[int, Factor]]
+Polynomial = tuple[tuple[int, Term], ...]
+"""Coefficients and terms; in units of 10^-scale for exact numbers."""
+
+ONE: Polynomial = ((1, frozenset()),)
+NONE: Polynomial = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Nullable:
+    """A number that may be NULL."""
+
+    value: Polynomial
+    valid: Polynomial
+
+
+def polynomial(expression: Expression, owners: Owners) -> Nullable | None:
+    """The expression as polynomials over the atoms."""
+    if isinstance(expression, Literal):
+        return _literal(expression, owners)
+    atoms = owners(expression)
+    if len(atoms) == 1:
+        (atom,) = atoms
+        valid = ONE
+        if is_nullable(expression):
+            valid = _mask(atom, Call("isnotnull", (expression,), BOOLEAN))
+        return Nullable(((1, frozenset({(atom, Factor((expression,)))})),), valid)
+    match expression:
+        case Call(function="*", args=(left, right)):
+            return _apply(_product, left, right, expression.type, owners)
+        case Call(function="+", args=(left, right)):
+            return _apply(_plus, left, right, expression.type, owners)
+        case Call(function="-", args=(left, right)):
+            return _apply(_minus, left, right, expression.type, owners)
+        case Cast(child=child) if _is_exact_cast(expression):
+            inner = polynomial(child, owners)
+            places = scale_of(expression.type) - scale_of(child.type)
+            return inner and Nullable(_scaled(inner.value, int(10**places)), inner.valid)
+        case Case(branches=((condition, chosen),), otherwise=otherwise):
+            return _case(condition, chosen, otherwise, owners)
+        case _:
+            return None
+
+
+def indicator(condition: Expression, owners: Owners) -> Polynomial | None:
+    """[condition is true], a conjunction of conditions over one atom each."""
+    result = ONE
+    for part in conjuncts(condition):
+        atoms = owners(part)
+        if len(atoms) != 1:
+            return None
+        result = _times(result, _mask(next(iter(atoms)), part))
+    return result
+
+
+def multiply(a: Polynomial, b: Polynomial) -> Polynomial | None:
+    """The product; None if two factors of an atom have no common type."""
+    try:
+        return _times(a, b)
+    except _Untyped:
+        return None
+
+
+class _Untyped(Exception):
+    pass
+
+
+def _literal(literal: Literal, owners: Owners) -> Nullable | None:
+    if literal.value is None:
+        return Nullable(NONE, NONE)
+    if isinstance(literal.type, Decimal) or is_integral(literal.type):
+        number = unscaled(literal)
+        return Nullable(((number, frozenset()),) if number else NONE, ONE)
+    if literal.type == FLOAT64 and literal.value == int(literal.value) and abs(literal.value) < 2**53:
+        return Nullable(((int(literal.value), frozenset()),) if literal.value else NONE, ONE)
+    return None
+
+
+def _mask(atom: int, condition: Expression) -> Polynomial:
+    return ((1, frozenset({(atom, Factor((), frozenset({condition})))})),)
+
+
+def _apply(
+    combine: Callable[[Nullable, Nullable, int, int], Nullable],
+    left: Expression,
+    right: Expression,
+    result: DataType,
+    owners: Owners,
+) -> Nullable | None:
+    if result != FLOAT64 and exact_bound(Call(_SIGNS[combine], (left, right), result)) is None:
+        return None
+    a, b = polynomial(left, owners), polynomial(right, owners)
+    if a is None or b is None:
+        return None
+    scale = scale_of(result)
+    try:
+        return combine(a, b, int(10 ** (scale - scale_of(left.type))), int(10 ** (scale - scale_of(right.type))))
+    except _Untyped:
+        return None
+
+
+def _product(a: Nullable, b: Nullable, _left: int, _right: int) -> Nullable:
+    return Nullable(_times(a.value, b.value), _times(a.valid, b.valid))
+
+
+def _plus(a: Nullable, b: Nullable, left: int, right: int) -> Nullable:
+    value = _times(_scaled(a.value, left), b.valid) + _times(a.valid, _scaled(b.value, right))
+    return Nullable(_collected(value), _times(a.valid, b.valid))
+
+
+def _minus(a: Nullable, b: Nullable, left: int, right: int) -> Nullable:
+    return _plus(a, b, left, -right)
+
+
+_SIGNS = {_product: "*", _plus: "+", _minus: "-"}
+
+
+def _case(condition: Expression, chosen: Expression, otherwise: Expression, owners: Owners) -> Nullable | None:
+    holds = indicator(condition, owners)
+    if holds is None:
+        return None
+    yes, no = (Nullable(NONE, NONE) if isinstance(e.type, Null) else polynomial(e, owners) for e in (chosen, otherwise))
+    if yes is None or no is None:
+        return None
+    fails = _collected((*ONE, *_scaled(holds, -1)))
+    if len(owners(condition)) == 1 and len(conjuncts(condition)) >= 1:
+        (atom,) = owners(condition)
+        fails = _mask(atom, Case(((condition, Literal(False, BOOLEAN)),), Literal(True, BOOLEAN)))
+    try:
+        value = _collected(_times(holds, yes.value) + _times(fails, no.value))
+        return Nullable(value, _collected(_times(holds, yes.valid) + _times(fails, no.valid)))
+    except _Untyped:
+        return None
+
+
+def _is_exact_cast(cast: Cast) -> bool:
+    return exact_bound(cast) is not None
+
+
+def _scaled(a: Polynomial, by: int) -> Polynomial:
+    return tuple((c * by, t) for c, t in a) if by else NONE
+
+
+def _times(a: Polynomial, b: Polynomial) -> Polynomial:
+    if a == ONE:
+        return b
+    if b == ONE:
+        return a
+    return _collected(tuple((c * d, _join(s, t)) for c, s in a for d, t in b))
+
+
+def _join(s: Term, t: Term) -> Term:
+    factors = dict(s)
+    for atom, factor in t:
+        mine = factors.get(atom)
+        factors[atom] = factor if mine is None else _merge(mine, factor)
+    return frozenset(factors.items())
+
+
+def _merge(a: Factor, b: Factor) -> Factor:
+    values = a.values + b.values
+    if values:
+        value_of(values)
+    # A value is 0 where it is NULL, so a mask that says it is not NULL adds nothing.
+    present = {Call("isnotnull", (v,), BOOLEAN) for v in values}
+    return Factor(values, (a.masks | b.masks) - present)
+
+
+def _collected(a: Polynomial) -> Polynomial:
+    totals: dict[Term, int] = {}
+    for coefficient, term in a:
+        totals[term] = totals.get(term, 0) + coefficient
+    return tuple((c, t) for t, c in totals.items() if c)
+
+
+def value_of(values: tuple[Expression, ...]) -> Expression:
+    """The product of exact or floating values over one atom, in a type that holds it."""
+    result = values[0]
+    for value in values[1:]:
+        left, right = result.type, value.type
+        if left == FLOAT64 and right == FLOAT64:
+            result = Call("*", (result, value), FLOAT64)
+            continue
+        product = None
+        if isinstance(left, Decimal) and isinstance(right, Decimal):
+            product = Call("*", (result, value), product_type(left, right))
+        elif is_integral(left) and is_integral(right):
+            wide = tuple(v if v.type == INT64 else Cast(v, INT64) for v in (result, value))
+            product = Call("*", wide, INT64)
+        if product is None or exact_bound(product) is None:
+            raise _Untyped
+        result = product
+    return result
+
+
+def lifted(factor: Factor) -> Expression:
+    """The number of a factor for a row of its atom; NULL or 0 where a mask does not hold."""
+    number = value_of(factor.values) if factor.values else Literal(1, INT64)
+    if not factor.masks:
+        return number
+    masks = conjunction(tuple(sorted(factor.masks, key=repr)))
+    zero = Literal(0.0, FLOAT64) if number.type == FLOAT64 else Literal(None, number.type)
+    return Case(((masks, number),), zero if factor.values else Literal(0, INT64))

@@ -1,0 +1,76 @@
+"""Fewer, flatter views: a view whose upkeep costs more than it saves becomes part of the one above.
+
+    ⊕ A ⊗ (⊕ B ⊗ C)  =  ⊕ A ⊗ B ⊗ C
+
+A stored view saves look-ups to the updates of its siblings and costs a write to the updates below it. The law holds always;
+it is used where the estimated cost falls and no update loses its bound: what was O(1) stays O(1). A view of one child is
+left alone, as it holds what is left of a table after its predicates and sums.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from everview.planner.cost import UpdateBounds
+from everview.planner.encoded_query import bits
+from everview.planner.join_query import JoinQuery
+from everview.planner.order_cost import OrderCost, Part
+from everview.planner.view_tree import Node, View, ViewTree, atoms_below, joined_keys
+
+
+def inline_views(query: JoinQuery, tree: ViewTree) -> ViewTree:
+    """The listing tree with the views inlined that are better not stored."""
+    inliner = _Inliner(query)
+    return replace(tree, roots=tuple(inliner.node(root) for root in tree.roots))
+
+
+class _Inliner:
+    def __init__(self, query: JoinQuery) -> None:
+        self.cost = OrderCost(query, "listing")
+        self.bounds = UpdateBounds(query)
+        self.encoded = self.cost.encoded
+        self._position = {a.name: i for i, a in enumerate(query.atoms)}
+
+    def node(self, node: Node) -> Node:
+        """The best form of a tree, from below; inlining goes on with what came up."""
+        if not isinstance(node, View):
+            return node
+        view = replace(node, children=tuple(self.node(child) for child in node.children))
+        while True:
+            candidates = [c for c in view.children if isinstance(c, View) and len(c.children) > 1]
+            better = next((m for c in candidates if (m := self._merged(view, c)) is not None), None)
+            if better is None:
+                return view
+            view = better
+
+    def _merged(self, view: View, child: View) -> View | None:
+        """The view with the child inlined, if that is better."""
+        i = view.children.index(child)
+        merged = View(
+            view.name,
+            (*view.at, *child.at),
+            view.keys,
+            (*view.summed, *child.summed),
+            (*view.children[:i], *child.children, *view.children[i + 1 :]),
+        )
+        before = self._cost(view) + self._cost(child)
+        is_better = self._cost(merged) < before and self._keeps_bounds(view, child, merged)
+        return merged if is_better else None
+
+    def _keeps_bounds(self, view: View, child: View, merged: View) -> bool:
+        for i in bits(self.bounds.atom_set(view) & self.encoded.updatable):
+            passed = (view, child) if self.bounds.atom_set(child) >> i & 1 else (view,)
+            if self._exponent(merged, i) > max(self._exponent(v, i) for v in passed):
+                return False
+        return True
+
+    def _exponent(self, view: View, atom: int) -> int:
+        joined = self.encoded.variable_set(joined_keys(view))
+        return self.bounds.exponent(joined, self.encoded.atoms[atom], self.bounds.atom_set(view))
+
+    def _cost(self, view: View) -> float:
+        return self.cost.view(self._part(child) for child in view.children)
+
+    def _part(self, node: Node) -> Part:
+        atoms = sum(1 << self._position[a.name] for a in atoms_below(node))
+        return Part(self.encoded.variable_set(node.keys), atoms)

@@ -1,0 +1,90 @@
+"""How large an exact number can get, from types and literals alone; None where it could fail or would be rounded.
+
+For an expression of an integer or decimal type this is a bound on the absolute value of its *unscaled* integer, valid whenever
+the columns hold values of their types. Arithmetic with a bound inside its result type cannot overflow, and is exact.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from everview.relational.expressions import Call, Case, Cast, Column, Expression, Literal
+from everview.relational.types import Boolean, DataType, Decimal, Null, integer_bounds, is_integral
+
+
+def exact_bound(expression: Expression) -> int | None:
+    """The bound of an expression that is exact and never fails.
+
+    >>> from everview.relational.types import INT32, INT64
+    >>> wide = Cast(Column(0, INT32), INT64)
+    >>> exact_bound(Call("*", (wide, wide), INT64)) == 2**62
+    True
+    >>> exact_bound(Call("*", (Column(0, INT64), wide), INT64)) is None
+    True
+    """
+    found = _bound(expression)
+    limit = type_bound(expression.type)
+    return found if found is not None and limit is not None and found <= limit else None
+
+
+def type_bound(data_type: DataType) -> int | None:
+    """The largest absolute unscaled value of an exact type; None for other types."""
+    if isinstance(data_type, Decimal):
+        return int(10**data_type.precision) - 1
+    return -integer_bounds(data_type)[0] if is_integral(data_type) else None
+
+
+def scale_of(data_type: DataType) -> int:
+    """The digits after the point of an exact type."""
+    return data_type.scale if isinstance(data_type, Decimal) else 0
+
+
+def unscaled(literal: Literal) -> int:
+    """The integer that stands for an exact constant."""
+    return int(literal.value.scaleb(scale_of(literal.type))) if isinstance(literal.type, Decimal) else int(literal.value)
+
+
+def _bound(expression: Expression) -> int | None:
+    match expression:
+        case Column():
+            return type_bound(expression.type)
+        case Literal():
+            if expression.value is None:
+                return 0
+            return abs(unscaled(expression)) if type_bound(expression.type) is not None else None
+        case Cast():
+            return _cast_bound(expression)
+        case Case():
+            values = [*(v for _, v in expression.branches), expression.otherwise]
+            bounds = [0 if isinstance(v.type, Null) else exact_bound(v) for v in values]
+            return None if any(b is None for b in bounds) else max(b for b in bounds if b is not None)
+        case Call():
+            return _call_bound(expression)
+        case _:
+            assert_never(expression)
+
+
+def _cast_bound(cast: Cast) -> int | None:
+    if isinstance(cast.child.type, Boolean) and is_integral(cast.type):
+        return 1
+    inner = exact_bound(cast.child)
+    places = scale_of(cast.type) - scale_of(cast.child.type)
+    return None if inner is None or places < 0 else inner * int(10**places)
+
+
+def _call_bound(call: Call) -> int | None:
+    if call.function not in ("+", "-", "*", "negative"):
+        return None
+    bounds = [exact_bound(a) for a in call.args]
+    scales = [scale_of(a.type) for a in call.args]
+    known = [b for b in bounds if b is not None]
+    if len(known) < len(bounds):
+        return None
+    scale = scale_of(call.type)
+    if call.function == "*":
+        return known[0] * known[1] if scale == sum(scales) else None
+    if call.function == "negative":
+        return known[0] if known[0] < 10**34 else None
+    if scale < max(scales):
+        return None
+    return sum(b * int(10 ** (scale - s)) for b, s in zip(known, scales, strict=True))
