@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from everview.planner.delta_tree import DeltaStep, Lookup, delta_path, indicator_paths
-from everview.planner.encoded_query import EncodedQuery, bits
+from everview.planner.encoded_query import EncodedQuery
 from everview.planner.join_query import JoinQuery
 from everview.planner.view_tree import Indicator, View, ViewTree, atoms_below, joined_keys
 
@@ -58,7 +58,7 @@ class UpdateBounds:
 
     def update_cost(self, tree: ViewTree, atom: str) -> UpdateCost:
         """The cost of a row of one atom and why."""
-        steps = delta_path(tree, atom)
+        steps = delta_path(tree, atom, self.encoded.query.dependencies)
         row = self.encoded.atoms[self._position[atom]]
         exponents = [self._step(step, row) for step in steps]
         worst = max(exponents, default=0)
@@ -72,10 +72,8 @@ class UpdateBounds:
 
     def exponent(self, joined: int, row: int, atoms: int, indicators: tuple[int, ...] = ()) -> int:
         """The number of atoms that cover the joined variables which a row does not determine."""
-        encoded = self.encoded
-        open_variables = joined & ~encoded.closure(row, atoms)
-        edges = [encoded.closure(encoded.atoms[i], atoms) for i in bits(atoms)]
-        return _cover(open_variables, [e & open_variables for e in (*edges, *indicators)])
+        open_variables = joined & ~self.encoded.closure(row, atoms)
+        return self.encoded.cover_number(open_variables, atoms, indicators)
 
     def atom_set(self, view: View) -> int:
         """The atoms below a view."""
@@ -113,13 +111,3 @@ def _why_constant(steps: tuple[DeltaStep, ...]) -> str:
 
 def _by(lookup: Lookup) -> str:
     return f"{lookup.node.name} by {', '.join(lookup.by)}" if lookup.by else f"the whole of {lookup.node.name}"
-
-
-def _cover(variables: int, edges: list[int]) -> int:
-    """The least number of edges that cover the variables: branches over the edges of a variable with the fewest."""
-    if not variables:
-        return 0
-    useful = [e for e in dict.fromkeys(e & variables for e in edges) if e]
-    largest = [e for e in useful if not any(e != o and e & ~o == 0 for o in useful)]
-    rarest = min(bits(variables), key=lambda v: sum(e >> v & 1 for e in largest))
-    return 1 + min(_cover(variables & ~e, largest) for e in largest if e >> rarest & 1)

@@ -14,7 +14,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
-from everview.planner.view_tree import Indicator, Leaf, Node, View, ViewTree
+from everview.planner.dependencies import closure, witnesses
+from everview.planner.join_query import Dependency
+from everview.planner.view_tree import Indicator, Leaf, Node, View, ViewTree, atoms_below
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,21 +38,26 @@ class DeltaStep:
     lookups: tuple[Lookup, ...]
 
 
-def delta_path(tree: ViewTree, atom: str) -> tuple[DeltaStep, ...]:
+def delta_path(tree: ViewTree, atom: str, dependencies: tuple[Dependency, ...] = ()) -> tuple[DeltaStep, ...]:
     """The steps of an update to an atom, from its leaf to the root; empty if the leaf is the root.
+
+    With ``dependencies`` look-ups that find one row at most come first.
 
     Raises:
         KeyError: if the tree has no such atom.
     """
     for path in _paths(tree):
         if isinstance(path[0], Leaf) and path[0].atom.name == atom:
-            return _steps(path)
+            return _steps(path, dependencies)
     raise KeyError(atom)
 
 
-def indicator_paths(tree: ViewTree, atom: str) -> tuple[tuple[DeltaStep, ...], ...]:
+def indicator_paths(
+    tree: ViewTree, atom: str, dependencies: tuple[Dependency, ...] = ()
+) -> tuple[tuple[DeltaStep, ...], ...]:
     """The steps of the changes of each indicator of an atom, which follow the steps of the atom itself."""
-    return tuple(_steps(p) for p in _paths(tree) if isinstance(p[0], Indicator) and p[0].atom.name == atom)
+    starts = (p for p in _paths(tree) if isinstance(p[0], Indicator) and p[0].atom.name == atom)
+    return tuple(_steps(path, dependencies) for path in starts)
 
 
 def _paths(tree: ViewTree) -> Iterator[tuple[Node, ...]]:
@@ -67,22 +74,36 @@ def _paths_to(node: Node, above: tuple[Node, ...]) -> Iterator[tuple[Node, ...]]
         yield path
 
 
-def _steps(path: tuple[Node, ...]) -> tuple[DeltaStep, ...]:
-    return tuple(_step(view, child) for child, view in pairwise(path) if isinstance(view, View))
+def _steps(path: tuple[Node, ...], dependencies: tuple[Dependency, ...]) -> tuple[DeltaStep, ...]:
+    return tuple(_step(view, child, dependencies) for child, view in pairwise(path) if isinstance(view, View))
 
 
-def _step(view: View, child: Node) -> DeltaStep:
+def _step(view: View, child: Node, dependencies: tuple[Dependency, ...]) -> DeltaStep:
     siblings = tuple(c for c in view.children if c is not child)
-    return DeltaStep(view, child, siblings, tuple(_lookups(child, siblings)))
+    return DeltaStep(view, child, siblings, tuple(_lookups(child, siblings, dependencies)))
 
 
-def _lookups(child: Node, siblings: tuple[Node, ...]) -> Iterator[Lookup]:
-    """First those whose keys are all known, then those that share the most: a product only if nothing is shared."""
+def _lookups(child: Node, siblings: tuple[Node, ...], dependencies: tuple[Dependency, ...]) -> Iterator[Lookup]:
+    """First those that find one row, then those that share the most: a product only if nothing is shared."""
     known = set(child.keys)
-    left = list(siblings)
+    left = {i: (n, tuple(_seen_in(n, dependencies))) for i, n in enumerate(siblings)}
+
+    def rank(i: int) -> tuple[bool, bool, int, int]:
+        node, rules = left[i]
+        keys = set(node.keys)
+        return not keys <= known, not keys <= closure(known, rules), -len(keys & known), len(keys - known)
+
     while left:
-        best = min(left, key=lambda n: (not set(n.keys) <= known, -len(set(n.keys) & known), len(set(n.keys) - known)))
-        left.remove(best)
+        best, _ = left.pop(min(left, key=rank))
         by = tuple(k for k in best.keys if k in known)
         yield Lookup(best, by, tuple(k for k in best.keys if k not in known))
         known |= set(best.keys)
+
+
+def _seen_in(node: Node, dependencies: tuple[Dependency, ...]) -> Iterator[Dependency]:
+    """The dependencies that hold of a node's rows, since an atom below shows them."""
+    atoms = atoms_below(node)
+    for d in dependencies:
+        seen = frozenset(v for v in d.dependent if witnesses(d, v, atoms))
+        if seen:
+            yield Dependency(d.determinant, seen)

@@ -3,6 +3,11 @@
 The Σ-reduct of Q[S] = ⊕ ⨂ Rᵢ[Sᵢ] is Q[closure(S)] = ⊕ ⨂ Rᵢ[closure(Sᵢ)]. A query has the guarantees of its reduct's class:
 the variables that a schema gains are determined by it, so its relation could be extended without getting more rows. Nothing
 is extended: a variable order of the reduct is one of the query.
+
+The dependencies are taken to hold of the extended relations. Rows that do not join may break that: with AC → D seen in R[A,
+C, D] only, a look-up by A in S[A, D] finds any number of rows, though one of them at most has a partner. ``cost`` therefore
+bounds each look-up by the dependencies that hold of the atoms looked up in, and may find O(N) where the reduct's class says
+O(1).
 """
 
 from __future__ import annotations

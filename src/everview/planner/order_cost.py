@@ -27,6 +27,10 @@ WRITE = 1.0
 SIZE = 0.1
 """Storing as many rows as the whole database has, in look-ups at every update."""
 
+WIDE = 1e12
+"""A view of a factorized result whose keys no single atom covers. A free-connex query has an order without any: its views
+have at most N rows and its updates are O(N) (section 7.1)."""
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -69,7 +73,10 @@ class OrderCost:
             for i in bits(below & updatable)
         )
         stored = sum(self.stored(part) for part in parts if below & ~part.atoms & updatable)
-        return touched * (len(parts) - 1) + stored
+        cost = touched * (len(parts) - 1) + stored
+        if not self.is_listing:
+            cost += WIDE * (self.encoded.cover_number(schema, below) - 1)
+        return cost
 
     def stored(self, part: Part) -> float:
         """The cost of keeping the rows of a stored view."""

@@ -8,6 +8,7 @@ from everview.planner.build_tree import Representation, view_tree
 from everview.planner.check_tree import check_tree
 from everview.planner.classes import QueryClass, classify, classify_reduct
 from everview.planner.cost import UpdateCost, update_costs
+from everview.planner.delta_tree import DeltaStep, delta_path, indicator_paths
 from everview.planner.indicators import add_indicators
 from everview.planner.inline_views import inline_views
 from everview.planner.join_query import JoinQuery
@@ -39,6 +40,14 @@ class TreePlan:
         if self.reduct_class.name == self.query_class.name:
             return self.query_class.name
         return f"{self.query_class.name}, {self.reduct_class.name} under the dependencies"
+
+    def delta_path(self, atom: str) -> tuple[DeltaStep, ...]:
+        """The steps of an update to an atom, from its leaf to the root, with the best order of look-ups."""
+        return delta_path(self.tree, atom, self.query.dependencies)
+
+    def indicator_paths(self, atom: str) -> tuple[tuple[DeltaStep, ...], ...]:
+        """The steps that follow if indicators of the atom change."""
+        return indicator_paths(self.tree, atom, self.query.dependencies)
 
 
 def plan_tree(

@@ -16,7 +16,7 @@ when it leaves an operator consolidated; between operators a row may occur more 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, TypeAlias
@@ -39,6 +39,7 @@ from everview.relational.types import (
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
+Bytes: TypeAlias = npt.NDArray[np.uint8]
 Values: TypeAlias = npt.NDArray[Any]
 
 NARROW_PRECISION = 18
@@ -76,9 +77,13 @@ def words_of(data_type: DataType) -> int:
     return 2 if kind_of(data_type) is Kind.WIDE else 1
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Vector:
-    """One column: ``values`` by the table above, ``nulls`` a mask or None where no value is NULL."""
+    """One column: ``values`` by the table above, ``nulls`` a mask or None where no value is NULL.
+
+    Nobody changes a vector or a batch. That they are not frozen saves most of the time it takes to make one, and a transaction
+    makes hundreds.
+    """
 
     type: DataType
     values: Values
@@ -92,7 +97,7 @@ class Vector:
         return Vector(self.type, self.values[rows], None if self.nulls is None else self.nulls[rows])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Batch:
     """Rows with weights, column by column."""
 
@@ -109,6 +114,38 @@ class Batch:
     def negated(self) -> Batch:
         """The change that undoes this one."""
         return Batch(self.columns, -self.weights)
+
+
+class DeferredBatch(Batch):
+    """A batch that is computed when somebody looks at it; nobody pays for a delta that nobody reads."""
+
+    __slots__ = ("_compute", "_made")
+
+    def __init__(self, compute: Callable[[], Batch]) -> None:
+        object.__setattr__(self, "_compute", compute)
+        object.__setattr__(self, "_made", None)
+
+    @property
+    def made(self) -> Batch:
+        """The batch itself."""
+        if self._made is None:
+            object.__setattr__(self, "_made", self._compute())
+            object.__setattr__(self, "_compute", None)
+        found: Batch = self._made
+        return found
+
+    @property
+    def columns(self) -> tuple[Vector, ...]:  # type: ignore[override]  # what a plain batch holds, computed
+        """The columns."""
+        return self.made.columns
+
+    @property
+    def weights(self) -> Ints:  # type: ignore[override]
+        """The weights."""
+        return self.made.weights
+
+    def __len__(self) -> int:
+        return len(self.made)
 
 
 @dataclass(frozen=True, slots=True)

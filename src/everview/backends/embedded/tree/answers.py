@@ -13,7 +13,7 @@ from everview.backends.embedded.tree.layout import MINUS_UNIT, PLUS_UNIT
 from everview.backends.embedded.vectors import Ints, Vector
 from everview.errors import EvaluationError
 from everview.planner.block import Answer, Block, Monomial, Number
-from everview.relational.types import INT64
+from everview.relational.types import INT64, Decimal
 
 Finish = Callable[[Ints], Vector]
 
@@ -28,6 +28,22 @@ def finishers(block: Block, payload: Sequence[Monomial], offsets: Sequence[int])
     """
     place = dict(zip(payload, offsets, strict=True))
     return tuple(_finisher(block, answer, place) for answer in block.answers)
+
+
+def always_fit(block: Block) -> bool:
+    """Whether no answer can fail as long as every sum stays within 64 bits and every float is finite."""
+    return all(_always_fits(block, answer) for answer in block.answers)
+
+
+def _always_fits(block: Block, answer: Answer) -> bool:
+    if answer.call.function in ("count", "avg", "try_sum", "try_avg"):
+        return True
+    if any(block.number_of(m) is Number.FLOAT for _, m in answer.terms):
+        return True
+    total = sum(abs(c) for c, _ in answer.terms)
+    if isinstance(answer.call.type, Decimal):
+        return total << 63 < 10**answer.call.type.precision
+    return answer.call.type == INT64 and total <= 1
 
 
 def _finisher(block: Block, answer: Answer, place: dict[Monomial, int]) -> Finish:

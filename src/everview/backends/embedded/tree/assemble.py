@@ -58,6 +58,8 @@ class TriggerCode:
     registers: int
     leaf: LeafRegisters
     pauses: tuple[Pause, ...]
+    wide_sums: tuple[int, ...]
+    """Where the code says WIDE_VALUES: a leaf program, which has values of one word, makes it INT_VALUES."""
 
 
 def key_layout(block: Block, keys: Iterable[str]) -> KeyLayout:
@@ -91,6 +93,7 @@ class Assembler:
     _frames: list[list[int]] = field(default_factory=list)
     _registers: int = 0
     _pauses: list[Pause] = field(default_factory=list)
+    _wide_sums: list[int] = field(default_factory=list)
 
     def assemble(self, trigger: Trigger) -> TriggerCode:
         """The instructions of a trigger."""
@@ -106,7 +109,8 @@ class Assembler:
                     self._add(statement.target, deltas[statement.target])
         assert leaf is not None, "a trigger begins with its leaf"
         frames = tuple(tuple(f) for f in self._frames)
-        return TriggerCode(np.array(self._code, dtype=np.int64), frames, self._registers, leaf, tuple(self._pauses))
+        code = np.array(self._code, dtype=np.int64)
+        return TriggerCode(code, frames, self._registers, leaf, tuple(self._pauses), tuple(self._wide_sums))
 
     def _frame(self) -> int:
         self._frames.append([])
@@ -150,6 +154,8 @@ class Assembler:
                     source_kind = WIDE_VALUES if wide else INT_VALUES
                 elif kind == FLOATING:
                     source_kind = FLOAT_VALUES
+            if source_kind == WIDE_VALUES:
+                self._wide_sums.append(len(self._code) + 5)
             self._emit(Op.SUM, frame, delta.frame, delta.keys[""][0], source_kind, source, weight, target)
         del delta.keys[""]
         delta.atoms = frozenset({number})

@@ -27,7 +27,9 @@ INDEX_COUNT: Final = 17
 EPOCH_AT: Final = 18
 EPOCH: Final = 19
 LONGEST: Final = 20
-MAP_FIELDS: Final = 21
+SUSPECT: Final = 21
+"""1 if a sum of the result has left 64 bits, or a float is not finite, in this transaction."""
+MAP_FIELDS: Final = 22
 
 # Fields of a secondary index, by word.
 INDEX_TABLE: Final = 0

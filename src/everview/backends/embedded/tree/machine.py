@@ -13,6 +13,7 @@ from everview.backends.embedded.tree.layout import (
     DONE,
     ENVIRONMENT_WORDS,
     FLOAT_RANGE,
+    INT_VALUES,
     NEED,
     NEED_MAP,
     NEED_ROWS,
@@ -21,10 +22,13 @@ from everview.backends.embedded.tree.layout import (
     SCRATCH,
     SCRATCH_MASK,
     WHICH,
+    WIDE_VALUES,
 )
+from everview.backends.embedded.tree.leaf_kernels import run_leaf
+from everview.backends.embedded.tree.leaf_program import LeafProgram
 from everview.backends.embedded.tree.view_kernels import run
 from everview.backends.embedded.tree.view_map import ViewMap
-from everview.backends.embedded.vectors import Ints
+from everview.backends.embedded.vectors import Batch, Ints
 from everview.errors import EvaluationError
 
 FIRST_ROWS = 64
@@ -66,13 +70,15 @@ class Machine:
         views: Ints,
         scratch: Scratch,
         masks: Callable[[Pause, list[Ints]], Ints],
+        leaf: LeafProgram | None = None,
     ) -> None:
         self.trigger = trigger
         self._maps = maps
         self._views_address = address_of(views)
         self._scratch = scratch
         self._masks = masks
-        self._registers = np.zeros(trigger.registers + 1, dtype=np.int64)
+        self._leaf = leaf
+        self._registers = np.zeros((trigger.registers if leaf is None else leaf.registers) + 1, dtype=np.int64)
         self._rows = np.zeros(len(trigger.frames) + 1, dtype=np.int64)
         self._capacities = np.zeros(len(trigger.frames) + 1, dtype=np.int64)
         self._buffers: list[Ints] = [np.zeros((len(f), 0), dtype=np.int64) for f in trigger.frames]
@@ -83,6 +89,12 @@ class Machine:
         self._end = self._start + 8 * len(trigger.code)
         for frame in range(len(trigger.frames)):
             self._grow(frame, FIRST_ROWS)
+        self._wide_kind = WIDE_VALUES
+        self._leaf_rows = np.zeros(2, dtype=np.int64)
+        self._leaf_buffers: Ints = np.zeros((0, 0), dtype=np.int64)
+        if leaf is not None:
+            start = address_of(leaf.code)
+            self._leaf_code = (start, start + 8 * len(leaf.code), self._addresses[0], address_of(self._leaf_rows))
 
     def _given(self) -> set[int]:
         leaf = self.trigger.leaf
@@ -103,6 +115,8 @@ class Machine:
 
     def run(self, given: Sequence[tuple[int, Ints]], count: int) -> None:
         """Runs the trigger over rows whose registers are given as contiguous arrays of words, in chunks."""
+        self._expect_wide(WIDE_VALUES)
+        self._leaf_buffers = self._leaf_buffers[:, :0]  # its registers are taken; the next program has to claim them again
         places = [(register, address_of(array), 16 if array.ndim == 2 else 8) for register, array in given]
         for start in range(0, count, CHUNK):
             size = min(CHUNK, count - start)
@@ -112,6 +126,51 @@ class Machine:
             if size > self._capacities[0]:
                 self._grow(0, min(CHUNK, count))
             self._run()
+
+    def run_batch(self, batch: Batch) -> int:
+        """Runs the leaf program and the trigger over as many rows of a change as the program can take; returns how many."""
+        leaf, count = self._leaf, len(batch)
+        columns = batch.columns
+        if leaf is None or any(columns[c].nulls is not None for c in leaf.columns):
+            return 0
+        arrays = []
+        for i in leaf.inputs:
+            if i.evaluate is not None:
+                vector = i.evaluate(columns, count)
+                if vector.nulls is not None:
+                    return 0
+                arrays.append(np.ascontiguousarray(vector.values))
+            else:
+                arrays.append(batch.weights if i.column == -1 else columns[i.column].values)
+        places = [(i.register, a.ctypes.data) for i, a in zip(leaf.inputs, arrays, strict=True)]
+        self._expect_wide(INT_VALUES)
+        registers = self._registers
+        for start in range(0, count, CHUNK):
+            size = min(CHUNK, count - start)
+            if size > self._leaf_buffers.shape[1]:
+                self._grow_leaf(leaf, size)
+            for register, address in places:
+                registers[register] = address + 8 * start
+            self._leaf_rows[:] = size
+            if run_leaf(*self._leaf_code):
+                return start
+            self._rows[0] = kept = self._leaf_rows[1]
+            if kept:
+                if kept > self._capacities[0]:
+                    self._grow(0, size)
+                self._run()
+        return count
+
+    def _expect_wide(self, kind: int) -> None:
+        if self._wide_kind != kind:
+            self.trigger.code[list(self.trigger.wide_sums)] = kind
+            self._wide_kind = kind
+
+    def _grow_leaf(self, leaf: LeafProgram, rows: int) -> None:
+        self._leaf_buffers = np.empty((len(leaf.buffers), min(CHUNK, max(rows, FIRST_ROWS) * 3 // 2)), dtype=np.int64)
+        base, width = address_of(self._leaf_buffers), 8 * self._leaf_buffers.shape[1]
+        for i, register in enumerate(leaf.buffers):
+            self._registers[register] = base + i * width
 
     def _run(self) -> None:
         at, environment = self._start, self._scratch.environment

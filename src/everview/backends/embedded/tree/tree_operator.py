@@ -15,15 +15,16 @@ from everview.backends.embedded.expressions import compile_predicate, compile_pr
 from everview.backends.embedded.operators.base import Cost, Operator
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree import view_kernels as kernels
-from everview.backends.embedded.tree.answers import finishers
+from everview.backends.embedded.tree.answers import always_fit, finishers
 from everview.backends.embedded.tree.assemble import KIND_OF, Assembler, Pause, key_layout
+from everview.backends.embedded.tree.leaf_program import NoLeafProgram, leaf_program
 from everview.backends.embedded.tree.machine import Machine, Scratch
 from everview.backends.embedded.tree.view_map import ViewMap
-from everview.backends.embedded.vectors import Batch, Bools, Ints, KeyLayout, Vector, concatenate
+from everview.backends.embedded.vectors import Batch, Bools, DeferredBatch, Ints, KeyLayout, Vector, concatenate
 from everview.planner.block import BlockAtom, Variable
 from everview.relational.expressions import TRUE
 from everview.relational.nodes import Schema
-from everview.trigger.program import AccessKind, Compute, Program
+from everview.trigger.program import AccessKind, Compute, Lift, Program
 
 
 class TreeOperator(Operator):
@@ -52,7 +53,12 @@ class TreeOperator(Operator):
         self._machines = []
         for i in range(len(block.atoms)):
             code = Assembler(program, self.maps, numbers.__getitem__).assemble(triggers[i])
-            self._machines.append(Machine(code, list(self.maps.values()), self._views, scratch, masks))
+            leaf_view = program.view(next(s for s in triggers[i].statements if isinstance(s, Lift)).target)
+            try:
+                leaf = leaf_program(block, i, leaf_view.keys, code.leaf, code.registers, dictionary)
+            except NoLeafProgram:
+                leaf = None
+            self._machines.append(Machine(code, list(self.maps.values()), self._views, scratch, masks, leaf))
         self._leaves = [
             _Leaf(program, i, operator, dictionary) for i, operator in enumerate(inputs)
         ]
@@ -61,6 +67,7 @@ class TreeOperator(Operator):
         self._result_layout = key_layout(block, result.keys)
         self._key_places = tuple(result.keys.index(k) for k in block.keys)
         self._finish = finishers(block, result.payload, self._result.offsets)
+        self._is_safe = always_fit(block)
         self._is_moved = False
 
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
@@ -75,6 +82,11 @@ class TreeOperator(Operator):
         self._is_moved = True
         for leaf, machine, delta in zip(self._leaves, self._machines, deltas, strict=True):
             if delta is not None and len(delta):
+                done = machine.run_batch(delta)
+                if done == len(delta):
+                    continue
+                if done:
+                    delta = delta.take(np.arange(done, len(delta)))
                 given, count = leaf.registers(delta, machine.trigger.leaf)
                 if count:
                     machine.run(given, count)
@@ -83,8 +95,15 @@ class TreeOperator(Operator):
         log = self._result.logged()
         if not len(log):
             return None
+        now, log = self._result.entries[log[:, 0]], log.copy()
+        deferred = DeferredBatch(lambda: self._compare(log, now) or self.nothing())
+        if self._result.is_suspect or not self._is_safe:
+            return deferred.made
+        return deferred
+
+    def _compare(self, log: Ints, now: Ints) -> Batch | None:
+        """What the answers of the logged groups were, taken back, and what they are."""
         words = self._result.key_words
-        now = self._result.entries[log[:, 0]]
         before = now.copy()
         before[:, words:] = log[:, 1 + words :]
         existed, exists = self._exists(before), self._exists(now)

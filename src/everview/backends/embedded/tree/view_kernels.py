@@ -72,6 +72,7 @@ from everview.backends.embedded.tree.layout import (
     SCRATCH_MASK,
     STAMP,
     STRIDE,
+    SUSPECT,
     TABLE,
     USED,
     WHICH,
@@ -350,6 +351,7 @@ def settle(views: Word, count: Word) -> None:
             if load(entry, width) == 0 and _is_zero(view, entry) and _is_held(view, slot):
                 _drop(view, slot)
         store(view, LOG_COUNT, 0)
+        store(view, SUSPECT, 0)
         store(view, EPOCH, load(view, EPOCH) + 1)
 
 
@@ -394,6 +396,7 @@ def undo(views: Word, count: Word) -> None:
             for k in range(width, stride):
                 store(entry, k, load(record, 1 + k))
         store(view, LOG_COUNT, 0)
+        store(view, SUSPECT, 0)
         store(view, EPOCH, load(view, EPOCH) + 1)
 
 
@@ -708,7 +711,7 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> None:
     table, mask, mode, stride = load(view, TABLE), load(view, MASK), load(view, MODE), load(view, STRIDE)
     log, epoch_at, epoch = load(view, LOG), load(view, EPOCH_AT), load(view, EPOCH)
     part_count, keys, indexes = load(view, PARTS), load(view, KEY_WORDS), load(view, INDEXES)
-    index_count, longest = load(view, INDEX_COUNT), load(view, LONGEST)
+    index_count, longest, suspect = load(view, INDEX_COUNT), load(view, LONGEST), load(view, SUSPECT)
     for i in range(count):
         hashed = _hash_row(code, 6, width, registers, i, mode)
         store(slots, i, hashed)
@@ -751,13 +754,18 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> None:
                 at += 1
             elif kind == EXACT:
                 _add_exact(entry + at * 8, load(load(registers, register), i), load(load(registers, register + 1), i))
+                if load(entry, at + 1) != load(entry, at) >> 63:
+                    suspect = 1
                 at += 2
             else:
                 value, error = load_float(load(registers, register), i), load_float(load(registers, register + 1), i)
                 _add_float(entry + at * 8, value, error)
                 store(entry, at + 2, load(entry, at + 2) + load(load(registers, register + 2), i))
+                if load(entry, at + 2) != 0:
+                    suspect = 1
                 at += 3
     store(view, LONGEST, longest)
+    store(view, SUSPECT, suspect)
 
 
 @inlined

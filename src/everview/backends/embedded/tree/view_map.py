@@ -40,6 +40,7 @@ from everview.backends.embedded.tree.layout import (
     MODE,
     PARTS,
     STRIDE,
+    SUSPECT,
     TABLE,
     USED,
     WORDS,
@@ -183,6 +184,11 @@ class ViewMap:
     def logged(self) -> Ints:
         """What the transaction under way has logged: slot, whether the entry existed, then its old payload and epoch."""
         return self._log[: int(self.fields[LOG_COUNT])]
+
+    @property
+    def is_suspect(self) -> bool:
+        """Whether a sum may have outgrown its type, or a float is not finite."""
+        return bool(self.fields[SUSPECT])
 
     @property
     def index_words(self) -> list[tuple[int, ...]]:
