@@ -25,9 +25,10 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import everview as ev
-from benchmarks import tpch_baselines as baselines
-from benchmarks.tpch_engine import Seconds, Timed, feed, state_bytes
-from benchmarks.tpch_stream import Step
+from benchmarks.answers import duckdb_answer, first_difference
+from benchmarks.spark_session import spark_session
+from benchmarks.steps import Step
+from benchmarks.timing import Seconds, Timed, feed, state_bytes
 from everview.cli.bench_results import Result
 
 ROWS, QUICK_ROWS = 3_000_000, 300_000
@@ -69,7 +70,7 @@ def run(*, quick: bool) -> Iterator[Result]:
     rows, batch = (QUICK_ROWS, QUICK_BATCH) if quick else (ROWS, BATCH)
     given = facts(rows)
     steps = [Step("facts", part) for part in given.combine_chunks().to_batches(max_chunksize=batch)]
-    with baselines.spark_session() as spark, ev.connect(spark=spark) as db:
+    with spark_session() as spark, ev.connect(spark=spark) as db:
         db.create_table("facts", given.schema, primary_key="id")
         db.create_table("items", items().schema, primary_key="item")
         db.apply({"items": items()})
@@ -108,7 +109,7 @@ def _warm_up(db: ev.Database, rows: int) -> None:
 
 
 def _is_right(db: ev.Database, name: str, sql: str, tables: dict[str, pa.Table]) -> bool:
-    difference = baselines.first_difference(db.view(name).rows(), baselines.duckdb_answer(sql, tables))
+    difference = first_difference(db.view(name).rows(), duckdb_answer(sql, tables))
     if difference is not None:
         Console(stderr=True).print(f"[bold red]WRONG ANSWER[/] {name}: {difference}")
     return difference is None

@@ -32,10 +32,14 @@ from rich.console import Console
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import tpch_baselines as baselines
+from benchmarks.answers import duckdb_answer, first_difference
+from benchmarks.spark_session import spark_session
+from benchmarks.steps import Step
+from benchmarks.timing import Timed, feed, state_bytes
 from benchmarks.tpch_anchors import comparison
-from benchmarks.tpch_engine import Timed, feed, maintained, state_bytes
+from benchmarks.tpch_engine import maintained
 from benchmarks.tpch_profile import profile
-from benchmarks.tpch_stream import Step, change_steps, insert_steps, mixed_steps, split_tail, tables_read
+from benchmarks.tpch_stream import change_steps, insert_steps, mixed_steps, split_tail, tables_read
 from everview.cli.bench_results import Result, report
 from tests.corpus.data import Query, queries, tpch_tables
 
@@ -79,7 +83,7 @@ def measure(plan: Plan) -> Iterator[Result]:
     """The results of a plan."""
     tables = tpch_tables(plan.scale)
     results: list[Result] = []
-    with baselines.spark_session() as spark, baselines.spark_tables(spark, tables if plan.with_spark else {}) as cached:
+    with spark_session() as spark, baselines.spark_tables(spark, tables if plan.with_spark else {}) as cached:
         for query in queries("tpch"):
             if query.name in plan.names:
                 own = {name: tables[name].combine_chunks() for name in tables_read(query.sql)}
@@ -165,10 +169,10 @@ class _Case:
     def _check(self, view: ev.View, tables: Mapping[str, pa.Table], mode: str) -> str:
         """Compares with DuckDB, and where that differs with Spark, which has the last word."""
         ours = view.rows()
-        if baselines.first_difference(ours, baselines.duckdb_answer(self.query.sql, tables)) is None:
+        if first_difference(ours, duckdb_answer(self.query.sql, tables)) is None:
             return "right"
         theirs = baselines.spark_answer(self.spark, self.query.sql, tables)
-        difference = baselines.first_difference(ours, theirs)
+        difference = first_difference(ours, theirs)
         if difference is None:
             return "right"
         Console(stderr=True).print(f"[bold red]WRONG ANSWER[/] {self.query.name}, {mode}: {difference}")

@@ -1,54 +1,22 @@
-"""Running a stream through a database: what is timed is ``db.apply``, from an Arrow batch in memory to the views current."""
+"""The database of a TPC-H query: its tables, the static ones loaded, its view, and a warm-up before anything is timed."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
 import everview as ev
-from benchmarks.tpch_stream import Step, is_static
+from benchmarks.tpch_stream import is_static
 from tests.corpus.data import TPCH_KEYS, Query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WARM_UP_ROWS = 10_000
-
-
-Seconds: TypeAlias = npt.NDArray[np.float64]
-
-
-@dataclass(frozen=True, slots=True)
-class Timed:
-    """The times of transactions, one each: by the clock on the wall, and ``worked``, the processor time of this thread.
-
-    Where others use the machine too, the first is more than the second, and the two tell by how much.
-    """
-
-    rows: int
-    seconds: Seconds
-    worked: Seconds
-
-    @property
-    def rate(self) -> float:
-        """Rows a second."""
-        return float(self.rows / self.seconds.sum())
-
-    @property
-    def mean(self) -> float:
-        """The mean time of a transaction."""
-        return float(self.seconds.mean())
-
-    def percentile(self, percent: float) -> float:
-        """A percentile of the times."""
-        return float(np.percentile(self.seconds, percent))
 
 
 @contextmanager
@@ -86,19 +54,3 @@ def _warm_up(db: ev.Database, tables: Mapping[str, pa.Table]) -> None:
     for name, rows in some.items():
         weights = pa.array(np.full(len(rows), -1, dtype=np.int64))
         db.apply({name: rows.append_column("_weight", weights)})
-
-
-def feed(db: ev.Database, steps: Sequence[Step]) -> Timed:
-    """Applies the steps, each a transaction, and times each."""
-    seconds, worked = np.zeros(len(steps)), np.zeros(len(steps))
-    clock, processor = time.perf_counter, time.thread_time
-    for number, step in enumerate(steps):
-        before, started = processor(), clock()
-        db.apply({step.table: step.batch})
-        seconds[number], worked[number] = clock() - started, processor() - before
-    return Timed(sum(step.rows for step in steps), seconds, worked)
-
-
-def state_bytes(view: ev.View) -> int:
-    """Bytes of everything the view keeps; retained tables are not part of it."""
-    return sum(view.stats()["bytes"].values())

@@ -20,8 +20,8 @@ from typing import Any
 from numba.core.dispatcher import Dispatcher
 
 import everview as ev
-from benchmarks.tpch_engine import feed
-from benchmarks.tpch_stream import Step
+from benchmarks.steps import Step
+from benchmarks.timing import feed
 
 ENGINE = "everview.backends.embedded."
 SHOWN = 6

@@ -8,13 +8,13 @@ are deleted, half updated, that is the old row deleted and one with the same key
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, zip_longest
 
 import numpy as np
 import pyarrow as pa
 
+from benchmarks.steps import Step, batches_of, in_turn, round_robin
 from tests.corpus.data import TPCH_KEYS
 
 STATIC = ("region", "nation")
@@ -30,19 +30,6 @@ UPDATED_COLUMNS: dict[str, tuple[str, ...]] = {
     "lineitem": ("l_quantity", "l_extendedprice", "l_discount", "l_shipdate"),
 }
 """The columns an update changes: those that queries filter, group or sum by."""
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """One transaction: a batch of one table. ``rows`` counts its rows, deletes and inserts alike."""
-
-    table: str
-    batch: pa.RecordBatch
-
-    @property
-    def rows(self) -> int:
-        """How many rows it brings."""
-        return int(self.batch.num_rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +57,7 @@ def is_static(table: str) -> bool:
 
 def insert_steps(tables: Mapping[str, pa.Table], size: int) -> list[Step]:
     """All rows of the tables that are not static, as inserts in batches of ``size`` rows of one table, round robin."""
-    queues = [_steps(name, table, size) for name, table in tables.items() if not is_static(name)]
-    return [step for step in chain.from_iterable(zip_longest(*queues)) if step is not None]
+    return round_robin({name: table for name, table in tables.items() if not is_static(name)}, size)
 
 
 def split_tail(tables: Mapping[str, pa.Table], rows: int) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
@@ -89,7 +75,7 @@ def split_tail(tables: Mapping[str, pa.Table], rows: int) -> tuple[dict[str, pa.
 
 def mixed_steps(tables: Mapping[str, pa.Table]) -> list[Step]:
     """Single-row inserts of all rows of the tables, in random order over the tables."""
-    rows = [list(_steps(name, table, 1)) for name, table in tables.items()]
+    rows = [list(batches_of(name, table, 1)) for name, table in tables.items()]
     owners = np.repeat(np.arange(len(rows)), [len(steps) for steps in rows])
     np.random.default_rng(SEED).shuffle(owners)
     queues = [iter(steps) for steps in rows]
@@ -119,13 +105,7 @@ def change_steps(tables: Mapping[str, pa.Table], size: int) -> Changed:
         kept = np.ones(len(table), dtype=np.bool_)
         kept[chosen] = False
         after[name] = pa.concat_tables([table.filter(pa.array(kept)), new])
-    steps = [step for step in chain.from_iterable(zip_longest(*queues)) if step is not None]
-    return Changed(steps, after)
-
-
-def _steps(name: str, table: pa.Table, size: int) -> Iterator[Step]:
-    # One chunk first: a batch must not end where a Parquet row group happened to.
-    return (Step(name, batch) for batch in table.combine_chunks().to_batches(max_chunksize=size))
+    return Changed(in_turn(queues), after)
 
 
 def _permuted(rows: pa.Table, columns: Sequence[str], rng: np.random.Generator) -> pa.Table:

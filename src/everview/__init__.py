@@ -3,6 +3,7 @@
 Importing everview starts no JVM and imports no Spark; that happens when the first query is translated.
 """
 
+from everview.algebra.ring import Ring
 from everview.backends.base import VersionedDelta
 from everview.errors import (
     AlreadyExists,
@@ -22,6 +23,7 @@ from everview.errors import (
 )
 from everview.queries import UnionMaxQuery, union_max
 from everview.results import Result
+from everview.rings import register_ring
 from everview.session import Assertion, Commit, Database, Subscription, Table, Transaction, View, connect
 from everview.verification import VerificationReport
 
@@ -40,6 +42,7 @@ __all__ = [
     "InvalidChange",
     "InvalidQuery",
     "Result",
+    "Ring",
     "Subscription",
     "Table",
     "Transaction",
@@ -52,5 +55,6 @@ __all__ = [
     "VersionedDelta",
     "View",
     "connect",
+    "register_ring",
     "union_max",
 ]

@@ -46,13 +46,18 @@ class TableDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ViewOptions:
-    """How the user asked a view to be maintained; the meaning of each is in ``interface.md``."""
+    """How the user asked a view to be maintained; the meaning of each is in ``interface.md``.
+
+    ``refresh`` says whether a transaction may recompute the view (``view_options.REFRESHES``); None is the backend's own
+    way: ``incremental`` on embedded.
+    """
 
     strategy: str = "auto"
     lazy: bool = False
     representation: str = "auto"
     depth: int | None = None
     epsilon: float | None = None
+    refresh: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

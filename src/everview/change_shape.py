@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
+from everview.backends.base import WEIGHT
 from everview.catalog import TableDefinition
 from everview.relational.arrow import arrow_schema, canonical_floats, has_floats
 from everview.relational.types import DataType
@@ -19,11 +20,12 @@ from everview.relational.types import DataType
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A table's Arrow schema, the same with every column nullable, and the columns that need a look at their values."""
+    """A table's Arrow schema, the same with every column nullable, with weights behind it, and the columns to look into."""
 
     exact: pa.Schema
     loose: pa.Schema
-    required: tuple[int, ...]
+    weighted: tuple[pa.Schema, pa.Schema]
+    required: list[int]
     floating: tuple[tuple[int, DataType], ...]
 
 
@@ -38,25 +40,50 @@ def shape_of(table: TableDefinition) -> Shape:
         known = Shape(
             exact,
             pa.schema([f.with_nullable(True) for f in exact]),
-            tuple(i for i, f in enumerate(table.fields) if not f.nullable),
+            tuple(exact.append(pa.field(WEIGHT, pa.int64(), nullable)) for nullable in (True, False)),
+            [i for i, f in enumerate(table.fields) if not f.nullable],
             tuple((i, f.type) for i, f in enumerate(table.fields) if has_floats(f.type)),
         )
         _shapes[table] = known
     return known
 
 
-def as_it_is(table: TableDefinition, data: Any) -> pa.Table | None:
-    """The rows, if they are Arrow with exactly the table's columns and no NULL where none may be; None otherwise."""
-    if isinstance(data, pa.RecordBatch):
-        data = pa.Table.from_batches([data])
-    if not isinstance(data, pa.Table):
+def _has_nulls(data: pa.Table | pa.RecordBatch, shape: Shape) -> bool:
+    """Whether a column that must not have NULLs has some: one call, since making Arrow's columns one by one takes longer."""
+    checked = data if len(shape.required) == len(shape.exact) else data.select(shape.required)
+    return bool(checked.drop_null().num_rows != data.num_rows)
+
+
+def as_it_is_with_weights(table: TableDefinition, data: Any) -> tuple[pa.RecordBatch, pa.Array] | None:
+    """The rows and their weights, if they are one batch of exactly the table's columns, and weights; None otherwise."""
+    if not isinstance(data, pa.RecordBatch):
         return None
     shape = shape_of(table)
-    if not (data.schema.equals(shape.exact) or data.schema.equals(shape.loose)):
+    if not any(data.schema.equals(schema) for schema in shape.weighted):
         return None
+    columns = len(shape.exact)
+    weights = data.column(columns)
+    if weights.null_count or not weights.to_numpy().all():
+        return None
+    rows = as_it_is(table, data.select(range(columns)))
+    return None if rows is None else (rows, weights)
+
+
+def as_it_is(table: TableDefinition, data: Any) -> pa.Table | pa.RecordBatch | None:
+    """The rows, if they are Arrow with exactly the table's columns and no NULL where none may be; None otherwise."""
+    if not isinstance(data, pa.RecordBatch | pa.Table):
+        return None
+    shape = shape_of(table)
+    is_exact = data.schema.equals(shape.exact)
+    if not (is_exact or data.schema.equals(shape.loose)):
+        return None
+    if shape.required and _has_nulls(data, shape):
+        return None
+    if is_exact and not shape.floating:
+        return data
     columns = data.columns
-    if any(columns[i].null_count for i in shape.required):
-        return None
     for i, data_type in shape.floating:
-        columns[i] = canonical_floats(columns[i], data_type)
-    return pa.Table.from_arrays(columns, schema=shape.exact)
+        chunked = columns[i] if isinstance(data, pa.Table) else pa.chunked_array([columns[i]])
+        canonical = canonical_floats(chunked, data_type)
+        columns[i] = canonical if isinstance(data, pa.Table) else canonical.chunk(0)
+    return type(data).from_arrays(columns, schema=shape.exact)

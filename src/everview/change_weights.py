@@ -63,7 +63,7 @@ def _integer_weights(table: TableDefinition, given: pa.ChunkedArray | list[Any])
             nulls = pc.indices_nonzero(given.is_null()).to_pylist()
             raise _weight_error(table, f"NULL in {show_numbers(nulls)}, which is not an integer")
         try:
-            weights = pa.concat_arrays(given.cast(pa.int64()).chunks) if given.num_chunks else pa.array([], pa.int64())
+            weights = pa.concat_arrays([pa.array([], pa.int64()), *given.cast(pa.int64()).chunks])
         except pa.ArrowInvalid as error:
             raise _weight_error(table, "a value beyond 64 bits") from error
     _reject_weights(table, weights, pc.equal(weights, 0), "which changes nothing", hint="leave such rows out.")

@@ -17,14 +17,14 @@ import pyarrow.compute as pc
 
 from everview.backends.base import WEIGHT, Change, ChangeKind
 from everview.catalog import TableDefinition
-from everview.change_shape import as_it_is
+from everview.change_shape import as_it_is, as_it_is_with_weights
 from everview.change_weights import CHANGE_TYPE, read_weights
 from everview.convert_columns import convert_column
 from everview.convert_values import Unfit, converter_to, or_null
 from everview.errors import InvalidChange, UnsupportedOperation, did_you_mean
 from everview.given_rows import GivenRows, Mode, read_rows
 from everview.relational.arrow import arrow_schema, column_to_arrow
-from everview.relational.display import show_numbers
+from everview.relational.display import show_numbers, show_value
 from everview.relational.nodes import Field, Schema
 
 COMMIT_VERSION: Final = "_commit_version"
@@ -44,6 +44,9 @@ def read_changes(table: TableDefinition, data: Any, mode: Mode) -> Change:
         fitting = as_it_is(table, data)
         if fitting is not None:
             return Change(table.name, ChangeKind.WEIGHTED, fitting)
+        weighted = as_it_is_with_weights(table, data) if mode is Mode.APPLY else None
+        if weighted is not None:
+            return Change(table.name, ChangeKind.WEIGHTED, *weighted)
     wanted = table.key_fields if mode is Mode.DELETE_KEYS else table.fields
     given = read_rows(table, wanted, data, mode)
     weights = read_weights(table, given, mode)
@@ -54,6 +57,18 @@ def read_changes(table: TableDefinition, data: Any, mode: Mode) -> Change:
     columns = [_read_column(table, column, given) for column in wanted]
     rows = pa.Table.from_arrays(columns, schema=arrow_schema(wanted))
     return Change(table.name, _KINDS.get(mode, ChangeKind.WEIGHTED), rows, weights)
+
+
+def check_source(source: object) -> tuple[str, int]:
+    """The name and number of a batch, if they are that."""
+    match source:
+        case (str(name), int(number)) if name and not isinstance(number, bool) and number >= 0:
+            return name, number
+        case _:
+            raise InvalidChange(
+                f"{show_value(source)} is not the name of a source and the number of a batch.",
+                hint="give a pair such as ('orders.csv', 17).",
+            )
 
 
 def _check_mode(table: TableDefinition, mode: Mode) -> None:

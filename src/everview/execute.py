@@ -91,7 +91,8 @@ def _execute(database: Database, statement: Statement) -> Outcome:
             _drop(database, statement)
             return None
         case Query(text):
-            return Result(database._backend.query(database._translate(text).plan), database._to_spark)
+            with database._locked():
+                return Result(database._backend.query(database._translate(text).plan), database._to_spark)
         case Explain(text, is_name):
             return _explain(database, text, is_name)
         case _:
@@ -116,7 +117,8 @@ def _explain(database: Database, text: str, is_name: bool) -> str:
     if is_name:
         definition = database._catalog.get(text)
         if isinstance(definition, ViewDefinition):
-            return database._backend.explain(definition.name, "text")
+            with database._locked():
+                return database._backend.explain(definition.name, "text")
         text = f"SELECT * FROM {quote(definition.name)}"
     return format_plan(database._translate(text).plan)
 
@@ -138,7 +140,9 @@ def _insert(database: Database, statement: Insert) -> Commit:
             for i, field in enumerate(table.fields)
         ]
         rows = _query(database, table, Project(plan, tuple(values), tuple(f.name for f in table.fields)))
-        return database._run([database._read_change(table.name, rows, Mode.INSERT)])
+        commit = database._commit([database._read_change(table.name, rows, Mode.INSERT)])
+    database._notify()
+    return commit
 
 
 def _insert_positions(table: TableDefinition, names: tuple[str, ...] | None) -> list[int]:
@@ -155,7 +159,9 @@ def _delete(database: Database, statement: Delete) -> Commit:
     with database._locked():
         plan = database._translate(_select(table, statement.alias, "", statement.condition)).plan
         rows = _query(database, table, plan)
-        return database._run([database._read_change(table.name, rows, Mode.DELETE)])
+        commit = database._commit([database._read_change(table.name, rows, Mode.DELETE)])
+    database._notify()
+    return commit
 
 
 def _update(database: Database, statement: Update) -> Commit:
@@ -174,7 +180,9 @@ def _update(database: Database, statement: Update) -> Commit:
         rows = _query(database, table, both)
         old, updated = rows.select(list(range(width))), rows.select(list(range(width, 2 * width)))
         changes = pa.concat_tables([_weighted(old, -1), _weighted(updated.cast(_nullable(old.schema)), 1)])
-        return database._run([database._read_change(table.name, changes, Mode.APPLY)])
+        commit = database._commit([database._read_change(table.name, changes, Mode.APPLY)])
+    database._notify()
+    return commit
 
 
 def _select(table: TableDefinition, alias: str | None, more: str, condition: str | None) -> str:

@@ -1,4 +1,4 @@
-"""How each backend is opened: what ``connect`` was asked for in, an engine or a clear refusal out."""
+"""The backends by name and how each is opened: what ``connect`` was asked for in, an engine or a clear refusal out."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from everview.backends.base import Backend
 from everview.backends.reference import ReferenceBackend
-from everview.errors import UnsupportedOperation
+from everview.errors import UnsupportedOperation, did_you_mean
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -61,3 +61,28 @@ def not_there_yet(name: str) -> Callable[[str | None, SparkSession | None, Mappi
         )
 
     return refuse
+
+
+backends: dict[str, BackendChoice] = {
+    "embedded": BackendChoice(open_embedded, ("history",)),
+    "spark": BackendChoice(not_there_yet("spark"), ("history",)),
+    "reference": BackendChoice(open_reference, ("history",)),
+}
+"""The backends by name."""
+
+
+def open_backend(name: str, path: str | None, spark: SparkSession | None, options: Mapping[str, Any]) -> Backend:
+    """The engine of this name.
+
+    Raises:
+        UnsupportedOperation: there is none, or it does not take one of the options.
+    """
+    choice = backends.get(name)
+    if choice is None:
+        hint = did_you_mean(str(name), backends) or f"it is one of {', '.join(backends)}."
+        raise UnsupportedOperation(f"there is no backend '{name}'.", hint=hint)
+    for option in options:
+        if option not in choice.options:
+            hint = did_you_mean(option, choice.options) or f"it takes {', '.join(choice.options)}."
+            raise UnsupportedOperation(f"the {name} backend has no option '{option}'.", hint=hint)
+    return choice.open(path, spark, options)

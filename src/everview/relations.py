@@ -5,7 +5,10 @@ A handle has no state of its own; after its relation is dropped every call on it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import importlib
+import os
+import threading
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,6 +24,7 @@ from everview.results import Readable, as_change_feed
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+    from everview.publishing import Publication
     from everview.session import Database
     from everview.subscriptions import Subscription
     from everview.transaction import Commit
@@ -49,16 +53,16 @@ class _Relation(Readable):
         return tuple(f.name for f in self._definition.fields)
 
     def to_arrow(self) -> pa.Table:
-        self._check()
-        return self._database._backend.read(self.name)
+        with self._locked():
+            return self._database._backend.read(self.name)
 
     def to_spark(self) -> DataFrame:
         return self._database._to_spark(self.to_arrow())
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         """Enumerates the rows without building the listing, where the backend can."""
-        self._check()
-        return self._database._backend.iterate(self.name)
+        with self._locked():
+            return self._database._backend.iterate(self.name)
 
     def lookup(self, **key: Any) -> list[tuple[Any, ...]]:
         """The rows with these column values, by index where there is one; None finds NULL."""
@@ -71,7 +75,8 @@ class _Relation(Readable):
             except Unfit as unfit:
                 message = f"column '{column.name}' of {self._title()} is {column.type} and {unfit.why}."
                 raise InvalidQuery(message, hint=unfit.hint) from None
-        return public_rows(self._database._backend.lookup(self.name, wanted))
+        with self._locked():
+            return public_rows(self._database._backend.lookup(self.name, wanted))
 
     def _title(self) -> str:
         return f"{kind_of(self._definition)} '{self.name}'"
@@ -80,6 +85,11 @@ class _Relation(Readable):
         self._database._check_open()
         if not self._database._catalog.has(self._definition):
             raise UnknownName(f"{self._title()} was dropped.")
+
+    def _locked(self) -> threading.RLock:
+        """The database's lock, to read under: a stream may be committing in another thread."""
+        self._check()
+        return self._database._lock
 
     def _columns_text(self) -> str:
         return ", ".join(f"{f.name} {f.type}{'' if f.nullable else ' not null'}" for f in self._definition.fields)
@@ -144,8 +154,9 @@ class View(_Relation):
         self._check()
         if format not in ("weights", "cdf"):
             raise UnsupportedOperation(f"there is no format '{format}' for changes.", hint="it is 'weights' or 'cdf'.")
-        start = self._database._backend.changes_kept_since(self.name) if since is None else since
-        found = self._database._backend.changes(self.name, start)
+        with self._locked():
+            start = self._database._backend.changes_kept_since(self.name) if since is None else since
+            found = self._database._backend.changes(self.name, start)
         return [as_change_feed(change) for change in found] if format == "cdf" else list(found)
 
     def subscribe(self, callback: Callable[[VersionedDelta], object]) -> Subscription:
@@ -158,15 +169,45 @@ class View(_Relation):
         self._check()
         return self._database._subscriptions.add(self.name, callback)
 
+    def publish(self, uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> Publication:
+        """Writes the view as a Delta table, and after every commit that moves it, its changes.
+
+        Any Delta reader can read it, and its change data feed. Publishing to the same place again, after a restart say,
+        writes what differs.
+
+        Raises:
+            AlreadyExists: another Delta table is there.
+        """
+        self._check()
+        publishing = importlib.import_module("everview.publishing")  # deltalake is imported by those who use it
+        started: Publication = publishing.publish(self._database, self._definition, os.fspath(uri), storage_options)
+        return started
+
+    def unpublish(self, uri: str | os.PathLike[str] | None = None) -> None:
+        """Ends the publication at ``uri``, or all of this view; the Delta tables stay as they are now.
+
+        Raises:
+            UnknownName: there is none.
+        """
+        self._check()
+        place = None if uri is None else os.fspath(uri)
+        own = [p for p in self._database._publications if p.is_active and p.view == self.name]
+        ended = [p for p in own if place is None or p.uri == place]
+        if not ended:
+            where = "" if place is None else f" at {place}"
+            raise UnknownName(f"view '{self.name}' is not published{where}.")
+        for publication in ended:
+            publication.cancel()
+
     def explain(self, mode: str = "text") -> str:
         """How it is maintained: ``text``, ``json``, ``svg``, ``triggers`` or ``code``, as far as the backend has it."""
-        self._check()
-        return self._database._backend.explain(self.name, mode)
+        with self._locked():
+            return self._database._backend.explain(self.name, mode)
 
     def stats(self) -> dict[str, Any]:
         """Rows, bytes of state, updates and seconds so far."""
-        self._check()
-        return self._database._backend.stats(self.name)
+        with self._locked():
+            return self._database._backend.stats(self.name)
 
     def __repr__(self) -> str:
         return f"<View {self.name} ({self._columns_text()})>"
@@ -191,8 +232,8 @@ class Assertion:
 
     def explain(self, mode: str = "text") -> str:
         """How the assertion is checked."""
-        self._database._check_open()
-        return self._database._backend.explain(self.name, mode)
+        with self._database._locked():
+            return self._database._backend.explain(self.name, mode)
 
     def __repr__(self) -> str:
         return f"<Assertion {self.name}>"

@@ -20,19 +20,20 @@ import pyarrow as pa
 from everview.backends.base import Backend, Change, ChangeKind
 from everview.catalog import Catalog, TableDefinition, ViewDefinition, ViewOptions, check_columns
 from everview.change_shape import shape_of
-from everview.changes import read_changes
+from everview.changes import check_source, read_changes
 from everview.ddl import read_schema
-from everview.errors import InvalidChange, UnknownName, UnsupportedOperation, did_you_mean
+from everview.errors import InvalidChange, UnknownName, UnsupportedOperation
 from everview.execute import execute_script
+from everview.feeding import FedFromOutside
 from everview.given_rows import Mode
-from everview.open_backend import BackendChoice, not_there_yet, open_embedded, open_reference
+from everview.open_backend import open_backend
 from everview.queries import UnionMaxQuery, union_max_plan
 from everview.relational.arrow import arrow_schema
 from everview.relational.schema import schema as columns_of
 from everview.relations import Assertion, Table, View
 from everview.results import Result
 from everview.subscriptions import Subscription, Subscriptions
-from everview.transaction import Commit, Transaction
+from everview.transaction import Commit, GuardedDeltas, Transaction
 from everview.verification import VerificationReport
 from everview.verify_views import verify_all, verify_one
 from everview.view_options import check_options
@@ -42,16 +43,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from everview.frontend.gateway import SparkGateway, Translated
+    from everview.publishing import Publication
 
-__all__ = ["Assertion", "Commit", "Database", "Subscription", "Table", "Transaction", "View", "backends", "connect"]
-
-
-backends: dict[str, BackendChoice] = {
-    "embedded": BackendChoice(open_embedded, ("history",)),
-    "spark": BackendChoice(not_there_yet("spark"), ("history",)),
-    "reference": BackendChoice(open_reference, ("history",)),
-}
-"""The backends by name."""
+__all__ = ["Assertion", "Commit", "Database", "Subscription", "Table", "Transaction", "View", "connect"]
 
 
 def connect(
@@ -69,28 +63,21 @@ def connect(
         spark: The Spark session to resolve queries with; without one, the active session, or one started when needed.
         **options: What the backend takes; ``history``: for how many versions to keep the deltas of views.
     """
-    choice = backends.get(backend)
-    if choice is None:
-        hint = did_you_mean(str(backend), backends) or f"it is one of {', '.join(backends)}."
-        raise UnsupportedOperation(f"there is no backend '{backend}'.", hint=hint)
-    for option in options:
-        if option not in choice.options:
-            hint = did_you_mean(option, choice.options) or f"it takes {', '.join(choice.options)}."
-            raise UnsupportedOperation(f"the {backend} backend has no option '{option}'.", hint=hint)
-    engine = choice.open(None if path is None else os.fspath(path), spark, options)
-    return Database(engine, spark)
+    return Database(open_backend(backend, None if path is None else os.fspath(path), spark, options), spark)
 
 
-class Database:
+class Database(FedFromOutside):
     """Tables, the views over them, and the transactions that change both. Made by ``connect``."""
 
     def __init__(self, backend: Backend, spark: SparkSession | None = None) -> None:
+        super().__init__()
         self._backend = backend
         self._spark = spark
         self._catalog = Catalog()
         self._gateway: SparkGateway | None = None
         self._dataframes: dict[str, DataFrame | UnionMaxQuery] = {}
         self._subscriptions = Subscriptions()
+        self._publications: list[Publication] = []
         self._lock = threading.RLock()
         self._is_open = True
 
@@ -132,6 +119,7 @@ class Database:
         representation: str = "auto",
         depth: int | None = None,
         epsilon: float | None = None,
+        refresh: str | None = None,
     ) -> View:
         """Creates a view, fills it from the rows that are there, and keeps it fresh from now on.
 
@@ -144,12 +132,14 @@ class Database:
             representation: ``listing`` stores rows, ``factorized`` the view tree; ``auto`` decides.
             depth: For ``recursive``: to which depth deltas are materialized.
             epsilon: For ``skew``: the exponent of the heavy/light threshold, from 0 to 1.
+            refresh: ``incremental`` (what the embedded backend does by itself), ``auto`` by cost, ``incremental_strict``
+                fails rather than recompute, ``full`` recomputes; ``Commit.refreshed`` says what was done.
 
         Raises:
             InvalidQuery: Spark cannot resolve the query.
             UnsupportedQuery: the backend cannot maintain it.
         """
-        options = check_options(ViewOptions(strategy, lazy, representation, depth, epsilon))
+        options = check_options(ViewOptions(strategy, lazy, representation, depth, epsilon, refresh))
         with self._locked():
             definition = self._define(name, query, options, is_assertion=False)
             if self._gateway is not None:
@@ -182,9 +172,16 @@ class Database:
             if self._gateway is not None and is_registered:
                 self._gateway.unregister(definition.name)
 
-    def apply(self, changes: Mapping[str, Any]) -> Commit:
-        """Commits one transaction: for each table, rows with ``_weight`` or ``_change_type``, or rows to insert."""
-        return self._run(self._read_mapping(changes))
+    def apply(self, changes: Mapping[str, Any], *, source: tuple[str, int] | None = None) -> Commit:
+        """Commits one transaction: for each table, rows with ``_weight`` or ``_change_type``, or rows to insert.
+
+        Args:
+            changes: Table names to rows.
+            source: The name of where they come from, and the number of the batch, ascending: recorded in the same
+                transaction. A batch that is not above the recorded one is not applied (``Commit.is_repeat``), so a program
+                that reads a source again after a failure applies each batch once.
+        """
+        return self._run(self._read_mapping(changes), None if source is None else check_source(source))
 
     def transaction(self) -> Transaction:
         """Several changes in one transaction: ``with db.transaction() as tx: …``."""
@@ -267,23 +264,10 @@ class Database:
         """Maintains the product of matrices."""
         self._missing("create_matrix_chain", f"'{name}' cannot be created")
 
-    def stream(self, table: str, _streaming_df: DataFrame, **_options: Any) -> NoReturn:
-        """Feeds a table from a Structured Streaming source."""
-        self._missing("stream", f"table '{table}' takes changes through apply()")
-
-    def follow_delta(self, table: str, *_arguments: Any, **_options: Any) -> NoReturn:
-        """Feeds a table from a Delta table's change feed."""
-        self._missing(
-            "follow_delta", f"table '{table}' takes changes through apply(), with _change_type if they have it"
-        )
-
-    def publish(self, view: str, *_arguments: Any, **_options: Any) -> NoReturn:
-        """Writes a view's changes to a Delta table."""
-        self._missing("publish", f"view '{view}' gives its changes through changes() and subscribe()")
-
     def close(self) -> None:
-        """Releases everything; further calls are errors, except closing again. A Spark session stays as it is."""
+        """Releases everything; further calls are errors, except closing again. Streams stop; a Spark session stays."""
         if self._is_open:
+            self._stop_streams()
             self._is_open = False
             self._backend.close()
 
@@ -360,28 +344,32 @@ class Database:
             )
         return [self._read_change(table, rows, Mode.APPLY) for table, rows in changes.items()]
 
-    def _run(self, changes: list[Change]) -> Commit:
-        commit = self._commit(changes)
+    def _run(self, changes: list[Change], source: tuple[str, int] | None = None) -> Commit:
+        commit = self._commit(changes, source)
         self._notify()
         return commit
 
-    def _commit(self, changes: list[Change]) -> Commit:
+    def _commit(self, changes: list[Change], source: tuple[str, int] | None = None) -> Commit:
         with self._locked():
+            if source is not None:
+                last = self._backend.last_batch(source[0])
+                if last is not None and source[1] <= last:
+                    return Commit(self._backend.version, {}, 0.0, is_repeat=True)
             for change in changes:
                 self._check_current(change)
             started = time.perf_counter()
-            deltas = self._backend.apply(changes)
+            deltas = self._backend.apply(changes, source=source)
             seconds = time.perf_counter() - started
             version = self._backend.version
             self._subscriptions.announce(version, deltas)
-            return Commit(version, deltas, seconds)
+            return Commit(version, GuardedDeltas(deltas, self._lock), seconds, self._backend.refreshed())
 
     def _check_current(self, change: Change) -> None:
         """Raises if the table was dropped, or made anew with other columns, since its rows were read."""
         table = self._catalog.table(change.table)
         by_key = change.kind is ChangeKind.DELETE_KEYS
         schema = arrow_schema(table.key_fields) if by_key else shape_of(table).exact
-        if not change.rows.schema.equals(schema):
+        if not change.given.schema.equals(schema):
             raise UnknownName(f"table '{change.table}' was dropped and made anew during the transaction.")
 
     def _notify(self) -> None:

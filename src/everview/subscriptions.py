@@ -6,6 +6,7 @@ import datetime
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from threading import Lock
 
 import pyarrow as pa
 
@@ -45,13 +46,15 @@ class Subscriptions:
     """All subscriptions of a database, and the announcements that wait to be made.
 
     Commits enter announcements in order; ``deliver`` makes them in that order. A commit inside a callback only enters
-    its own: the delivery that is running makes them later, so that nobody hears of version 8 before version 7.
+    its own, and so does a commit of another thread: the delivery that is running makes them later, so that nobody hears of
+    version 8 before version 7.
     """
 
     def __init__(self) -> None:
         self._active: list[Subscription] = []
         self._waiting: deque[_Announcement] = deque()
         self._is_delivering = False
+        self._guard = Lock()
 
     def __contains__(self, subscription: object) -> bool:
         return any(s is subscription for s in self._active)
@@ -84,24 +87,32 @@ class Subscriptions:
         Raises:
             ExceptionGroup: what the callbacks raised, after all have been called.
         """
-        if self._is_delivering:
-            return
-        self._is_delivering = True
+        with self._guard:
+            if self._is_delivering:
+                return
+            self._is_delivering = True
         errors: list[Exception] = []
-        try:
-            while self._waiting:
-                announcement = self._waiting.popleft()
-                if announcement.subscription not in self:
-                    continue
-                try:
-                    announcement.subscription.callback(announcement.change)
-                except Exception as error:  # a stranger's code: whatever it raises must not stop the others
-                    error.add_note(
-                        f"raised by a subscriber of view '{announcement.subscription.view}' for version "
-                        f"{announcement.change.version}, which is committed"
-                    )
-                    errors.append(error)
-        finally:
-            self._is_delivering = False
+        while (announcement := self._next()) is not None:
+            if announcement.subscription not in self:
+                continue
+            try:
+                announcement.subscription.callback(announcement.change)
+            except Exception as error:  # a stranger's code: whatever it raises must not stop the others
+                error.add_note(
+                    f"raised by a subscriber of view '{announcement.subscription.view}' for version "
+                    f"{announcement.change.version}, which is committed"
+                )
+                errors.append(error)
+            except BaseException:
+                self._is_delivering = False
+                raise
         if errors:
             raise ExceptionGroup("subscribers failed; the transactions are committed", errors)
+
+    def _next(self) -> _Announcement | None:
+        """The next announcement; None ends the delivery, in one step, so that none made meanwhile is left behind."""
+        with self._guard:
+            if self._waiting:
+                return self._waiting.popleft()
+            self._is_delivering = False
+            return None

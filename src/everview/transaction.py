@@ -6,15 +6,16 @@ content (absent rows, duplicate keys, assertions) is judged at the end, on the s
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from everview.backends.base import Change
+from everview.backends.base import Change, Refresh
 from everview.errors import UnsupportedOperation
 from everview.given_rows import Mode
 
@@ -27,15 +28,41 @@ class Commit:
     """A committed transaction: the version it made, the delta of every view it moved, and how long it took.
 
     A delta has the view's columns and ``_weight``: how many times the row was added, or removed where it is negative.
+    ``refreshed`` says of each view that was brought up to date how (``.how``: incremental or full) and why (``.reason``).
+    ``is_repeat`` is True where the given batch of a source had been committed before, so that nothing was done.
     """
 
     version: int
     changes: Mapping[str, pa.Table]
     seconds: float
+    refreshed: Mapping[str, Refresh] = field(default_factory=dict)
+    is_repeat: bool = False
 
     def __repr__(self) -> str:
+        if self.is_repeat:
+            return f"<Commit version {self.version}, nothing done: the batch is part of it already>"
         moved = ", ".join(f"{name}: {delta.num_rows} rows" for name, delta in self.changes.items())
         return f"<Commit version {self.version}, {moved or 'no view changed'}, {self.seconds:.3f} s>"
+
+
+class GuardedDeltas(Mapping[str, pa.Table]):
+    """The deltas of a commit, read under the database's lock: a backend may compute them when they are looked at."""
+
+    def __init__(self, deltas: Mapping[str, pa.Table], lock: threading.RLock) -> None:
+        self._deltas = deltas
+        self._lock = lock
+
+    def __getitem__(self, view: str) -> pa.Table:
+        with self._lock:
+            return self._deltas[view]
+
+    def __iter__(self) -> Iterator[str]:
+        with self._lock:
+            return iter(list(self._deltas))
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._deltas)
 
 
 class _Stage(Enum):

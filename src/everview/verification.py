@@ -1,8 +1,8 @@
 """Comparing a maintained view with Spark's own answer, as bags.
 
-Rows are equal when all their values are; floats when they differ by at most ``TOLERANCE`` of the larger (sums of floats
-depend on the order of addition, and Spark's order is not ours), NaN equals NaN. Exact matches are taken away first;
-only what is left is matched with tolerance, so the comparison is linear where nothing is wrong.
+Rows are equal when all their values are; floats, also inside arrays and structs, when they differ by at most ``TOLERANCE`` of
+the larger (sums of floats depend on the order of addition, and Spark's order is not ours), NaN equals NaN. Exact matches are
+taken away first; only what is left is matched with tolerance, so the comparison is linear where nothing is wrong.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import pyarrow as pa
 from everview.algebra.zset import ZSet, bag, difference
 from everview.catalog import ViewDefinition
 from everview.errors import VerificationFailed
-from everview.relational.arrow import public_rows, rows_from_arrow, rows_to_arrow
+from everview.relational.arrow import has_floats, public_rows, rows_from_arrow, rows_to_arrow
 from everview.relational.display import show_row
 from everview.relational.nodes import Schema
-from everview.relational.types import Row, Value, is_floating
+from everview.relational.types import Row, Value
 
 TOLERANCE = 1e-9
 _SHOWN = 10
@@ -64,7 +64,7 @@ def _unmatched(delta: ZSet[Row], fields: Schema) -> tuple[list[Row], list[Row]]:
     """The rows only we have and those only Spark has, after matching with tolerance."""
     ours = [row for row, weight in delta.items() for _ in range(weight)]
     theirs = [row for row, weight in delta.items() for _ in range(-weight)]
-    floating = [i for i, f in enumerate(fields) if is_floating(f.type)]
+    floating = [i for i, f in enumerate(fields) if has_floats(f.type)]
     if not floating or not ours or not theirs:
         return ours, theirs
     exact = [i for i in range(len(fields)) if i not in floating]
@@ -84,8 +84,8 @@ def _unmatched(delta: ZSet[Row], fields: Schema) -> tuple[list[Row], list[Row]]:
 def _match(ours: list[Row], theirs: list[Row], floating: Sequence[int]) -> tuple[list[Row], list[Row]]:
     """Pairs rows whose floats are close: in sorted order first, which settles nearly all, then each with each."""
 
-    def order(row: Row) -> tuple[tuple[int, float], ...]:
-        return tuple((2, 0.0) if row[i] is None else (1, 0.0) if math.isnan(row[i]) else (0, row[i]) for i in floating)
+    def order(row: Row) -> tuple[Value, ...]:
+        return tuple(_order_key(row[i]) for i in floating)
 
     ours, theirs = sorted(ours, key=order), sorted(theirs, key=order)
     if len(ours) == len(theirs) and all(_are_close(a, b, floating) for a, b in zip(ours, theirs, strict=True)):
@@ -101,6 +101,15 @@ def _match(ours: list[Row], theirs: list[Row], floating: Sequence[int]) -> tuple
     return unmatched, waiting
 
 
+def _order_key(value: Value) -> tuple[Value, ...]:
+    """What sorts values of one type, also nested ones with NULL and NaN in them."""
+    if value is None:
+        return (2,)
+    if isinstance(value, tuple):
+        return (0, tuple(_order_key(v) for v in value))
+    return (1,) if isinstance(value, float) and math.isnan(value) else (0, value)
+
+
 def _are_close(a: Row, b: Row, floating: Sequence[int]) -> bool:
     return all(_is_close(a[i], b[i]) for i in floating)
 
@@ -108,6 +117,10 @@ def _are_close(a: Row, b: Row, floating: Sequence[int]) -> bool:
 def _is_close(a: Value, b: Value) -> bool:
     if a is None or b is None:
         return a is b
+    if isinstance(a, tuple):
+        return len(a) == len(b) and all(_is_close(x, y) for x, y in zip(a, b, strict=True))
+    if not isinstance(a, float):
+        return bool(a == b)
     return (math.isnan(a) and math.isnan(b)) or math.isclose(a, b, rel_tol=TOLERANCE)
 
 

@@ -7,6 +7,8 @@ from everview.errors import UnsupportedOperation, did_you_mean
 
 STRATEGIES = ("auto", "factorized", "recursive", "first_order", "skew", "recompute")
 REPRESENTATIONS = ("auto", "listing", "factorized")
+REFRESHES = ("incremental", "auto", "incremental_strict", "full")
+"""Incremental: from deltas; auto: by cost, deltas or anew; incremental_strict: an error instead of anew; full: always anew."""
 
 
 def check_options(options: ViewOptions) -> ViewOptions:
@@ -20,6 +22,13 @@ def check_options(options: ViewOptions) -> ViewOptions:
     """
     _check_choice("strategy", options.strategy, STRATEGIES)
     _check_choice("representation", options.representation, REPRESENTATIONS)
+    if options.refresh is not None:
+        _check_choice("refresh", options.refresh, REFRESHES)
+        if options.strategy == "recompute" and options.refresh != "full":
+            raise UnsupportedOperation(
+                f"refresh={options.refresh!r} has no meaning for strategy 'recompute', which always recomputes.",
+                hint="leave one of them out.",
+            )
     if not isinstance(options.lazy, bool):
         raise UnsupportedOperation(f"lazy={options.lazy!r} is not True or False.")
     if options.depth is not None:

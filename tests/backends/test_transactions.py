@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import threading
+from typing import Any
+
 import pytest
 
 import everview as ev
@@ -249,3 +252,51 @@ def test_overflow_in_a_view(db: ev.Database) -> None:
     assert caught.value.condition == "ARITHMETIC_OVERFLOW"
     assert str(caught.value).startswith("view 'v' cannot be computed: ")
     assert len(table) == 1
+
+
+def test_reads_wait_for_transactions_of_other_threads(db: ev.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every way to read holds the lock that transactions hold, so that none sees a transaction's middle."""
+    table = db.create_table("t", "k string, x int")
+    view = db.create_view("sums", "SELECT k, sum(x) AS s FROM t GROUP BY k")
+    commit = table.insert([("a", 1)])
+    reads: dict[str, bool] = {}
+
+    def watch(name: str) -> None:
+        call = getattr(db._backend, name)
+
+        def locked(*arguments: Any) -> Any:
+            reads[name] = db._lock._is_owned()  # type: ignore[attr-defined] -- what conditions of threading ask too
+            return call(*arguments)
+
+        monkeypatch.setattr(db._backend, name, locked)
+
+    ways = ("read", "iterate", "lookup", "query", "changes", "explain", "stats")
+    for way in ways:
+        watch(way)
+    assert (view.rows(), list(view), view.lookup(k="b")) == ([("a", 1)], [("a", 1)], [])
+    assert len(view.changes(since=0)) == 1
+    db.sql("SELECT x FROM t")
+    view.explain()
+    view.stats()
+    assert reads == dict.fromkeys(ways, True)
+    assert [commit.changes[name].num_rows for name in commit.changes] == [1]
+
+
+def test_subscribers_are_told_without_the_lock(db: ev.Database) -> None:
+    """A callback may wait for another thread that uses the database, whatever kind of statement committed."""
+    db.create_table("t", "x int")
+    view = db.create_view("v", "SELECT x FROM t WHERE x < 10")
+    ended: list[bool] = []
+
+    def wait_for_another(_change: ev.VersionedDelta) -> None:
+        other = threading.Thread(target=lambda: db.apply({"t": [(10,)]}), daemon=True)
+        other.start()
+        other.join(timeout=30)
+        ended.append(not other.is_alive())
+
+    view.subscribe(wait_for_another)
+    db.sql("INSERT INTO t VALUES (1)")
+    db.sql("UPDATE t SET x = 2 WHERE x = 1")
+    db.sql("DELETE FROM t WHERE x = 2")
+    db.apply({"t": [(3,)]})
+    assert ended == [True] * 4

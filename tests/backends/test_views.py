@@ -207,6 +207,11 @@ def test_explain_and_stats(per_shop: ev.View, backend: str) -> None:
         ({"depth": 0, "strategy": "recursive"}, "depth=0 is not a positive integer."),
         ({"epsilon": 0.5}, "epsilon=0.5 has no meaning for strategy 'auto'. Hint: it goes with strategy='skew'."),
         ({"epsilon": 1.5, "strategy": "skew"}, "epsilon=1.5 is not a number from 0 to 1."),
+        ({"refresh": "ful"}, "there is no refresh 'ful'. Hint: did you mean 'full'?"),
+        (
+            {"refresh": "auto", "strategy": "recompute"},
+            "refresh='auto' has no meaning for strategy 'recompute', which always recomputes. Hint: leave one of them out.",
+        ),
         ({"lazy": "yes"}, "lazy='yes' is not True or False."),
     ],
 )

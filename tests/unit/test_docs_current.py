@@ -26,7 +26,9 @@ def test_supported_sql_lists_what_is_proven() -> None:
     assert set(supported_sql.FOLDERS) == set(test_corpus._FOLDERS)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/tutorial/getting-started.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/rings.md", "docs/streaming.md", "docs/tutorial/getting-started.md"]
+)
 @pytest.mark.usefixtures("spark")
 def test_python_blocks_run(page: str) -> None:
     """The Python of a page runs from top to bottom, as a reader would run it."""

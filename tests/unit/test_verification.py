@@ -2,13 +2,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from everview.catalog import ViewDefinition
 from everview.errors import VerificationFailed
 from everview.relational.arrow import rows_to_arrow
 from everview.relational.nodes import Field, Scan
-from everview.relational.types import FLOAT64, NAN, STRING
+from everview.relational.types import FLOAT64, NAN, STRING, Array, Struct
 from everview.verification import compare
 
 FIELDS = (Field("k", STRING), Field("x", FLOAT64))
@@ -62,3 +63,18 @@ def test_many_differences_are_cut_short() -> None:
     assert message.startswith("view 'v' differs from Spark's recomputation in 25 distinct rows:\n")
     assert message.endswith("\n  and 15 more")
     assert len(message.splitlines()) == 12
+
+
+def test_floats_inside_arrays_and_structs_are_compared_with_tolerance() -> None:
+    """A nested float may differ in its last bits; lengths, NULLs and what is no float may not."""
+    kind = Struct(("xs", "name"), (Array(FLOAT64), STRING))
+    view = ViewDefinition("v", Scan("v", (Field("s", kind),)), None, "UTC")
+
+    def table(*values: object) -> pa.Table:
+        return rows_to_arrow([(v,) for v in values], view.fields)
+
+    near = 0.1 + 0.2
+    compare(view, table(((0.3, None), "a"), ((1.0,), "b")), table(((1.0,), "b"), ((near, None), "a")))
+    for other in (((near, 0.0), "a"), ((near,), "a"), ((near, None), "b"), ((0.31, None), "a"), None):
+        with pytest.raises(VerificationFailed):
+            compare(view, table(((0.3, None), "a")), table(other))

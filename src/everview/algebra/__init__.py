@@ -1,1 +1,1 @@
-"""What can be added and negated: Z-sets, bags with integer weights. Knows nothing of SQL."""
+"""What can be added, negated and multiplied: Z-sets, and rings for the payloads of views. Knows nothing of SQL."""

@@ -37,13 +37,19 @@ class ChangeKind(Enum):
 class Change:
     """Rows for one table, checked against its schema: the table's columns in order (DELETE_KEYS: its key columns).
 
-    ``weights`` is an int64 array without nulls and zeros, or None when every weight is 1.
+    ``given`` is the rows as they came, a table or one batch. ``weights`` is an int64 array without nulls and zeros, or None
+    when every weight is 1.
     """
 
     table: str
     kind: ChangeKind
-    rows: pa.Table
+    given: pa.Table | pa.RecordBatch
     weights: pa.Array | None = None
+
+    @property
+    def rows(self) -> pa.Table:
+        """The rows as a table."""
+        return self.given if isinstance(self.given, pa.Table) else pa.Table.from_batches([self.given])
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +59,32 @@ class VersionedDelta:
     version: int
     delta: pa.Table
     committed_at: datetime.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Refresh:
+    """How one transaction brought a view up to date: ``incremental`` or ``full``, and why that way."""
+
+    how: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.how} ({self.reason})"
+
+
+def source_of_table(origin: str, table: str) -> str:
+    """The name of a source that feeds one table only."""
+    return f"{origin}>{table.lower()}"
+
+
+def without_sources_of(table: str, batches: Mapping[str, int]) -> dict[str, int]:
+    """The recorded batches that stay when a table is dropped: a table made anew must not go on where the old one was.
+
+    >>> without_sources_of("T", {"queue": 3, source_of_table("stream:7", "t"): 5})
+    {'queue': 3}
+    """
+    ending = source_of_table("", table)
+    return {source: number for source, number in batches.items() if not source.endswith(ending)}
 
 
 class Backend(Protocol):
@@ -77,18 +109,29 @@ class Backend(Protocol):
         """
 
     def drop(self, name: str) -> None:
-        """Removes a table, view or assertion that nothing depends on."""
+        """Removes a table, view or assertion that nothing depends on; of a table also the batches recorded for it alone."""
 
-    def apply(self, changes: Sequence[Change]) -> Mapping[str, pa.Table]:
+    def apply(self, changes: Sequence[Change], *, source: tuple[str, int] | None = None) -> Mapping[str, pa.Table]:
         """Commits one transaction and returns the delta of every view it moved (perhaps computed on access).
 
         Changes to one table act in order: an upsert sees the changes before it. Strictness is judged on the sum.
+
+        Args:
+            changes: What to change.
+            source: Which batch of which source the changes are; recorded in the same transaction for ``last_batch``. The
+                session has made sure that it is a later batch than the recorded one.
 
         Raises:
             InvalidChange: an absent row is deleted, a key is NULL or duplicate, a static table is changed after its load.
             EvaluationError: some view's arithmetic fails.
             AssertionViolated: an assertion would become non-empty.
         """
+
+    def last_batch(self, source: str) -> int | None:
+        """The last batch of this source whose transaction is committed; None if there is none."""
+
+    def refreshed(self) -> Mapping[str, Refresh]:
+        """How the last transaction brought each view up to date that it touched, by the view's name."""
 
     def read(self, name: str) -> pa.Table:
         """The bag of a table or view, rows repeated by multiplicity."""

@@ -67,6 +67,15 @@ def too_late_for_view(view: ViewDefinition, table: TableDefinition) -> Unsupport
     )
 
 
+def never_incremental(view: ViewDefinition, backend: str) -> UnsupportedOperation:
+    """A view that must never be recomputed, on a backend that only recomputes."""
+    return UnsupportedOperation(
+        f"the {backend} backend recomputes every view, which refresh='incremental_strict' of {view.kind} '{view.name}' "
+        "rules out.",
+        hint="the embedded backend maintains views from deltas.",
+    )
+
+
 def failed_in_view(view: ViewDefinition, error: EvaluationError) -> EvaluationError:
     """An error of a view's arithmetic, with the view's name."""
     message = f"{view.kind} '{view.name}' cannot be computed: {error.message}"

@@ -21,6 +21,7 @@ BENCHMARKS = Path(ev.__file__).parents[2] / "benchmarks"
 SUITES: dict[str, str] = {
     "tpch": "the 22 TPC-H queries under updates",
     "growth": "millions of rows into one table, time per batch",
+    "stream": "micro-batches of Structured Streaming into views",
     "classes": "one update by query class: O(1), O(√N), O(N)",
     "housing": "joins and sums over a star of six tables",
     "retailer": "joins and covariance over five tables",

@@ -22,6 +22,7 @@ from everview.errors import UnsupportedQuery
 from everview.frontend.catalyst_functions import NONDETERMINISTIC
 from everview.frontend.catalyst_json import CatalystNode, parse_tree, simple_name
 from everview.frontend.catalyst_transform import rewrite_subqueries
+from everview.frontend.spark_rings import is_ring_function
 
 _PREPARE = (
     "ReplaceExpressions",  # nullif, to_date and other short-hands become what they stand for
@@ -57,7 +58,7 @@ _SUBQUERIES = frozenset({"ScalarSubquery", "Exists"})
 _LIKE_MANY = frozenset({"LikeAny", "LikeAll", "NotLikeAny", "NotLikeAll"})
 _LIKE = frozenset({"Like", "ILike"})
 _COMMON = frozenset({"CommonExpressionDef", "CommonExpressionRef"})
-_ASKED = _SUBQUERIES | _LIKE | _LIKE_MANY | _COMMON | {"InSet"}
+_ASKED = _SUBQUERIES | _LIKE | _LIKE_MANY | _COMMON | {"InSet", "PythonUDAF"}
 """Expressions whose JSON always lacks something."""
 
 
@@ -179,6 +180,8 @@ class _Exporter:
                 fields["values"] = [None if v is None else _catalyst_value(v, data_type) for v in values]
             elif name in _COMMON:
                 fields["common_id"] = expression.id().id()
+            elif name == "PythonUDAF":
+                fields["is_ring"] = is_ring_function(expression)
             else:
                 owner = expression.evalContext() if "evalContext" in fields else expression
                 fields["is_try"] = owner.evalMode().toString() != "ANSI"  # try_to_date makes a LEGACY cast

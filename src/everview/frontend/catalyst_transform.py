@@ -26,7 +26,7 @@ def rebind_leaves(session: Any, plan: Any, contents: dict[str, Any]) -> Any:
         name = node.desc().identifier().table().lower()
         return _aliased(session._jvm, contents[name], node) if name in contents else node
 
-    return _run(session, plan.transformUpWithSubqueries, replace)
+    return run_transform(session, plan.transformUpWithSubqueries, replace)
 
 
 def rewrite_subqueries(session: Any, plan: Any, rewrite: Callable[[Any], Any]) -> Any:
@@ -37,10 +37,11 @@ def rewrite_subqueries(session: Any, plan: Any, rewrite: Callable[[Any], Any]) -
             return expression
         return expression.withNewPlan(rewrite(expression.plan()))
 
-    return _run(session, plan.transformAllExpressions, replace)
+    return run_transform(session, plan.transformAllExpressions, replace)
 
 
-def _run(session: Any, transform: Callable[[Any], Any], visit: Callable[[Any], Any]) -> Any:
+def run_transform(session: Any, transform: Callable[[Any], Any], visit: Callable[[Any], Any]) -> Any:
+    """What one of Catalyst's ``transform…`` methods makes of a tree when ``visit`` replaces its nodes."""
     ensure_callback_server_started(session.sparkContext._gateway)  # type: ignore[no-untyped-call]  # as PySpark ships it
     function = _PartialFunction(visit)
     result = transform(function)
@@ -59,7 +60,7 @@ class _PartialFunction:
     def applyOrElse(self, node: Any, default: Any) -> Any:  # noqa: N802  # the name of the Scala method
         try:
             return self._visit(node)
-        except Exception as error:  # an exception cannot cross py4j; _run raises it again
+        except Exception as error:  # an exception cannot cross py4j; run_transform raises it again
             self.failure = self.failure or error
             return node
 
@@ -81,14 +82,15 @@ def _aliased(jvm: Any, content: Any, view: Any) -> Any:
     wanted, given = view.output(), fresh.output()
     for i in range(wanted.size()):
         target = wanted.apply(i)
-        no_keys = _scala_list(jvm, jvm.java.util.ArrayList())
+        no_keys = scala_list(jvm, jvm.java.util.ArrayList())
         aliases.add(
             catalyst.expressions.Alias(
                 given.apply(i), target.name(), target.exprId(), target.qualifier(), jvm.scala.Option.empty(), no_keys
             )
         )
-    return catalyst.plans.logical.Project(_scala_list(jvm, aliases), fresh)
+    return catalyst.plans.logical.Project(scala_list(jvm, aliases), fresh)
 
 
-def _scala_list(jvm: Any, java_list: Any) -> Any:
+def scala_list(jvm: Any, java_list: Any) -> Any:
+    """A Java list as a Scala sequence."""
     return jvm.scala.jdk.CollectionConverters.ListHasAsScala(java_list).asScala().toSeq()

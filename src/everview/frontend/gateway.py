@@ -29,6 +29,7 @@ from everview.errors import (
 from everview.frontend.catalyst_plan import export_plan, quiet_spark_log
 from everview.frontend.catalyst_transform import rebind_leaves
 from everview.frontend.spark_errors import from_spark_error
+from everview.frontend.spark_rings import SparkRings
 from everview.frontend.spark_types import from_spark_json, schema_to_spark_json
 from everview.frontend.translate_plan import translate_plan
 from everview.relational.arrow import fields_from_arrow
@@ -73,6 +74,7 @@ class SparkGateway:
         self._session: SparkSession | None = None
         self._fields: dict[str, tuple[str, Schema]] = {}
         self._pending: set[str] = set()
+        self._rings: SparkRings | None = None
 
     @property
     def is_started(self) -> bool:
@@ -134,7 +136,10 @@ class SparkGateway:
     def recompute(self, query: str | DataFrame, tables: Mapping[str, pa.Table]) -> pa.Table:
         """Spark's own answer to a query when each named table holds the given rows."""
         session = self._private_session()
-        plan = rebind_leaves(session, self._analyze(query), {n.lower(): self._filled(n, t) for n, t in tables.items()})
+        contents = {n.lower(): self._filled(n, t) for n, t in tables.items()}
+        plan = rebind_leaves(session, self._analyze(query), contents)
+        if self._rings is not None:
+            plan = self._rings.runnable(plan)
         return DataFrame(_dataset(session, plan), session).toArrow()
 
     def to_dataframe(self, rows: pa.Table) -> DataFrame:
@@ -167,7 +172,9 @@ class SparkGateway:
             assert zone is not None
             for key, value in {**_OWN_SETTINGS, "spark.sql.session.timeZone": zone}.items():
                 session.conf.set(key, value)
-            self._session = session
+            self._session, self._rings = session, SparkRings(session)
+        if self._rings is not None:
+            self._rings.register_new()
         for key in sorted(self._pending):
             name, fields = self._fields[key]
             empty = self._session.createDataFrame([], _struct_type(fields))

@@ -23,6 +23,11 @@ def from_spark_error(error: Any, known_names: Iterable[str]) -> EverviewError:
         candidates = [_last_part(p) for p in re.split(r",\s*", parameters.get("proposal", "")) if p]
         listed = f"the columns here are {', '.join(candidates)}." if candidates else None
         return UnknownName(f"column '{name}' cannot be resolved.", hint=did_you_mean(name, candidates) or listed)
+    if "pythonudaf" in parameters.get("prettyName", ""):
+        return InvalidQuery(
+            f"the aggregate of a registered ring has no {parameters.get('syntax', 'such clause').removesuffix(' CLAUSE')}.",
+            hint="rows with a NULL argument do not count: write CASE WHEN condition THEN x END, or a subquery.",
+        )
     return InvalidQuery(_first_lines(str(error)))
 
 

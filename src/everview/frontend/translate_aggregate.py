@@ -6,8 +6,10 @@ integers SUM is bigint and AVG double.
 
 from __future__ import annotations
 
-from everview.errors import UnsupportedQuery
+from everview.algebra.registry import ring_named
+from everview.errors import InvalidQuery, UnsupportedQuery
 from everview.frontend.catalyst_json import CatalystNode
+from everview.frontend.spark_types import from_spark_json
 from everview.frontend.translate_expression import Scope, translate_expression
 from everview.relational.expressions import Expression, Literal
 from everview.relational.nodes import AggregateCall, Frame, FrameUnit, WindowCall
@@ -60,6 +62,8 @@ _MAX_PRECISION = 38
 def translate_aggregate(node: CatalystNode, scope: Scope) -> AggregateCall:
     """An ``AggregateExpression`` over the scope of the aggregate's input."""
     function, *filters = node.children
+    if function.name == "PythonUDAF":
+        return _ring_aggregate(function, scope)
     condition = filters[0] if filters else None
     name, args = _function_and_args(function, scope)
     return AggregateCall(
@@ -69,6 +73,29 @@ def translate_aggregate(node: CatalystNode, scope: Scope) -> AggregateCall:
         bool(node.fields["isDistinct"]) and name not in ("min", "max"),  # the extremes of a set and of its bag are one
         None if condition is None else translate_expression(condition, scope),
     )
+
+
+def _ring_aggregate(function: CatalystNode, scope: Scope) -> AggregateCall:
+    """The aggregate of a registered ring, which Spark shows as a Python UDAF; its DISTINCT and FILTER Spark refuses."""
+    name = function.fields["name"]
+    if not function.fields.get("is_ring"):
+        raise UnsupportedQuery(
+            f"the Python aggregate {name} says nothing of how it changes when rows come and go.",
+            operator="PythonUDAF",
+            hint="if it is a sum of products in some ring, register that with ev.register_ring.",
+        )
+    entry = ring_named(name)
+    args = tuple(translate_expression(c, scope) for c in function.children)
+    if not args or (entry.arity is not None and len(args) != entry.arity):
+        takes = "at least one argument" if entry.arity is None else f"{entry.arity} arguments"
+        raise InvalidQuery(f"{entry.name} takes {takes}, and is given {len(args)}.")
+    if len(args) > 1 and not entry.ring.is_commutative:
+        raise UnsupportedQuery(
+            f"the ring '{entry.name}' does not commute, and a view multiplies the factors of a row in any order.",
+            operator=entry.name,
+            hint="give the aggregate one argument, from which its lift makes the whole element.",
+        )
+    return AggregateCall(entry.name, args, from_spark_json(function.fields["dataType"]), is_ring=True)
 
 
 def _function_and_args(function: CatalystNode, scope: Scope) -> tuple[str, tuple[Expression, ...]]:
@@ -154,6 +181,12 @@ def _window_aggregate(expression: CatalystNode, scope: Scope, frame: Frame) -> W
         name = "first_value" if function.name == "First" else "last_value"
         return WindowCall(name, (value,), value.type, frame, bool(function.fields.get("ignoreNulls")))
     call = translate_aggregate(expression, scope)
+    if call.is_ring:
+        raise UnsupportedQuery(
+            f"the aggregate of ring '{call.function}' over a window is not supported.",
+            operator="WindowExpression",
+            hint="join with a subquery that groups.",
+        )
     if call.distinct:
         raise UnsupportedQuery("DISTINCT in a window aggregate is not supported.", operator="WindowExpression")
     return WindowCall(call.function, call.args, call.type, frame, filter=call.filter)

@@ -27,10 +27,6 @@ WRITE = 1.0
 SIZE = 0.1
 """Storing as many rows as the whole database has, in look-ups at every update."""
 
-WIDE = 1e12
-"""A view of a factorized result whose keys no single atom covers. A free-connex query has an order without any: its views
-have at most N rows and its updates are O(N) (section 7.1)."""
-
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -73,10 +69,7 @@ class OrderCost:
             for i in bits(below & updatable)
         )
         stored = sum(self.stored(part) for part in parts if below & ~part.atoms & updatable)
-        cost = touched * (len(parts) - 1) + stored
-        if not self.is_listing:
-            cost += WIDE * (self.encoded.cover_number(schema, below) - 1)
-        return cost
+        return touched * (len(parts) - 1) + stored
 
     def stored(self, part: Part) -> float:
         """The cost of keeping the rows of a stored view."""

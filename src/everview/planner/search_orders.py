@@ -29,6 +29,10 @@ WORK = 20_000
 EXHAUSTIVE = 6
 """In a larger search: sets of up to this many variables are solved with every choice."""
 
+WIDE = 1e12
+"""The price of a view of a factorized result whose keys no single atom covers. A free-connex query has an order without
+any: its views have at most N rows and its updates are O(N) (section 7.1)."""
+
 CLOSE = 1e-9
 """Relative difference of costs that does not count: the canonical order wins."""
 
@@ -163,7 +167,7 @@ class _Search:
 
     def _solve(self, variables: int) -> _Choice:
         choices = self._choices(variables)
-        costs = {c: self.cost.view(self._parts(variables, c)) for c in choices}
+        costs = {c: self._cost(self._parts(variables, c)) for c in choices}
         if not self.is_exhaustive and len(choices) > EXHAUSTIVE:
             choices = [min(choices, key=lambda c: costs[c] + self._outlook(variables & ~c))]
         best: _Choice | None = None
@@ -179,6 +183,16 @@ class _Search:
                 best = _Choice(total, choice, tuple(below))
         assert best is not None, "a component has variables"
         return best
+
+    def _cost(self, parts: list[Part]) -> float:
+        cost = self.cost.view(parts)
+        if not self.cost.is_listing and len(parts) > 1:
+            schema = atoms = 0
+            for part in parts:
+                schema |= part.keys
+                atoms |= part.atoms
+            cost += WIDE * (self.encoded.cover_number(schema, atoms) - 1)
+        return cost
 
     def _outlook(self, variables: int) -> float:
         """A guess at the cost of what is left: the rows that pass through the views on top of each component."""

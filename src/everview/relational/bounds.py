@@ -41,7 +41,9 @@ def scale_of(data_type: DataType) -> int:
 
 def unscaled(literal: Literal) -> int:
     """The integer that stands for an exact constant."""
-    return int(literal.value.scaleb(scale_of(literal.type))) if isinstance(literal.type, Decimal) else int(literal.value)
+    return (
+        int(literal.value.scaleb(scale_of(literal.type))) if isinstance(literal.type, Decimal) else int(literal.value)
+    )
 
 
 def _bound(expression: Expression) -> int | None:

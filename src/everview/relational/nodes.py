@@ -108,13 +108,18 @@ class Join(_Relation):
 
 @node
 class AggregateCall(Node):
-    """``function(DISTINCT args) FILTER (WHERE filter)``; NULL arguments are skipped as Spark does."""
+    """``function(DISTINCT args) FILTER (WHERE filter)``; NULL arguments are skipped as Spark does.
+
+    ``function`` is one of ``definitions/aggregates.py`` or, with ``is_ring``, the name of a ring of ``algebra/registry.py``:
+    Σ_rows Π_i lift_i(args_i) in that ring.
+    """
 
     function: str
     args: tuple[Expression, ...]
     type: DataType
     distinct: bool = False
     filter: Expression | None = None
+    is_ring: bool = False
 
 
 @node

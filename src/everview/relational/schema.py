@@ -112,7 +112,7 @@ def _fields(names: tuple[str, ...], expressions: tuple[Expression, ...]) -> Sche
 
 
 def _is_aggregate_nullable(call: AggregateCall) -> bool:
-    return call.function not in _NEVER_NULL_AGGREGATES
+    return call.is_ring or call.function not in _NEVER_NULL_AGGREGATES
 
 
 def _join_schema(join: Join) -> Schema:

@@ -90,3 +90,8 @@ def nodes_of(plan: Relation) -> Iterator[Relation]:
 def tables_of(plan: Relation) -> tuple[str, ...]:
     """The names of the tables and views a plan reads, each once, in order of first use."""
     return tuple(dict.fromkeys(n.table for n in nodes_of(plan) if isinstance(n, Scan)))
+
+
+def scans_of(plan: Relation) -> tuple[Scan, ...]:
+    """The scans of a plan, one for each table or view that it reads."""
+    return tuple({n.table.lower(): n for n in nodes_of(plan) if isinstance(n, Scan)}.values())

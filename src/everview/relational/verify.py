@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
+from everview.algebra.registry import is_registered
 from everview.errors import InternalError
 from everview.relational.expressions import Call, Case, Column, Expression, walk
 from everview.relational.functions import function_named, is_function
@@ -68,6 +69,9 @@ def _verify_node(relation: Relation) -> None:
             calls = relation.aggregates
             used = [*relation.keys, *(a for c in calls for a in c.args), *(c.filter for c in calls if c.filter)]
             _verify_expressions(relation, used, schema(relation.child))
+            for call in (c for c in calls if c.is_ring):
+                _require(is_registered(call.function), relation, f"unknown ring {call.function}")
+                _require(bool(call.args), relation, f"ring {call.function} of nothing")
         case Distinct():
             pass
         case UnionAll():

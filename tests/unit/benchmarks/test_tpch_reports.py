@@ -7,8 +7,8 @@ from decimal import Decimal
 import pytest
 from rich.console import Console
 
+from benchmarks.answers import first_difference
 from benchmarks.tpch_anchors import DBTOASTER, anchor_ratios, comparison, geometric_mean
-from benchmarks.tpch_baselines import first_difference
 from everview.cli.bench_results import Result
 from tests.corpus.data import queries
 

@@ -48,7 +48,7 @@ def vector_from_arrow(column: pa.ChunkedArray | pa.Array, data_type: DataType, d
         column = column.cast(wanted)
     if isinstance(column, pa.ChunkedArray):
         if column.num_chunks != 1:
-            return _joined([_vector_from_array(chunk, data_type) for chunk in column.chunks], data_type)
+            return joined([_vector_from_array(chunk, data_type) for chunk in column.chunks], data_type)
         column = column.chunk(0)
     return _vector_from_array(column, data_type)
 
@@ -95,7 +95,8 @@ def _stored_values(array: pa.Array, data_type: DataType) -> Values:
     return values.astype(full, copy=False)
 
 
-def _joined(parts: list[Vector], data_type: DataType) -> Vector:
+def joined(parts: list[Vector], data_type: DataType) -> Vector:
+    """The values of all parts, in order."""
     if not parts:
         return Vector(data_type, empty_values(data_type, 0))
     values = np.concatenate([p.values for p in parts])

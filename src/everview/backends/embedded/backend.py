@@ -10,23 +10,25 @@ import datetime
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from everview.backends import rejections
-from everview.backends.base import WEIGHT, Change, VersionedDelta
+from everview.backends.base import WEIGHT, Change, Refresh, VersionedDelta, without_sources_of
 from everview.backends.embedded.arrow_columns import vector_to_arrow
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.explain import EXPLAINERS
 from everview.backends.embedded.graph import Graph, below
 from everview.backends.embedded.lookup import rows_with
 from everview.backends.embedded.operators.base import Operator, consolidated
+from everview.backends.embedded.propagation import Propagation, Running
 from everview.backends.embedded.sources import ScanOperator, TableInput
 from everview.backends.embedded.tables.stored_table import StoredTable
 from everview.backends.embedded.vectors import Batch
+from everview.backends.refresh_choice import FROM_DELTAS
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import EvaluationError, UnsupportedOperation
 from everview.relational.arrow import arrow_schema, public_rows, rows_from_arrow
@@ -42,8 +44,14 @@ class _View:
     definition: ViewDefinition
     root: Operator
     created_at: int
+    refresh: Refresh = FROM_DELTAS
     updates: int = 0
     seconds: float = 0.0
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether it moves when it is read."""
+        return self.definition.options.lazy
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,15 +61,6 @@ class _Moved:
     version: int
     committed_at: datetime.datetime
     deltas: dict[str, Batch]
-
-
-@dataclass(slots=True)
-class _Running:
-    """A transaction under way: what has been touched so far."""
-
-    tables: list[TableInput] = field(default_factory=list)
-    operators: list[Operator] = field(default_factory=list)
-    deltas: dict[int, Batch] = field(default_factory=dict)
 
 
 class EmbeddedBackend:
@@ -76,10 +75,13 @@ class EmbeddedBackend:
     def __init__(self, history: int = 1000) -> None:
         self._dictionary = Dictionary()
         self._graph = Graph(self._dictionary)
+        self._propagation = Propagation(self._graph, self._rejected)
         self._views: dict[str, _View] = {}
         self._version = 0
         self._history: deque[_Moved] = deque(maxlen=history)
         self._received: set[str] = set()
+        self._batches: dict[str, int] = {}
+        self._refreshed: dict[str, Refresh] = {}
 
     @property
     def version(self) -> int:
@@ -93,12 +95,14 @@ class EmbeddedBackend:
     def create_view(self, view: ViewDefinition) -> None:
         """Builds the operators that the view needs and fills them from what is there."""
         _check_options(view)
+        self._catch_up()
         for name in tables_of(view.plan):
             source = self._graph.tables.get(name.lower())
             if source is not None and not source.table.definition.retain and name.lower() in self._received:
                 raise rejections.too_late_for_view(view, source.table.definition)
+        strategy, refresh = _strategy_of(view)
         try:
-            root = self._graph.add_view(view.name, run_rules(view.plan, SPLIT_JOINS))
+            root = self._graph.add_view(view.name, run_rules(view.plan, SPLIT_JOINS), strategy)
         except EvaluationError as error:
             raise rejections.failed_in_view(view, error) from error
         if view.is_assertion:
@@ -106,41 +110,63 @@ class EmbeddedBackend:
             if rows:
                 self._graph.drop_view(view.name)
                 raise rejections.assertion_violated(view, rows)
-        self._views[view.name.lower()] = _View(view, root, self._version)
+        self._views[view.name.lower()] = _View(view, root, self._version, refresh)
+        self._propagation.set_lazy(k for k, v in self._views.items() if v.is_lazy)
 
     def drop(self, name: str) -> None:
         """Removes a table, view or assertion."""
         key = name.lower()
+        self._catch_up()
         if key in self._views:
             del self._views[key]
             self._graph.drop_view(name)
+            self._propagation.set_lazy(k for k, v in self._views.items() if v.is_lazy)
         else:
             del self._graph.tables[key]
             self._received.discard(key)
+            self._batches = without_sources_of(name, self._batches)
 
-    def apply(self, changes: Sequence[Change]) -> Mapping[str, pa.Table]:
+    def apply(self, changes: Sequence[Change], *, source: tuple[str, int] | None = None) -> Mapping[str, pa.Table]:
         """Commits one transaction, or leaves everything as it was."""
         started = time.perf_counter()
-        running = _Running()
+        running = Running()
         try:
             self._prepare_tables(changes, running)
-            self._push(running)
+            self._propagation.push(running)
             self._check_assertions(running)
         except BaseException:
-            self._rollback(running)
+            running.rollback()
             raise
-        self._commit(running)
+        running.commit()
+        self._propagation.committed(running)
         self._version += 1
+        if source is not None:
+            self._batches[source[0]] = source[1]
         self._received.update(s.table.name.lower() for s in running.tables)
-        moved = {key: running.deltas[id(v.root)] for key, v in self._views.items() if id(v.root) in running.deltas}
+        moved = {
+            key: running.deltas[id(v.root)]
+            for key, v in self._views.items()
+            if not v.is_lazy and id(v.root) in running.deltas
+        }
         seconds = time.perf_counter() - started
         for key in moved:
             self._views[key].updates += 1
             self._views[key].seconds += seconds
+        self._refreshed = {
+            v.definition.name: v.refresh for v in (self._views[k] for k in moved) if not v.definition.is_assertion
+        }
         self._history.append(_Moved(self._version, datetime.datetime.now(datetime.UTC), moved))
         return _Deltas(self, moved)
 
-    def _prepare_tables(self, changes: Sequence[Change], running: _Running) -> None:
+    def last_batch(self, source: str) -> int | None:
+        """The last committed batch of a source."""
+        return self._batches.get(source)
+
+    def refreshed(self) -> Mapping[str, Refresh]:
+        """How the views that the last transaction moved were brought up to date."""
+        return self._refreshed
+
+    def _prepare_tables(self, changes: Sequence[Change], running: Running) -> None:
         by_table: dict[str, list[Change]] = {}
         for change in changes:
             by_table.setdefault(change.table.lower(), []).append(change)
@@ -150,34 +176,24 @@ class EmbeddedBackend:
             running.tables.append(source)
             source.offer(delta.rows, delta.weights)
 
-    def _push(self, running: _Running) -> None:
-        deltas = running.deltas
-        changed = {id(scan) for source in running.tables for scan in source.scans.values()}
-        for operator in self._graph.operators:
-            if isinstance(operator, ScanOperator):
-                if id(operator) not in changed:
-                    continue
-                given: list[Batch | None] = []
-            else:
-                given = [deltas.get(id(i)) for i in operator.inputs]
-                if all(d is None for d in given):
-                    continue
-            running.operators.append(operator)
-            try:
-                delta = operator.push(given)
-            except EvaluationError as error:
-                raise rejections.failed_in_view(self._view_over(operator), error) from error
-            if delta is None or not len(delta):
-                continue
-            deltas[id(operator)] = delta
-            if operator.arrangement is not None:
-                operator.arrangement.apply(delta)
+    def _rejected(self, operator: Operator, error: EvaluationError) -> Exception:
+        return rejections.failed_in_view(self._view_over(operator), error)
+
+    def _catch_up(self) -> None:
+        """Brings lazy views up to date; their deltas count for the current version."""
+        if not self._propagation.has_waiting:
+            return
+        deltas = self._propagation.catch_up()
+        moved = {k: deltas[id(v.root)] for k, v in self._views.items() if v.is_lazy and id(v.root) in deltas}
+        for key in moved:
+            self._views[key].updates += 1
+        self._history.append(_Moved(self._version, datetime.datetime.now(datetime.UTC), moved))
 
     def _view_over(self, operator: Operator) -> ViewDefinition:
         """The first view that uses an operator."""
         return next(v.definition for v in self._views.values() if any(o is operator for o in below(v.root)))
 
-    def _check_assertions(self, running: _Running) -> None:
+    def _check_assertions(self, running: Running) -> None:
         for view in self._views.values():
             if view.definition.is_assertion and id(view.root) in running.deltas:
                 # It was empty before, so what it would hold is its delta.
@@ -186,28 +202,11 @@ class EmbeddedBackend:
                 if rows:
                     raise rejections.assertion_violated(view.definition, rows)
 
-    def _commit(self, running: _Running) -> None:
-        for operator in running.operators:
-            operator.commit()
-            if operator.arrangement is not None:
-                operator.arrangement.commit()
-        for source in running.tables:
-            source.table.commit()
-            source.withdraw()
-
-    def _rollback(self, running: _Running) -> None:
-        for operator in reversed(running.operators):
-            if operator.arrangement is not None:
-                operator.arrangement.rollback()
-            operator.rollback()
-        for source in running.tables:
-            source.table.rollback()
-            source.withdraw()
-
     # Reads
 
     def read(self, name: str) -> pa.Table:
         """The bag of a table or view."""
+        self._catch_up()
         source = self._graph.tables.get(name.lower())
         if source is None:
             view = self._views[name.lower()]
@@ -228,6 +227,7 @@ class EmbeddedBackend:
 
         A table has no such index: its rows are hashed anew for each look-up.
         """
+        self._catch_up()
         view = self._views.get(name.lower())
         if view is not None:
             found = rows_with(view.root, view.definition.fields, key, name, self._dictionary)
@@ -240,6 +240,7 @@ class EmbeddedBackend:
 
     def query(self, plan: Relation) -> pa.Table:
         """Evaluates a plan once, with what is already maintained as its starting point."""
+        self._catch_up()
         for name in tables_of(plan):
             source = self._graph.tables.get(name.lower())
             if source is not None and not source.table.definition.retain:
@@ -252,6 +253,7 @@ class EmbeddedBackend:
 
     def changes(self, view: str, since: int) -> Sequence[VersionedDelta]:
         """The non-empty deltas of the versions after ``since``."""
+        self._catch_up()
         known = self._views[view.lower()]
         kept_since = self.changes_kept_since(view)
         if not kept_since <= since <= self._version:
@@ -278,6 +280,7 @@ class EmbeddedBackend:
 
     def stats(self, view: str) -> dict[str, Any]:
         """Rows, bytes by structure, updates and seconds."""
+        self._catch_up()
         known = self._views[view.lower()]
         sizes: dict[str, int] = {}
         for number, operator in enumerate(below(known.root)):
@@ -295,6 +298,7 @@ class EmbeddedBackend:
     def close(self) -> None:
         """Forgets everything."""
         self._graph = Graph(self._dictionary)
+        self._propagation = Propagation(self._graph, self._rejected)
         self._views.clear()
         self._history.clear()
 
@@ -321,9 +325,9 @@ def _check_options(view: ViewDefinition) -> None:
     """Refuses what this version of the backend would otherwise ignore."""
     options = view.options
     refused = {
-        f"strategy='{options.strategy}'": options.strategy != "auto",
-        "lazy=True": options.lazy,
+        f"strategy='{options.strategy}'": options.strategy in ("recursive", "skew"),
         f"representation='{options.representation}'": options.representation == "factorized",
+        "lazy=True for an assertion": options.lazy and view.is_assertion,
     }
     for what, is_refused in refused.items():
         if is_refused:
@@ -331,6 +335,18 @@ def _check_options(view: ViewDefinition) -> None:
                 f"the embedded backend does not have {what} yet, asked for by view '{view.name}'.",
                 hint="leave it out: strategy='auto' maintains every view incrementally.",
             )
+
+
+def _strategy_of(view: ViewDefinition) -> tuple[str, Refresh]:
+    """The strategy of the view's blocks, and how it is refreshed."""
+    options = view.options
+    if options.refresh == "full":
+        return "recompute", Refresh("full", "the view has refresh='full'")
+    if options.strategy == "recompute":
+        return "recompute", Refresh("full", "the view has strategy='recompute'")
+    if options.refresh == "auto":
+        return options.strategy, Refresh("incremental", "auto: taking in a delta costs no more a row than loading it")
+    return options.strategy, FROM_DELTAS
 
 
 class _TableRows(ScanOperator):

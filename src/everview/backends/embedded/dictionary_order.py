@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from everview.backends.embedded.vectors import Ints
 from everview.relational.types import Value
 
 _LABEL_LIMIT: Final = 2**61
@@ -33,17 +34,19 @@ class OrderLabels:
         self._codes: list[int] = []
         self._first, self._last = -1, -1  # the positions of the latest insertion
 
-    def insert(self, codes: list[int], values: list[Value], key: Callable[[Value], Any] | None) -> bool:
-        """Gives each of the codes (ascending) a label; whether earlier labels changed."""
-        if codes[-1] >= len(self.labels):
-            more = max(codes[-1] + 1, 2 * len(self.labels)) - len(self.labels)
+    def insert(self, codes: Ints, decode: Callable[[Ints], list[Value]], key: Callable[[Value], Any] | None) -> bool:
+        """Gives each of the codes (ascending, none 0) a label; whether earlier labels changed."""
+        top = int(codes[-1])
+        if top >= len(self.labels):
+            more = max(top + 1, 2 * len(self.labels)) - len(self.labels)
             self.labels = np.concatenate([self.labels, np.zeros(more, dtype=np.int64)])
             self._has_label = np.concatenate([self._has_label, np.zeros(more, dtype=np.bool_)])
-        new = [c for c in codes if c and not self._has_label[c]]
-        if not new:
+        new = codes[~self._has_label[codes]]
+        if not len(new):
             return False
         self._has_label[new] = True
-        pairs = sorted(((values[c] if key is None else key(values[c]), c) for c in new), key=itemgetter(0))
+        values = decode(new) if key is None else [key(v) for v in decode(new)]
+        pairs = sorted(zip(values, new.tolist(), strict=True), key=itemgetter(0))
         groups: list[tuple[int, list[tuple[Any, int]]]] = [
             (at, list(group)) for at, group in groupby(pairs, key=lambda pair: bisect_left(self._keys, pair[0]))
         ]

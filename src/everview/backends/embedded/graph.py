@@ -6,7 +6,7 @@ operator takes in the contents of its inputs before it joins the DAG.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import assert_never
 
 from everview.backends.embedded.dictionary import Dictionary
@@ -16,6 +16,7 @@ from everview.backends.embedded.operators.counted import CountedOperator
 from everview.backends.embedded.operators.explode import ExplodeOperator
 from everview.backends.embedded.operators.join import JoinOperator, Keys
 from everview.backends.embedded.operators.match import MatchByKeyOperator, MatchByPairOperator
+from everview.backends.embedded.operators.recompute import GivenOperator, RecomputeOperator
 from everview.backends.embedded.operators.stateless import FilterOperator, ProjectOperator, UnionAllOperator
 from everview.backends.embedded.operators.top import TopOperator
 from everview.backends.embedded.operators.window import WindowOperator
@@ -46,6 +47,7 @@ from everview.relational.nodes import (
 )
 from everview.relational.rules.split_outer_join import split_outer_join
 from everview.relational.schema import columns, schema
+from everview.relational.traverse import scans_of, tables_of
 
 
 class Graph:
@@ -58,12 +60,13 @@ class Graph:
         self.roots: dict[str, Operator] = {}
         self._shared: dict[Hashable, Operator] = {}
         self._keys: dict[Operator, Hashable] = {}
+        self._strategy = "auto"
 
-    def add_view(self, name: str, plan: Relation) -> Operator:
+    def add_view(self, name: str, plan: Relation, strategy: str = "auto") -> Operator:
         """Builds what the view needs and does not exist yet; on an error the DAG is as before."""
         before = len(self.operators)
         try:
-            root = self.build(plan)
+            root = self.build(plan, strategy)
         except BaseException:
             self._forget(self.operators[before:])
             raise
@@ -93,9 +96,15 @@ class Graph:
                 del operator.source.scans[operator.columns]
         self.operators = [o for o in self.operators if id(o) not in dropped]
 
-    def build(self, plan: Relation) -> Operator:
-        """The operator of a plan, with everything below it."""
+    def build(self, plan: Relation, strategy: str = "auto") -> Operator:
+        """The operator of a plan, with everything below it; ``strategy`` is for its join-aggregate blocks.
+
+        An aggregate that is no block, which ``explain`` then says with the reason, gets push operators under every strategy.
+        """
         contents: dict[int, Batch] = {}
+        if strategy == "recompute":
+            return self._recomputed(plan, contents)
+        self._strategy = strategy
         done: dict[int, Operator] = {}
 
         def visit(relation: Relation) -> Operator:
@@ -155,11 +164,13 @@ class Graph:
                 return self._join(relation, visit(relation.left), visit(relation.right), contents)
             case Aggregate():
                 tree = self._tree(relation, visit, contents)
-                if tree is not None:
+                if isinstance(tree, Operator):
                     return tree
                 child = visit(relation.child)
                 key = ("aggregate", id(child), relation.keys, relation.aggregates)
-                return self._share(key, (child,), contents, lambda: AggregateOperator(relation, child, dictionary))
+                made = self._share(key, (child,), contents, lambda: AggregateOperator(relation, child, dictionary))
+                made.why_no_tree = tree
+                return made
             case Distinct():
                 return self._counted(relation, (visit(relation.child),), contents)
             case ExceptAll() | IntersectAll() | UnionMax():
@@ -188,17 +199,32 @@ class Graph:
 
     def _tree(
         self, aggregate: Aggregate, visit: Callable[[Relation], Operator], contents: dict[int, Batch]
-    ) -> Operator | None:
-        """The view tree of an aggregate, or None where it has none."""
+    ) -> Operator | str:
+        """The view tree of an aggregate, or why it has none."""
         try:
-            program, _ = plan_block(aggregate, self._facts, "auto")
-        except Refused:
-            return None
+            program, plan = plan_block(aggregate, self._facts, self._strategy)
+        except Refused as refused:
+            return str(refused)
         inputs = tuple(visit(atom.input) for atom in program.block.atoms)
         key: Hashable = ("tree", tuple(id(i) for i in inputs), program)
+        fields = schema(aggregate)
         return self._share(
-            key, inputs, contents, lambda: TreeOperator(schema(aggregate), program, inputs, self.dictionary)
+            key, inputs, contents, lambda: TreeOperator(fields, program, inputs, self.dictionary, plan=plan)
         )
+
+    def _recomputed(self, plan: Relation, contents: dict[int, Batch]) -> Operator:
+        names = tuple(dict.fromkeys(n.lower() for n in tables_of(plan)))
+        scans = {s.table.lower(): s for s in scans_of(plan)}
+        inputs = tuple(self._scan(scans[n], tuple(range(len(scans[n].fields))), contents) for n in names)
+
+        def evaluate(given: Sequence[Batch]) -> Batch:
+            graph = Graph(self.dictionary)
+            for name, operator, content in zip(names, inputs, given, strict=True):
+                graph.roots[name] = GivenOperator(operator.fields, content)
+            return graph.build(plan).content()
+
+        key: Hashable = ("recompute", tuple(id(i) for i in inputs), plan)
+        return self._share(key, inputs, contents, lambda: RecomputeOperator(schema(plan), inputs, evaluate))
 
     def _facts(self, relation: Relation) -> Facts:
         source = self.tables.get(relation.table.lower()) if isinstance(relation, Scan) else None

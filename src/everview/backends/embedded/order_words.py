@@ -19,12 +19,17 @@ def order_words(vector: Vector, dictionary: Dictionary, *, descending: bool, nul
     values = _ascending(vector, dictionary)
     if descending:
         values = [~v for v in values]
-    nulls = np.zeros(len(vector), dtype=np.bool_) if vector.nulls is None else vector.nulls
-    rank = np.where(nulls, -1 if nulls_first else 1, 0).astype(np.int64)
     if vector.nulls is not None:
         for value in values:
-            value[nulls] = 0
-    return [rank, *values]
+            value[vector.nulls] = 0
+    return [null_ranks(vector, nulls_first=nulls_first), *values]
+
+
+def null_ranks(vector: Vector, *, nulls_first: bool) -> Ints:
+    """A word for each value that puts NULLs where they belong."""
+    if vector.nulls is None:
+        return np.zeros(len(vector), dtype=np.int64)
+    return np.where(vector.nulls, np.int64(-1 if nulls_first else 1), np.int64(0))
 
 
 def word_count(kind: Kind) -> int:

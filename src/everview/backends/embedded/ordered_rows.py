@@ -1,8 +1,9 @@
 """Tuples of values kept in SQL's order: what MIN, MAX and top-k are read from.
 
-An entry is a prefix of plain words (a group), then for each value its order words, then the codes of the strings among them.
-From the words the values can be read back, so no other copy of the rows is needed. The order of strings is by labels
-that the dictionary may have to renumber; then the index is built anew from the codes.
+An entry is a prefix of plain words (a group), then for each value its order words, then the codes of the lists and structs among
+them. From the words the values can be read back, so no other copy of the rows is needed. The order word of a string is its code,
+which the index compares by the bytes. Lists and structs are ordered by labels that the dictionary may have to renumber; then the
+index is built anew from the codes.
 """
 
 from __future__ import annotations
@@ -13,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.order_words import order_words, stacked, values_from_words, word_count
+from everview.backends.embedded.order_words import null_ranks, order_words, stacked, values_from_words, word_count
 from everview.backends.embedded.state.ordered import OrderedIndex
 from everview.backends.embedded.vectors import Bools, Ints, Kind, Vector, kind_of
-from everview.relational.types import DataType
+from everview.relational.types import Binary, DataType, String
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,10 @@ class OrderTerm:
     nulls_first: bool = True
 
 
+def _is_text(term: OrderTerm) -> bool:
+    return isinstance(term.type, String | Binary)
+
+
 class OrderedRows:
     """A bag of tuples in order, with changes that can be taken back until they are committed."""
 
@@ -37,9 +42,13 @@ class OrderedRows:
         self._dictionary = dictionary
         kinds = [kind_of(t.type) for t in terms]
         self._starts = np.cumsum([prefix, *(word_count(k) for k in kinds)])
-        self._coded = [i for i, k in enumerate(kinds) if k is Kind.CODE]
+        self._coded = [i for i, k in enumerate(kinds) if k is Kind.CODE and not _is_text(terms[i])]
         self._codes_at = int(self._starts[-1])
-        self.index = OrderedIndex(self._codes_at + len(self._coded))
+        texts = np.zeros(self._codes_at, dtype=np.int64)
+        for start, term in zip(self._starts.tolist(), terms, strict=False):
+            if _is_text(term):
+                texts[start + 1] = -1 if term.descending else 1
+        self.index = OrderedIndex(self._codes_at + len(self._coded), texts.tolist(), dictionary)
         self._epoch = dictionary.order_epoch
         self._applied: list[tuple[Ints, Ints]] = []
 
@@ -55,9 +64,12 @@ class OrderedRows:
     def _keys(self, prefix: Ints | None, values: Sequence[Vector], count: int) -> Ints:
         words: list[Ints] = [] if prefix is None else list(prefix.T)
         for term, vector in zip(self._terms, values, strict=True):
-            words.extend(
-                order_words(vector, self._dictionary, descending=term.descending, nulls_first=term.nulls_first)
-            )
+            if _is_text(term):
+                words += (null_ranks(vector, nulls_first=term.nulls_first), vector.values)
+            else:
+                words += order_words(
+                    vector, self._dictionary, descending=term.descending, nulls_first=term.nulls_first
+                )
         words.extend(values[i].values for i in self._coded)
         return stacked(words, count)
 
@@ -91,12 +103,15 @@ class OrderedRows:
 
     def value_at(self, places: Ints, term: int) -> Vector:
         """One value of the entries at these places; the term must sort ascending."""
-        assert not self._terms[term].descending, "a complemented value cannot be read back"
+        is_text = _is_text(self._terms[term])
+        assert is_text or not self._terms[term].descending, "a complemented value cannot be read back"
         keys = self.index.keys_at(places)
         start, end = int(self._starts[term]), int(self._starts[term + 1])
         data_type = self._terms[term].type
         nulls: Bools = keys[:, start] != 0
-        if kind_of(data_type) is Kind.CODE:
+        if is_text:
+            values = keys[:, start + 1].copy()
+        elif kind_of(data_type) is Kind.CODE:
             values = keys[:, self._codes_at + self._coded.index(term)].copy()
         else:
             values = values_from_words(keys[:, start + 1 : end], data_type)

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import pyarrow as pa
 
-from everview.backends.embedded.arrow_columns import vector_from_arrow
+from everview.backends.embedded.column_reader import ColumnReader, Rows
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import constant_vector
 from everview.backends.embedded.operators.base import Operator
@@ -25,35 +24,43 @@ class TableInput:
         self.fields = table.definition.fields
         self.scans: dict[tuple[int, ...], ScanOperator] = {}
         self._dictionary = dictionary
-        self._rows: pa.Table | None = None
+        self._rows: Rows | None = None
         self._weights: Ints = np.zeros(0, dtype=np.int64)
         self._encoded: dict[int, Vector] = {}
+        self._read_for: tuple[tuple[int, ...], ...] = ()
+        self._reader = ColumnReader(self.fields, (), dictionary)
 
-    def offer(self, rows: pa.Table, weights: Ints) -> None:
+    def offer(self, rows: Rows, weights: Ints) -> None:
         """The table's change in the transaction at hand."""
         self._rows, self._weights = rows, weights
-        self._encoded.clear()
+        self._encoded = {}
 
     def withdraw(self) -> None:
         """The transaction is over."""
         self._rows = None
-        self._encoded.clear()
+        self._encoded = {}
 
     def delta(self, columns: Sequence[int]) -> Batch:
         """The change, in these columns."""
+        if not self._encoded:
+            self._encoded = self._read()
+        encoded = self._encoded
+        return Batch(tuple([encoded[c] for c in columns]), self._weights)
+
+    def _read(self) -> dict[int, Vector]:
+        """All columns that some scan reads, in one go."""
         assert self._rows is not None, "a delta was asked for outside a transaction"
-        for c in columns:
-            if c not in self._encoded:
-                self._encoded[c] = vector_from_arrow(self._rows.column(c), self.fields[c].type, self._dictionary)
-        return Batch(tuple(self._encoded[c] for c in columns), self._weights)
+        scans = tuple(self.scans)
+        if scans != self._read_for:
+            self._read_for = scans
+            self._reader = ColumnReader(self.fields, sorted({c for scan in scans for c in scan}), self._dictionary)
+        return self._reader.read(self._rows)
 
     def content(self, columns: Sequence[int]) -> Batch:
         """The whole table, in these columns."""
         rows, weights = self.table.content(columns)
-        vectors = tuple(
-            vector_from_arrow(rows.column(i), self.fields[c].type, self._dictionary) for i, c in enumerate(columns)
-        )
-        return Batch(vectors, weights)
+        vectors = ColumnReader([self.fields[c] for c in columns], range(len(columns)), self._dictionary).read(rows)
+        return Batch(tuple(vectors[i] for i in range(len(columns))), weights)
 
 
 class ScanOperator(Operator):

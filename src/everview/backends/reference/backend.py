@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from everview.algebra.zset import ZSet, bag, difference, expand, size
 from everview.backends import rejections
-from everview.backends.base import WEIGHT, Change, VersionedDelta
+from everview.backends.base import WEIGHT, Change, Refresh, VersionedDelta, without_sources_of
 from everview.backends.reference.evaluate_plan import evaluate_plan
 from everview.backends.reference.state import TableState
 from everview.catalog import TableDefinition, ViewDefinition, find_column
@@ -29,6 +29,8 @@ from everview.relational.nodes import Relation, Schema
 from everview.relational.schema import schema
 from everview.relational.traverse import tables_of
 from everview.relational.types import Row, Value
+
+_RECOMPUTED = Refresh("full", "the reference backend recomputes every view")
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,8 @@ class _State:
     version: int = 0
     tables: Mapping[str, TableState] = field(default_factory=dict)
     views: Mapping[str, _ViewState] = field(default_factory=dict)
+    batches: Mapping[str, int] = field(default_factory=dict)
+    refreshed: Mapping[str, Refresh] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +89,8 @@ class ReferenceBackend:
 
     def create_view(self, view: ViewDefinition) -> None:
         """Adds a view or assertion and computes it."""
+        if view.options.refresh == "incremental_strict":
+            raise rejections.never_incremental(view, self.name)
         for name in tables_of(view.plan):
             table = self._state.tables.get(name.lower())
             if table is not None and not table.definition.retain and table.has_received_rows:
@@ -96,27 +102,40 @@ class ReferenceBackend:
         """Removes a table, view or assertion."""
         tables = {key: table for key, table in self._state.tables.items() if key != name.lower()}
         views = {key: view for key, view in self._state.views.items() if key != name.lower()}
-        self._state = replace(self._state, tables=tables, views=views)
+        batches = without_sources_of(name, self._state.batches)
+        self._state = replace(self._state, tables=tables, views=views, batches=batches)
 
-    def apply(self, changes: Sequence[Change]) -> Mapping[str, pa.Table]:
+    def apply(self, changes: Sequence[Change], *, source: tuple[str, int] | None = None) -> Mapping[str, pa.Table]:
         """Commits one transaction: the next tables, then every view over what moved, in order of creation."""
         tables = _changed_tables(self._state.tables, changes)
         moved = {name for name in tables if tables[name].rows != self._state.tables[name].rows}
         views: dict[str, _ViewState] = {}
         deltas: dict[str, pa.Table] = {}
+        refreshed: dict[str, Refresh] = {}
         for key, old in self._state.views.items():
             views[key] = old
             if moved.isdisjoint(name.lower() for name in tables_of(old.definition.plan)):
                 continue
             views[key] = _recomputed(old, tables, views)
+            if not old.definition.is_assertion:
+                refreshed[old.definition.name] = _RECOMPUTED
             delta = difference(views[key].rows, old.rows)
             if delta:
                 moved.add(key)
                 deltas[old.definition.name] = _delta_table(delta, old.definition.fields)
         now = datetime.datetime.now(datetime.UTC)
-        self._state = _State(self.version + 1, tables, views)
+        batches = {**self._state.batches, **dict([source] if source else [])}
+        self._state = _State(self.version + 1, tables, views, batches, refreshed)
         self._history.append(_Moved(self.version, now, deltas))
         return deltas
+
+    def last_batch(self, source: str) -> int | None:
+        """The last committed batch of a source."""
+        return self._state.batches.get(source)
+
+    def refreshed(self) -> Mapping[str, Refresh]:
+        """Every view over what moved was recomputed."""
+        return self._state.refreshed
 
     def read(self, name: str) -> pa.Table:
         """The bag of a table or view."""

@@ -12,6 +12,7 @@ from decimal import Decimal as PythonDecimal
 from fractions import Fraction
 
 from everview.errors import EvaluationError
+from everview.relational.definitions.ring_aggregates import evaluate_ring_aggregate
 from everview.relational.functions import sort_key
 from everview.relational.functions.decimals import CONTEXT, fitter, quotient
 from everview.relational.functions.failures import arithmetic_overflow, interval_overflow
@@ -32,6 +33,8 @@ from everview.relational.types import (
 
 def evaluate_aggregate(call: AggregateCall, rows: Sequence[Row]) -> Value:
     """The value of an aggregate over the argument tuples of a group's rows."""
+    if call.is_ring:
+        return evaluate_ring_aggregate(call, _complete(rows))
     name = call.function
     if name.startswith("try_"):
         try:
@@ -39,6 +42,11 @@ def evaluate_aggregate(call: AggregateCall, rows: Sequence[Row]) -> Value:
         except EvaluationError:
             return None
     return _FUNCTIONS[name](call, rows)
+
+
+def is_aggregate(name: str) -> bool:
+    """Whether an aggregate function has this name."""
+    return name.removeprefix("try_") in _FUNCTIONS
 
 
 def _complete(rows: Sequence[Row]) -> list[Row]:

@@ -154,5 +154,14 @@ def test_size_is_measured() -> None:
     """The size grows with the values."""
     dictionary = Dictionary()
     before = dictionary.nbytes
-    dictionary.encode([f"word {i}" for i in range(1000)])
-    assert dictionary.nbytes > before + 50_000
+    words = [f"word {i}" for i in range(1000)]
+    dictionary.encode(words)
+    dictionary.encode([(word,) for word in words])
+    assert before + 2 * sum(map(len, words)) < dictionary.nbytes < before + 1_000 * 400
+
+
+def test_lone_surrogates_survive() -> None:
+    """What Python can hold and UTF-8 cannot has a code too."""
+    dictionary = Dictionary()
+    words = ["\ud800", *(f"{i}" for i in range(50)), "\ud800"]
+    assert dictionary.decode(dictionary.encode(words)) == words

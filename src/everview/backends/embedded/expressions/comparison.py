@@ -16,9 +16,10 @@ from everview.backends.embedded.expressions import wide_vectors as wide
 from everview.backends.embedded.expressions.cells import Cells, either, merge_where, spread, sum_fits, widened
 from everview.backends.embedded.expressions.decimals import all_suspects
 from everview.backends.embedded.expressions.step import Builder, Native, Step
+from everview.backends.embedded.state.text_kernels import compare_text
 from everview.backends.embedded.vectors import Bools, Kind, Values, kind_of
 from everview.relational.expressions import Call
-from everview.relational.types import BOOLEAN, DataType, Decimal, is_floating
+from everview.relational.types import BOOLEAN, Binary, DataType, Decimal, String, is_floating
 
 Compare = Callable[[Cells, Cells], Bools]
 
@@ -80,6 +81,8 @@ def order(left: DataType, right: DataType, dictionary: Dictionary) -> Compare | 
     if is_floating(left):
         # Not at least as great, and not NaN: true where only the right side is NaN.
         return lambda a, b: ~(a.values >= b.values) & (a.values == a.values)
+    if isinstance(left, String | Binary):
+        return _order_of_texts(dictionary)
     if kind_of(left) is Kind.CODE:
         return _order_of_codes(dictionary)
     if not isinstance(left, Decimal):
@@ -92,6 +95,16 @@ def order(left: DataType, right: DataType, dictionary: Dictionary) -> Compare | 
         return result
 
     return decimals_less
+
+
+def _order_of_texts(dictionary: Dictionary) -> Compare:
+    def less(a: Cells, b: Cells) -> Bools:
+        left, right = np.ascontiguousarray(a.values), np.ascontiguousarray(b.values)
+        result: Bools = np.empty(max(len(left), len(right)) if len(left) and len(right) else 0, dtype=np.bool_)
+        compare_text(dictionary.heap, dictionary.ends, left, right, result)
+        return result
+
+    return less
 
 
 def _order_of_codes(dictionary: Dictionary) -> Compare:

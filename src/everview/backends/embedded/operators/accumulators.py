@@ -1,7 +1,8 @@
 """The state of one aggregate call for all groups: what is added per row, and how the answer is read off.
 
 Sums are exact (128-bit integers) or compensated (two floats, whose rounding errors cancel again on deletion); MIN, MAX and
-their kind keep their values in order; DISTINCT keeps a count for each value and passes on first and last occurrences.
+their kind keep their values in order; registered rings keep a payload; DISTINCT keeps a count for each value and passes on
+first and last occurrences.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.accumulator import Accumulator
 from everview.backends.embedded.operators.extremes import ExtremeAccumulator
 from everview.backends.embedded.operators.moments import MomentAccumulator
+from everview.backends.embedded.operators.ring_sums import RingAccumulator
 from everview.backends.embedded.operators.sums import (
     CountAccumulator,
     FloatSumAccumulator,
@@ -37,6 +39,8 @@ def accumulator_for(call: AggregateCall, groups: KeyMap, dictionary: Dictionary)
 
 
 def _plain(call: AggregateCall, groups: KeyMap, dictionary: Dictionary) -> Accumulator:
+    if call.is_ring:
+        return RingAccumulator(call, groups, dictionary)
     name = call.function.removeprefix("try_")
     if name == "count":
         return CountAccumulator(groups)

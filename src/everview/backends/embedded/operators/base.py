@@ -116,6 +116,8 @@ class Operator:
         self.layout = KeyLayout(self.types, tuple(f.nullable for f in fields))
         self.inputs = inputs
         self.arrangement: Arrangement | None = None
+        self.why_no_tree: str | None = None
+        """Why a view tree does not do this operator's work, where one could have been expected to."""
 
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
         """The delta of the output for the deltas of the inputs (None: unchanged); rows may repeat in it."""

@@ -1,8 +1,11 @@
-"""How the engine's machine code is made: one decorator for kernels, and the prefetch hint they use.
+"""How the engine's machine code is made: one decorator for kernels, the prefetch hint they use, and access to bytes by address.
 
 A kernel is a function over flat arrays. It is compiled on its first call, once per combination of argument types (arrays are
 C-contiguous and writable, so that is once), cached on disk next to its source, and runs without the interpreter lock. Numba
-notices a change of a kernel's own file only: so kernels call kernels of the same module, and ``prefetch``, and no others.
+notices a change of a kernel's own file only: so kernels call kernels of the same module, and the intrinsics of this one, and
+no others.
+
+Arrow's buffers are read where they lie, by address: whoever calls a kernel with an address holds the buffer meanwhile.
 """
 
 from __future__ import annotations
@@ -62,3 +65,68 @@ def _prefetch(_typing: Any, array: Any, _index: Any) -> Any:
 
 
 prefetch: Any = intrinsic(_prefetch)
+
+
+def _address_of(_typing: Any, array: Any) -> Any:
+    """Where the data of an array begins."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        array_type = arrayobj.make_array(signature.args[0])  # type: ignore[no-untyped-call]  # Numba's own
+        return builder.ptrtoint(array_type(context, builder, arguments[0]).data, ir.IntType(64))
+
+    return types.int64(array), generate
+
+
+def _prefetch_at(_typing: Any, _address: Any) -> Any:
+    """Ask the processor for the cache line at an address; an address that is not ours does no harm."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        address_type, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+        hint = builder.module.declare_intrinsic(
+            "llvm.prefetch",
+            [address_type],
+            ir.FunctionType(ir.VoidType(), [address_type, number, number, number]),
+        )
+        builder.call(hint, [builder.inttoptr(arguments[0], address_type), number(0), number(3), number(1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate
+
+
+def _loader(bits: int) -> Any:
+    """An intrinsic that reads so many bits at an address of any alignment, as an unsigned number (of 64 bits, a signed one)."""
+
+    def load(_typing: Any, _address: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            pointer = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
+            value = builder.load(pointer, align=1)
+            return value if bits == 64 else builder.zext(value, ir.IntType(64))
+
+        return types.int64(types.int64), generate
+
+    return intrinsic(load)
+
+
+def _storer(bits: int) -> Any:
+    """An intrinsic that writes the lower bits of a number at an address of any alignment."""
+
+    def store(_typing: Any, _address: Any, _value: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            pointer = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
+            value = arguments[1] if bits == 64 else builder.trunc(arguments[1], ir.IntType(bits))
+            builder.store(value, pointer, align=1)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, types.int64), generate
+
+    return intrinsic(store)
+
+
+address_of: Any = intrinsic(_address_of)
+prefetch_at: Any = intrinsic(_prefetch_at)
+load8: Any = _loader(8)
+load16: Any = _loader(16)
+load32: Any = _loader(32)
+load64: Any = _loader(64)
+store8: Any = _storer(8)
+store64: Any = _storer(64)

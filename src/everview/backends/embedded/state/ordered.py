@@ -1,8 +1,8 @@
 """Ordered indexes: entries in key order, for MIN and MAX, inequality joins, top-k, ranks and nested sums.
 
-An ``OrderedIndex`` holds key rows, compared word by word as signed integers, each with a weight that is never 0 and the
-slot its owner gave it. A search takes a *bound*: a row of one to ``width`` words, compared with the leading words of the
-entries, so that the entries of a group are those with the group's prefix. All searches take
+An ``OrderedIndex`` holds key rows, compared word by word as signed integers, or as the texts that the words are codes of, each
+with a weight that is never 0 and the slot its owner gave it. A search takes a *bound*: a row of one to ``width`` words, compared
+with the leading words of the entries, so that the entries of a group are those with the group's prefix. All searches take
 O(log n) per row, and come in batches.
 
 What a search returns are *places*: row numbers in ``rows``, valid until the index changes.
@@ -17,6 +17,9 @@ What a search returns are *places*: row numbers in ``rows``, valid until the ind
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Protocol
+
 import numpy as np
 
 from everview.backends.embedded.state import ordered_kernels as kernels
@@ -29,9 +32,10 @@ from everview.backends.embedded.state.ordered_kernels import (
     META_WORDS,
 )
 from everview.backends.embedded.state.ordered_walk import last_leaf, select, walk
-from everview.backends.embedded.vectors import Ints
+from everview.backends.embedded.vectors import Bytes, Ints
 
 NOTHING: Ints = np.zeros(0, dtype=np.int64)
+NO_TEXT: Bytes = np.zeros(0, dtype=np.uint8)
 
 THINNEST = 8
 """A tree with room for more than so many times its entries is rebuilt: its leaves are almost empty, or most are free."""
@@ -43,11 +47,33 @@ FEW_LEAVES = 16
 """Room that is never worth a rebuild."""
 
 
-class OrderedIndex:
-    """Key rows in order, with weights and slots."""
+class Texts(Protocol):
+    """Texts by code, as a ``StringPool`` has them."""
 
-    def __init__(self, width: int) -> None:
+    @property
+    def heap(self) -> Bytes:
+        """The bytes of all texts."""
+
+    @property
+    def ends(self) -> Ints:
+        """Per code where its bytes end; they begin where those of the code before end."""
+
+
+class OrderedIndex:
+    """Key rows in order, with weights and slots.
+
+    Args:
+        width: Words of a key.
+        texts: For the first words 0 where they are numbers, 1 where they are codes of texts, which sort by their bytes, and -1
+            where they sort the other way round.
+        source: Where the texts are.
+    """
+
+    def __init__(self, width: int, texts: Sequence[int] = (), source: Texts | None = None) -> None:
         self.width = width
+        self._source = source
+        self._texts: Ints = np.zeros(width, dtype=np.int64)
+        self._texts[: len(texts)] = texts
         self.clear()
 
     def clear(self) -> None:
@@ -71,6 +97,13 @@ class OrderedIndex:
     def _tree(self) -> tuple[Ints, Ints, Ints, Ints, Ints]:
         return self.rows, self._leaf_meta, self._inners, self._inner_meta, self._meta
 
+    @property
+    def _order(self) -> tuple[Ints, Bytes, Ints]:
+        """What kernels compare by."""
+        if self._source is None:
+            return self._texts, NO_TEXT, NOTHING
+        return self._texts, self._source.heap, self._source.ends
+
     def add(self, keys: Ints, weights: Ints, slots: Ints = NOTHING) -> None:
         """Add weights to entries; an entry is created with its slot (or -1), and vanishes when its weight becomes 0."""
         assert keys.shape[1] == self.width
@@ -90,10 +123,10 @@ class OrderedIndex:
 
     def _change(self, keys: Ints, weights: Ints, slots: Ints) -> None:
         n = len(keys)
-        done = kernels.add(*self._tree, keys, weights, slots, 0)
+        done = kernels.add(*self._tree, keys, weights, slots, 0, *self._order)
         while done < n:
             self._make_room()
-            done = kernels.add(*self._tree, keys, weights, slots, done)
+            done = kernels.add(*self._tree, keys, weights, slots, done, *self._order)
         if len(self._leaf_meta) > FEW_LEAVES and len(self.rows) > THINNEST * len(self):
             self._rebuild()
 
@@ -135,7 +168,7 @@ class OrderedIndex:
     def _seek(self, bounds: Ints, after: bool, outputs: int) -> Ints:
         assert 1 <= bounds.shape[1] <= self.width
         out = np.empty((outputs, len(bounds)), dtype=np.int64)
-        kernels.seek(*self._tree, bounds, int(after), out)
+        kernels.seek(*self._tree, bounds, int(after), out, *self._order)
         return out
 
     def find(self, keys: Ints) -> Ints:
@@ -146,13 +179,13 @@ class OrderedIndex:
     def first(self, prefixes: Ints) -> Ints:
         """The place of the smallest entry that begins with each prefix, or -1."""
         places = self.seek(prefixes)
-        kernels.match(self.rows, self._leaf_meta, prefixes, -1, places)
+        kernels.match(self.rows, self._leaf_meta, prefixes, -1, places, *self._order)
         return places
 
     def last(self, prefixes: Ints) -> Ints:
         """The place of the largest entry that begins with each prefix, or -1."""
         places = self.seek(prefixes, after=True)
-        kernels.match(self.rows, self._leaf_meta, prefixes, self._last_leaf(), places)
+        kernels.match(self.rows, self._leaf_meta, prefixes, self._last_leaf(), places, *self._order)
         return places
 
     def _last_leaf(self) -> int:

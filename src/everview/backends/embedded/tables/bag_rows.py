@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 
 from everview.backends.base import Change, ChangeKind
-from everview.backends.embedded.arrow_columns import vector_from_arrow, vector_to_arrow
+from everview.backends.embedded.arrow_columns import vector_to_arrow
+from everview.backends.embedded.column_reader import ColumnReader, Rows
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.state.keymap import WeightChanges, WeightMap
 from everview.backends.embedded.tables.row_log import RowLog
@@ -41,6 +42,7 @@ class BagRows:
         self._schema = arrow_schema(definition.fields)
         self._types = tuple(f.type for f in definition.fields)
         self._layout = KeyLayout(self._types, tuple(f.nullable for f in definition.fields))
+        self._reader = ColumnReader(definition.fields, range(len(definition.fields)), dictionary)
         self._log = RowLog(self._schema)
         self._map: WeightMap | None = None
         self._undo: Callable[[], None] | None = None
@@ -115,13 +117,13 @@ class BagRows:
         self._map.reserve(len(self._log))
         at = 0
         for batch in rows.to_batches():
-            self._map.add_weights(self._words(batch.columns, len(batch)), weights[at : at + len(batch)])
+            self._map.add_weights(self._words(batch), weights[at : at + len(batch)])
             at += len(batch)
         self._log = RowLog(self._schema)
         return self._map
 
     def _add(self, given: WeightedRows, rows: WeightMap) -> TableDelta:
-        words, weights = self._words(given.rows.columns, len(given)), given.each_weight()
+        words, weights = self._words(given.rows), given.each_weight()
         changes = rows.add_weights(words, weights)
         before = self.row_count
         has_deletes = given.has_deletes
@@ -152,6 +154,6 @@ class BagRows:
             self._definition, given.rows.take(pa.array(changes.rows[wrong])), (-changes.new[wrong]).tolist()
         )
 
-    def _words(self, columns: Sequence[pa.ChunkedArray | pa.Array], count: int) -> Ints:
-        vectors = [vector_from_arrow(c, t, self._dictionary) for c, t in zip(columns, self._types, strict=True)]
-        return self._layout.pack(vectors, count)
+    def _words(self, rows: Rows) -> Ints:
+        vectors = self._reader.read(rows)
+        return self._layout.pack([vectors[c] for c in range(len(self._types))], rows.num_rows)

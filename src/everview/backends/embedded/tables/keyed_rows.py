@@ -15,9 +15,10 @@ import numpy as np
 import pyarrow as pa
 
 from everview.backends.base import Change, ChangeKind
-from everview.backends.embedded.arrow_columns import vector_from_arrow
+from everview.backends.embedded.column_reader import KeyReader, Rows
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.state.keymap import KeyMap
+from everview.backends.embedded.tables.batch_rows import are_comparable, places_of, rows_are_same, widths_of
 from everview.backends.embedded.tables.row_log import Mark, RowLog
 from everview.backends.embedded.tables.strictness import keyed_violation, repetition
 from everview.backends.embedded.tables.transaction_rows import (
@@ -25,12 +26,13 @@ from everview.backends.embedded.tables.transaction_rows import (
     WeightedRows,
     are_distinct,
     are_surely_equal,
+    in_one_batch,
     rows_of,
     select_rows,
     sums_of_rows,
 )
 from everview.backends.embedded.tables.working_rows import WorkingRows
-from everview.backends.embedded.vectors import Ints, KeyLayout
+from everview.backends.embedded.vectors import Ints
 from everview.backends.rejections import absent_keys
 from everview.catalog import TableDefinition
 from everview.relational.arrow import arrow_schema, rows_from_arrow
@@ -48,14 +50,14 @@ class KeyedRows:
 
     def __init__(self, definition: TableDefinition, dictionary: Dictionary) -> None:
         self._definition = definition
-        self._dictionary = dictionary
         self._schema = arrow_schema(definition.fields)
-        self._positions = definition.key_positions
-        self._key_types = tuple(f.type for f in definition.key_fields)
-        self._layout = KeyLayout(self._key_types, (False,) * len(self._positions))
+        self._keys_of = KeyReader(definition.fields, definition.key_positions, dictionary).read
+        key_reader = KeyReader(definition.key_fields, range(len(definition.key_fields)), dictionary)
+        self._read_keys = key_reader.read
         self._log = RowLog(self._schema)
-        self._index = KeyMap(self._layout.width, inline=1)  # the row's number
+        self._index = KeyMap(key_reader.layout.width, inline=1)  # the row's number
         self._undo: Callable[[], None] | None = None
+        self._widths = widths_of(definition.fields) if are_comparable(definition.fields) else None
 
     @property
     def row_count(self) -> int:
@@ -78,12 +80,14 @@ class KeyedRows:
 
     def lookup(self, keys: pa.Table) -> tuple[Ints, pa.Table]:
         """The positions of the keys that a row has, and those rows; ``keys`` has the key's columns."""
-        numbers = self._find(self._words(keys.columns, keys.num_rows)).numbers
+        numbers = self._find(self._read_keys(keys)).numbers
         positions = np.flatnonzero(numbers >= 0)
         return positions, self._log.take(numbers[positions])
 
     def prepare(self, changes: Sequence[Change]) -> TableDelta:
         """Applies the changes of one transaction, in order, and returns their net effect."""
+        if len(changes) == 1 and changes[0].kind is ChangeKind.WEIGHTED and changes[0].weights is None:
+            return self._insert(WeightedRows(changes[0].given, None))
         working = WorkingRows(self._definition.fields, self._keys_of)
         is_trusted = True
         for change in changes:
@@ -94,17 +98,36 @@ class KeyedRows:
                     is_trusted = is_trusted and not given.has_deletes
                 case ChangeKind.UPSERT:
                     self._take_out(working, change)
-                    working.add(WeightedRows(change.rows, None))
+                    working.add(WeightedRows(change.given, None))
                 case ChangeKind.DELETE_KEYS:
                     self._take_out(working, change)
         total = working.total()
         if total.weights is None:
             return self._insert(total)
-        rows, weights, keys = total.rows, total.weights, self._keys_of(total.rows)
-        if not are_distinct(keys):
-            first, weights = sums_of_rows(total, self._definition.fields)
-            rows, keys = select_rows(rows, first), keys[first]
+        rows, weights = in_one_batch(total.rows), total.weights
+        keys = self._keys_of(rows)
+        kept = self._net_rows(WeightedRows(rows, weights), keys)
+        if kept is not None:
+            rows, weights, keys = select_rows(rows, kept[0]), kept[1], keys[kept[0]]
         return self._exchange(rows, weights, keys, is_trusted=is_trusted)
+
+    def _net_rows(self, given: WeightedRows, keys: Ints) -> tuple[Ints, Ints] | None:
+        """The positions of the distinct rows whose weights do not sum up to 0, and the sums; None if that is all as given."""
+        touched = KeyMap(keys.shape[1], len(keys))
+        slots, is_first = touched.upsert_new(keys)
+        if is_first.all():
+            return None
+        if self._widths is None or not self._lies_as_stored(given.rows):
+            return sums_of_rows(given, self._definition.fields)
+        # Mostly each key is there twice, for a row that goes and another that comes: it is enough to compare these two.
+        later = np.flatnonzero(~is_first)
+        if np.bincount(slots).max() > 2:
+            return sums_of_rows(given, self._definition.fields)
+        first_of = np.empty(touched.capacity, dtype=np.int64)
+        first_of[slots[is_first]] = np.flatnonzero(is_first)
+        places = places_of(given.rows)
+        same = rows_are_same(self._widths, places, first_of[slots[later]], places, None, later)
+        return sums_of_rows(given, self._definition.fields) if same.any() else None
 
     def commit(self) -> None:
         """Keeps what was prepared; tidies up, at a constant price per change in the long run."""
@@ -130,21 +153,21 @@ class KeyedRows:
     def _take_out(self, working: WorkingRows, change: Change) -> None:
         """Deletes the rows that have the keys of an upsert, or of a delete by key, as of the changes before it."""
         by_key = change.kind is ChangeKind.DELETE_KEYS
-        keys = self._words(change.rows.columns, len(change.rows)) if by_key else self._keys_of(change.rows)
+        keys = self._read_keys(change.given) if by_key else self._keys_of(change.given)
         if not are_distinct(keys):
-            raise repetition(self._definition, "delete_keys" if by_key else "upsert", change.rows)
+            raise repetition(self._definition, "delete_keys" if by_key else "upsert", change.given)
         numbers = self._find(keys).numbers
         present = working.with_keys(keys, self._log.take(numbers[numbers >= 0]))
         if by_key:
-            self._check_presence(change.rows, keys, self._keys_of(present.rows))
+            self._check_presence(change.given, keys, self._keys_of(present.rows))
         if len(present):
             working.add(WeightedRows(present.rows, -present.each_weight()))
 
-    def _check_presence(self, given: pa.Table, keys: Ints, present: Ints) -> None:
+    def _check_presence(self, given: Rows, keys: Ints, present: Ints) -> None:
         """Raises unless each key is among those that are present, where one may occur more than once."""
         if len(present) == len(keys) and are_distinct(present):
             return
-        having_row = KeyMap(self._layout.width)
+        having_row = KeyMap(self._index.width)
         having_row.upsert(present)
         absent = np.flatnonzero(having_row.find(keys) < 0)
         if len(absent):
@@ -166,7 +189,7 @@ class KeyedRows:
         self._undo = undo
         return TableDelta(given.rows, given.each_weight(), has_deletes=False)
 
-    def _exchange(self, rows: pa.Table, weights: Ints, keys: Ints, *, is_trusted: bool) -> TableDelta:
+    def _exchange(self, rows: Rows, weights: Ints, keys: Ints, *, is_trusted: bool) -> TableDelta:
         """Takes distinct rows out and puts others in.
 
         Args:
@@ -178,8 +201,8 @@ class KeyedRows:
         going, coming = np.flatnonzero(weights < 0), np.flatnonzero(weights > 0)
         going_keys, coming_keys = keys[going], keys[coming]
         slots, numbers = self._find(going_keys)
-        leaving, arriving = select_rows(rows, going), select_rows(rows, coming)
-        if not (is_trusted or self._are_stored(leaving, numbers)) or bool((np.abs(weights) != 1).any()):
+        arriving = select_rows(rows, coming)
+        if not (is_trusted or self._are_stored(rows, going, numbers)) or bool((np.abs(weights) != 1).any()):
             self._reject(WeightedRows(rows, weights), keys)
         self._index.remove(slots)
         new_slots, created = self._index.upsert_new(coming_keys)
@@ -199,11 +222,17 @@ class KeyedRows:
         self._undo = undo
         return TableDelta(rows, weights, has_deletes=len(going) > 0)
 
-    def _are_stored(self, rows: pa.Table, numbers: Ints) -> bool:
-        """Whether the rows with these numbers are these rows, as far as can be told quickly."""
+    def _are_stored(self, rows: Rows, positions: Ints, numbers: Ints) -> bool:
+        """Whether the rows with these numbers are the given ones at these positions, as far as can be told quickly."""
         if bool((numbers < 0).any()):
             return False
-        return are_surely_equal(self._log.take(numbers), rows, self._definition.fields)
+        if self._widths is not None and self._lies_as_stored(rows):
+            return self._log.are(numbers, rows, positions, self._widths)
+        return are_surely_equal(self._log.take(numbers), select_rows(rows, positions), self._definition.fields)
+
+    def _lies_as_stored(self, rows: Rows) -> bool:
+        """Whether rows can be compared with ours by address: one batch, of the very types."""
+        return isinstance(rows, pa.RecordBatch) and bool(rows.schema.equals(self._schema))
 
     def _reject(self, delta: WeightedRows, keys: Ints) -> None:
         """Raises what is wrong with a change, if anything is."""
@@ -212,7 +241,7 @@ class KeyedRows:
         if violation is not None:
             raise violation
 
-    def _append(self, rows: pa.Table, slots: Ints) -> Mark:
+    def _append(self, rows: Rows, slots: Ints) -> Mark:
         mark = self._log.mark()
         first = self._log.append(rows)
         self._index.inline[slots, 0] = np.arange(first, first + len(slots))
@@ -225,10 +254,3 @@ class KeyedRows:
     def _find(self, keys: Ints) -> _Found:
         slots = self._index.find(keys)
         return _Found(slots, np.where(slots >= 0, self._index.inline[slots, 0], -1))
-
-    def _keys_of(self, rows: pa.Table) -> Ints:
-        return self._words([rows.column(i) for i in self._positions], rows.num_rows)
-
-    def _words(self, columns: Sequence[pa.ChunkedArray], count: int) -> Ints:
-        vectors = [vector_from_arrow(c, t, self._dictionary) for c, t in zip(columns, self._key_types, strict=True)]
-        return self._layout.pack(vectors, count)

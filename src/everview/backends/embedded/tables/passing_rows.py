@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 import pyarrow as pa
 
 from everview.backends.base import Change, ChangeKind
@@ -35,6 +36,9 @@ class PassingRows:
         """
         if any(change.kind is not ChangeKind.WEIGHTED for change in changes):
             raise not_retained(self._definition)
+        if len(changes) == 1 and changes[0].weights is None:
+            rows = changes[0].given
+            return TableDelta(rows, np.ones(rows.num_rows, dtype=np.int64), has_deletes=False)
         given = joined([rows_of(change) for change in changes])
         if given.has_deletes and given.has_inserts:
             given = consolidated(given, self._definition.fields)

@@ -14,6 +14,8 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from everview.backends.embedded.state.row_kernels import COLUMN_WORDS
+from everview.backends.embedded.tables.batch_rows import places_of, rows_are_same
 from everview.backends.embedded.vectors import Bools, Ints
 
 LEVELS: Final = (32, 512, 16_384, 524_288)
@@ -51,6 +53,10 @@ class RowLog:
         self.dead = 0
         """The number of rows with weight 0."""
         self._is_searched = False
+        self._places: Ints = np.zeros(
+            (0, len(schema), COLUMN_WORDS), dtype=np.int64
+        )  # of the first batches, as many as …
+        self._placed = 0  # … this number says
 
     def __len__(self) -> int:
         """The number of rows, dead ones too: the next row's number."""
@@ -64,16 +70,16 @@ class RowLog:
     @property
     def index_bytes(self) -> int:
         """Memory of the weights and of what finds a row's batch."""
-        return self._starts.nbytes + (0 if self._weights is None else self._weights.nbytes)
+        return self._starts.nbytes + self._places.nbytes + (0 if self._weights is None else self._weights.nbytes)
 
     def mark(self) -> Mark:
         """The state now."""
         return Mark(len(self._batches), self._count)
 
-    def append(self, rows: pa.Table, weights: Ints | None = None) -> int:
+    def append(self, rows: pa.Table | pa.RecordBatch, weights: Ints | None = None) -> int:
         """Adds rows and returns the number of the first; ``weights`` are not 0."""
         first = self._count
-        for batch in rows.to_batches():
+        for batch in [rows] if isinstance(rows, pa.RecordBatch) else rows.to_batches():
             if batch.num_rows:
                 self._push(batch)
         if self._weights is None and weights is not None:
@@ -87,6 +93,7 @@ class RowLog:
         """Forgets the rows since a mark."""
         del self._batches[mark.batches :]
         self._count = mark.rows
+        self._placed = min(self._placed, mark.batches)
 
     def bury(self, numbers: Ints) -> None:
         """Declares living rows of weight 1 dead."""
@@ -122,7 +129,7 @@ class RowLog:
         alive = self._weights[: self._count] != 0
         living = self._living(alive, range(len(self._schema)))
         kept = self._weights[: self._count][alive]
-        self._batches, self._count, self.dead = [], 0, 0
+        self._batches, self._count, self.dead, self._placed = [], 0, 0, 0
         for group in _groups(living, AFTER_COMPACTION):
             for batch in _in_one(group):
                 self._push(batch)
@@ -148,6 +155,32 @@ class RowLog:
         places = np.empty(len(order), dtype=np.int64)
         places[order] = np.arange(len(order))
         return rows.take(pa.array(places))
+
+    def are(self, numbers: Ints, rows: pa.RecordBatch, positions: Ints, widths: Ints) -> bool:
+        """Whether the rows with these numbers are the rows of a batch at these positions.
+
+        Args:
+            numbers: The rows here.
+            rows: Rows of the same schema, none of whose columns is a list or struct.
+            positions: Positions in it.
+            widths: Those of the columns.
+        """
+        homes = np.searchsorted(self._starts[: len(self._batches)], numbers, side="right") - 1
+        here = numbers - self._starts[homes]
+        return bool(rows_are_same(widths, places_of(rows), positions, self._all_places(), homes, here).all())
+
+    def _all_places(self) -> Ints:
+        """Where all batches lie in memory."""
+        count = len(self._batches)
+        if self._placed < count:
+            if count > len(self._places):
+                longer = np.zeros((max(count, 2 * len(self._places)), *self._places.shape[1:]), dtype=np.int64)
+                longer[: self._placed] = self._places[: self._placed]
+                self._places = longer
+            for at in range(self._placed, count):
+                self._places[at] = places_of(self._batches[at])[0]
+            self._placed = count
+        return self._places
 
     def content(self, columns: Sequence[int]) -> tuple[pa.Table, Ints]:
         """The living rows of some columns, with their weights; without a copy where no row is dead."""

@@ -99,7 +99,7 @@ class StoredTable:
             InvalidChange: the table cannot be in the state that the changes lead to.
         """
         assert not self._is_prepared, f"table '{self.name}' is in a transaction"
-        changes = [change for change in changes if change.rows.num_rows]
+        changes = [change for change in changes if change.given.num_rows]
         if self.definition.static and self.has_received_rows and changes:
             raise static_changed(self.definition)
         if changes:

@@ -47,7 +47,7 @@ def missing_rows(table: TableDefinition, rows: pa.Table, too_often: Sequence[int
     return absent_rows(table, dict(zip(rows_from_arrow(rows, table.fields), too_often, strict=True)))
 
 
-def repetition(table: TableDefinition, kind: str, given: pa.Table) -> InvalidChange:
+def repetition(table: TableDefinition, kind: str, given: pa.Table | pa.RecordBatch) -> InvalidChange:
     """The rows of an upsert, or the keys of a delete by key, that share a key."""
     by_key = kind == "delete_keys"
     fields = table.key_fields if by_key else table.fields

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from everview.backends.base import Change
 from everview.backends.embedded.arrow_columns import vector_from_arrow
+from everview.backends.embedded.column_reader import Rows
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.state.consolidate import consolidate
 from everview.backends.embedded.vectors import Ints, KeyLayout, Vector
@@ -31,7 +32,7 @@ class TableDelta:
     they were given.
     """
 
-    rows: pa.Table
+    rows: Rows
     weights: Ints
     has_deletes: bool
 
@@ -40,7 +41,7 @@ class TableDelta:
 class WeightedRows:
     """Rows with weights; None where every weight is 1."""
 
-    rows: pa.Table
+    rows: Rows
     weights: Ints | None
 
     def __len__(self) -> int:
@@ -63,19 +64,20 @@ class WeightedRows:
 
 def rows_of(change: Change) -> WeightedRows:
     """The rows of a weighted change."""
+    rows = change.given
     if change.weights is None:
-        return WeightedRows(change.rows, None)
+        return WeightedRows(rows, None)
     weights: Ints = np.array(
         change.weights.to_numpy(zero_copy_only=False), dtype=np.int64
     )  # a copy that kernels may take
-    return WeightedRows(change.rows, None if (weights == 1).all() else weights)
+    return WeightedRows(rows, None if (weights == 1).all() else weights)
 
 
 def joined(parts: Sequence[WeightedRows]) -> WeightedRows:
     """All rows of at least one part, in order."""
     if len(parts) == 1:
         return parts[0]
-    rows = pa.concat_tables([p.rows for p in parts])
+    rows = pa.Table.from_batches([batch for p in parts for batch in batches_of(p.rows)], parts[0].rows.schema)
     if all(p.weights is None for p in parts):
         return WeightedRows(rows, None)
     return WeightedRows(rows, np.concatenate([p.each_weight() for p in parts]))
@@ -94,7 +96,22 @@ def sums_of_rows(given: WeightedRows, fields: Schema) -> tuple[Ints, Ints]:
     return consolidate(row_words(given.rows, fields), given.each_weight())
 
 
-def select_rows(rows: pa.Table, positions: Ints) -> pa.Table:
+def batches_of(rows: Rows) -> list[pa.RecordBatch]:
+    """The rows as batches."""
+    return [rows] if isinstance(rows, pa.RecordBatch) else rows.to_batches()
+
+
+def in_one_batch(rows: Rows) -> Rows:
+    """The rows as one batch, unless a column has more text than an Arrow array can hold."""
+    if isinstance(rows, pa.RecordBatch):
+        return rows
+    batches = rows.to_batches()
+    if len(batches) > 1:
+        batches = rows.combine_chunks().to_batches()
+    return batches[0] if len(batches) == 1 else rows
+
+
+def select_rows(rows: Rows, positions: Ints) -> Rows:
     """The rows at these positions; no copy where they are neighbours in order."""
     count = len(positions)
     if count == 0:
@@ -110,14 +127,14 @@ def are_distinct(keys: Ints) -> bool:
     return len(keys) < 2 or len(consolidate(keys, np.ones(len(keys), dtype=np.int64))[0]) == len(keys)
 
 
-def row_words(rows: pa.Table, fields: Schema) -> Ints:
+def row_words(rows: Rows, fields: Schema) -> Ints:
     """A key for each row; equal rows of this table have equal keys."""
     layout = KeyLayout(tuple(f.type for f in fields), tuple(f.nullable for f in fields))
     columns = [_local_vector(c, f.type) for c, f in zip(rows.columns, fields, strict=True)]
     return layout.pack(columns, rows.num_rows)
 
 
-def _local_vector(column: pa.ChunkedArray, data_type: DataType) -> Vector:
+def _local_vector(column: pa.ChunkedArray | pa.Array, data_type: DataType) -> Vector:
     match data_type:
         case String() | Binary():
             return _numbered(column, data_type)
@@ -127,22 +144,27 @@ def _local_vector(column: pa.ChunkedArray, data_type: DataType) -> Vector:
             )  # lists and structs: a dictionary for this column alone
 
 
-def _numbered(column: pa.ChunkedArray, data_type: DataType) -> Vector:
-    array = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    indices = array.dictionary_encode().indices
+def _numbered(column: pa.ChunkedArray | pa.Array, data_type: DataType) -> Vector:
+    if isinstance(column, pa.ChunkedArray):
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+    indices = column.dictionary_encode().indices
     if indices.null_count == 0:
         return Vector(data_type, indices.to_numpy().astype(np.int64))
     nulls = indices.is_null().to_numpy(zero_copy_only=False)
     return Vector(data_type, indices.fill_null(0).to_numpy().astype(np.int64), nulls)
 
 
-def are_surely_equal(left: pa.Table, right: pa.Table, fields: Schema) -> bool:
+def are_surely_equal(left: Rows, right: Rows, fields: Schema) -> bool:
     """Whether two tables have equal rows at equal positions; a NaN inside a list or struct may make it say no."""
-    columns = zip(left.columns, right.columns, fields, strict=True)
+    columns = zip(_as_table(left).columns, _as_table(right).columns, fields, strict=True)
     return all(a.equals(b) or (is_floating(f.type) and _equal_floats(a, b, f.type)) for a, b, f in columns)
 
 
-def _are_surely_different(pair: pa.Table, fields: Schema) -> bool:
+def _as_table(rows: Rows) -> pa.Table:
+    return pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+
+
+def _are_surely_different(pair: Rows, fields: Schema) -> bool:
     """Whether a table's two rows differ; a difference inside a list or struct, or from a NaN, may make it say no."""
     return any(_differ(column[0], column[1], f.type) for column, f in zip(pair.columns, fields, strict=True))
 

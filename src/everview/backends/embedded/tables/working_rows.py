@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pyarrow as pa
 
+from everview.backends.embedded.column_reader import Rows
 from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.tables.transaction_rows import WeightedRows, consolidated, joined, select_rows
 from everview.backends.embedded.vectors import Ints
@@ -21,7 +22,7 @@ class WorkingRows:
         keys_of: The primary keys of rows.
     """
 
-    def __init__(self, fields: Schema, keys_of: Callable[[pa.Table], Ints]) -> None:
+    def __init__(self, fields: Schema, keys_of: Callable[[Rows], Ints]) -> None:
         self._fields = fields
         self._keys_of = keys_of
         self._parts: list[WeightedRows] = []

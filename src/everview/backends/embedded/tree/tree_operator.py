@@ -22,6 +22,7 @@ from everview.backends.embedded.tree.machine import Machine, Scratch
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch, Bools, DeferredBatch, Ints, KeyLayout, Vector, concatenate
 from everview.planner.block import BlockAtom, Variable
+from everview.planner.plan_tree import TreePlan
 from everview.relational.expressions import TRUE
 from everview.relational.nodes import Schema
 from everview.trigger.program import AccessKind, Compute, Lift, Program
@@ -30,9 +31,18 @@ from everview.trigger.program import AccessKind, Compute, Lift, Program
 class TreeOperator(Operator):
     """The groups of a block and their aggregates, maintained by a view tree."""
 
-    def __init__(self, fields: Schema, program: Program, inputs: tuple[Operator, ...], dictionary: Dictionary) -> None:
+    def __init__(
+        self,
+        fields: Schema,
+        program: Program,
+        inputs: tuple[Operator, ...],
+        dictionary: Dictionary,
+        *,
+        plan: TreePlan | None = None,
+    ) -> None:
         super().__init__(fields, inputs)
         self.program = program
+        self.plan = plan
         block = program.block
         self._is_global = not block.keys
         stored = [v for v in program.views if v.name in program.stored]

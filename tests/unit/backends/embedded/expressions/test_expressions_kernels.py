@@ -164,11 +164,13 @@ def test_a_projection_shares_common_parts(dictionary: Dictionary) -> None:
 
 
 def test_string_functions_are_looked_up(dictionary: Dictionary) -> None:
-    """Functions of one string column are tables by code; equality of strings compares codes; explain can tell."""
+    """Functions of one string column are tables by code, filled by kernels or Python; = compares codes; explain can tell."""
     like = Call("like", (column(0, STRING), Literal("PROMO%", STRING), Literal("\\", STRING)), BOOLEAN)
     compiled = compile_vectorised(like, dictionary)
-    assert compiled.uses_python
-    assert compiled.definitions(("p_type",)) == ("like(p_type, 'PROMO%', '\\')",)
+    assert not compiled.uses_python
+    upper = compile_vectorised(calling("upper", column(0, STRING)), dictionary)
+    assert upper.uses_python
+    assert upper.definitions(("p_type",)) == ("upper(p_type)",)
     assert not compile_vectorised(calling("=", column(0, STRING), Literal("a", STRING)), dictionary).uses_python
     assert not compile_vectorised(charge(), dictionary).uses_python
     check(like, [["PROMO X", "STANDARD", None, ""] * 20], [STRING], 80, dictionary)

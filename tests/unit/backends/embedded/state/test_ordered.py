@@ -167,3 +167,27 @@ def test_float_order_is_sparks_order(values: list[float]) -> None:
             below = a < b or (math.isnan(b) and not math.isnan(a))
             assert (x < y) == below
     assert np.array_equal(float_from_order(order), array, equal_nan=True)
+
+
+class Words:
+    """Texts by code, as a pool of strings has them."""
+
+    def __init__(self, words: list[bytes]) -> None:
+        self.heap = np.frombuffer(b"".join(words), dtype=np.uint8).copy()
+        self.ends = np.cumsum([0, *map(len, words)])
+
+
+@given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 12)), max_size=120), st.sampled_from([1, -1]))
+def test_texts_sort_by_their_bytes(rows: list[tuple[int, int]], direction: int) -> None:
+    """Words that are codes are compared by what they stand for, up or down, after the words before them."""
+    words = [b"b", b"", b"a", b"ab", b"\xff", b"a\0", b"abcdefghij", b"abcdefghik", b"B", b"aa", b"zz", b"z"]
+    index = OrderedIndex(3, (0, direction), Words(words))
+    keys = np.array([[group, code, 0] for group, code in rows], dtype=np.int64).reshape(-1, 3)
+    index.add(keys, np.ones(len(keys), dtype=np.int64))
+    distinct = {(group, words[code - 1]): code for group, code in rows}
+    upward = sorted(distinct, key=lambda entry: entry[1], reverse=direction < 0)
+    expected = [[group, distinct[group, text], 0] for group, text in sorted(upward, key=lambda entry: entry[0])]
+    assert index.keys_at(index.all()).tolist() == expected
+    assert (index.find(keys) >= 0).all()
+    index.remove(keys)
+    assert len(index) == 0

@@ -1,0 +1,168 @@
+"""What the suites housing, retailer and favorita measure: sums over joins, and the joins themselves, under inserts.
+
+- *sum*: one variable summed over the natural join of all tables, no GROUP BY (F-IVM, section 9.6), rows of all tables arriving
+  in batches of 1,000 of one table, round robin, once sorted by the variable order and once shuffled. *sum, facts only*: the
+  other tables are static and loaded before. Each by the strategies ``auto``, ``factorized``, ``first_order`` and ``recompute``,
+  with retained tables (``strict``) and without (``trusted``; ``recompute`` reads the tables and runs ``strict`` only).
+- *factorized join*, *listing join* (section 9.8): the join with all its variables, kept as a view tree or as rows, ``trusted``.
+
+Timed is ``db.apply`` alone, from an Arrow batch in memory to the view being current; making the batches, translating the query
+and a throw-away database that compiles the kernels are not. A trial stops when its budget of time or memory is exhausted,
+says so in its parameters, and is then checked over the rows that arrived. Sums are compared with DuckDB's; joins by count and
+sum of row hashes, or where they are too large to be listed, by count and the rows of some keys.
+
+Metrics: ``tuples_per_second``; ``state_bytes`` (without retained tables); ``seconds`` to read the first rows of a join;
+``ratio_to_first_order`` and ``ratio_to_recompute``, ours over theirs over the batches that both have run;
+``ratio_to_listing``, the same of the two representations; ``ratio_to_fivm_cpp``, our rate over that of ``anchors.md``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+import everview as ev
+from benchmarks.answers import duckdb_answer, fingerprint, first_difference
+from benchmarks.joins_anchors import anchor_of
+from benchmarks.joins_workload import Workload
+from benchmarks.steps import Step, round_robin, shuffled
+from benchmarks.timing import Budget
+from benchmarks.trial import ENUMERATED, Check, Outcome, Skipped, Trial, attempt
+from everview.cli.bench_results import Result
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BATCH = 1_000
+SEED = 11
+STRATEGIES = ("auto", "factorized", "first_order", "recompute")
+BASELINES = ("first_order", "recompute")
+LISTED = 6_000_000
+"""Up to this many rows a join is compared whole."""
+SAMPLED_KEYS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run covers. ``recompute`` reads the tables, so it runs with retained ones only."""
+
+    budget: Budget
+    orders: tuple[str, ...] = ("sorted", "shuffled")
+    strategies: tuple[str, ...] = STRATEGIES
+    modes: tuple[str, ...] = ("trusted", "strict")
+    batch: int = BATCH
+
+
+FULL = Plan(Budget(seconds=60, bytes=8e9))
+QUICK = Plan(Budget(seconds=1, bytes=2e9))
+
+
+class Measurement:
+    """The trials of one workload; ``found`` keeps them for the suite's table."""
+
+    def __init__(self, spark: SparkSession, workload: Workload, plan: Plan) -> None:
+        self.spark = spark
+        self.workload = workload
+        self.plan = plan
+        self.found: list[Outcome | Skipped] = []
+
+    def sums(self) -> Iterator[Result]:
+        """The sum, updates to all tables."""
+        for order in self.plan.orders:
+            yield from self._sum("sum", self._tables(order), order, frozenset())
+
+    def facts_only(self) -> Iterator[Result]:
+        """The sum, updates to the fact table only."""
+        static = frozenset(name for name in self.workload.tables if name != self.workload.facts)
+        yield from self._sum("sum, facts only", self.workload.tables, "sorted", static)
+
+    def joins(self, representations: Sequence[str] = ("factorized", "listing")) -> Iterator[Result]:
+        """The whole join, by representation."""
+        steps = round_robin(self.workload.tables, self.plan.batch)
+        done: dict[str, Outcome] = {}
+        for representation in representations:
+            trial = self._trial(f"{representation} join", self.workload.join_sql, self.workload.tables, "sorted")
+            trial = replace(trial, representation=representation, mode="trusted")
+            outcome = self._attempt(trial, steps, self._check_join)
+            if isinstance(outcome, Outcome):
+                done[representation] = outcome
+                yield from self._results(outcome)
+                read = {**outcome.params, "what": f"the first {ENUMERATED:,} rows by iter(view)"}
+                yield Result(outcome.trial.case, "seconds", outcome.enumeration, "s", read)
+        if {"factorized", "listing"} <= set(done):
+            yield _ratio("ratio_to_listing", done["factorized"], done["listing"])
+
+    def _sum(self, case: str, tables: Mapping[str, pa.Table], order: str, static: frozenset[str]) -> Iterator[Result]:
+        steps = round_robin({name: t for name, t in tables.items() if name not in static}, self.plan.batch)
+        for mode in self.plan.modes:
+            done: dict[str, Outcome] = {}
+            for strategy in self.plan.strategies:
+                if strategy == "recompute" and mode != "strict":
+                    continue
+                trial = self._trial(case, self.workload.sum_sql, tables, order)
+                trial = replace(trial, static=static, strategy=strategy, mode=mode)
+                outcome = self._attempt(trial, steps, self._check_sum)
+                if isinstance(outcome, Outcome):
+                    done[strategy] = outcome
+                    yield from self._results(outcome)
+            for ours in (name for name in done if name not in BASELINES):
+                for baseline in (name for name in BASELINES if name in done):
+                    yield _ratio(f"ratio_to_{baseline}", done[ours], done[baseline])
+
+    def _trial(self, case: str, sql: str, tables: Mapping[str, pa.Table], order: str) -> Trial:
+        params = {**self.workload.params, "batch": self.plan.batch, "order": order}
+        return Trial(case, sql, tables, self.workload.keys, params=params)
+
+    def _tables(self, order: str) -> Mapping[str, pa.Table]:
+        return self.workload.tables if order == "sorted" else shuffled(self.workload.tables, SEED)
+
+    def _attempt(self, trial: Trial, steps: Sequence[Step], check: Check) -> Outcome | Skipped:
+        outcome = attempt(self.spark, trial, steps, check, budget=self.plan.budget, warm=self.workload.tables)
+        self.found.append(outcome)
+        return outcome
+
+    def _results(self, outcome: Outcome) -> Iterator[Result]:
+        case, params = outcome.trial.case, outcome.params
+        anchor = anchor_of(self.workload.name, case, params)
+        worked = {**params, "cpu_seconds": round(float(outcome.timed.worked.sum()), 3)}
+        yield Result(case, "tuples_per_second", outcome.timed.rate, "1/s", worked)
+        their_state = {} if anchor is None or anchor.state is None else {"fivm_cpp_mb": anchor.state}
+        yield Result(case, "state_bytes", outcome.state, "B", {**params, **their_state})
+        if anchor is not None:
+            against = {**params, "fivm_cpp_per_second": anchor.rate * 1e6}
+            yield Result(case, "ratio_to_fivm_cpp", outcome.timed.rate / (anchor.rate * 1e6), "x", against)
+
+    def _check_sum(self, view: ev.View, tables: Mapping[str, pa.Table]) -> str | None:
+        ((total, _),) = duckdb_answer(self.workload.counted, tables)
+        return first_difference(view.rows(), [(total,)])
+
+    def _check_join(self, view: ev.View, tables: Mapping[str, pa.Table]) -> str | None:
+        workload = self.workload
+        ((_, count),) = duckdb_answer(workload.counted, tables)
+        if view.stats()["rows"] != count:
+            return f"{view.stats()['rows']} rows here and {count} there"
+        if count <= LISTED:
+            ours = fingerprint("SELECT * FROM ours", {"ours": view.to_arrow()}, workload.columns)
+            theirs = fingerprint(workload.join_sql, tables, workload.columns)
+            return None if ours == theirs else f"fingerprints {ours} here and {theirs} there"
+        present = next(iter(tables.values())).column(workload.key).to_numpy()
+        for key in np.random.default_rng(SEED).choice(present, SAMPLED_KEYS).tolist():
+            theirs_at = duckdb_answer(f"{workload.join_sql} WHERE {workload.key} = {key}", tables)
+            difference = first_difference(view.lookup(**{workload.key: key}), theirs_at)
+            if difference is not None:
+                return f"{workload.key} = {key}: {difference}"
+        return None
+
+
+def _ratio(metric: str, ours: Outcome, theirs: Outcome) -> Result:
+    """Our rate over theirs, over the batches that both have run: they are the same ones."""
+    common = min(len(ours.timed.seconds), len(theirs.timed.seconds))
+    rates = [outcome.timed.first(common).rate for outcome in (ours, theirs)]
+    params = {**ours.params, "common_batches": common}
+    if metric == "ratio_to_listing":
+        params |= {"state_ratio": round(theirs.state / max(1, ours.state), 2)}
+    return Result(ours.trial.case, metric, rates[0] / rates[1], "x", params)

@@ -1,0 +1,44 @@
+"""Retailer, a snowflake of five tables: sums over the join and the join itself under inserts, by strategy and representation.
+
+    everview bench retailer [--quick]
+
+5.03 million rows of inventory with weather, location, census and item (a fiftieth in a quick run), the sum that of the
+inventory units; the join has as many rows as the inventory, with 43 columns. The sum is measured under updates to all tables
+and to the inventory alone, the others being static. What is timed and checked: `benchmarks/joins_measure.py`.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+# `everview bench` loads this file by its path, from wherever it is called.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.joins_anchors import print_comparison
+from benchmarks.joins_measure import FULL, QUICK, Measurement, Plan
+from benchmarks.retailer_data import retailer
+from benchmarks.spark_session import spark_session
+from everview.cli.bench_results import Result
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUICK_SCALE = 0.02
+
+
+def run(*, quick: bool) -> Iterator[Result]:
+    """Measures, and prints the trials beside F-IVM's figures at the end."""
+    with spark_session() as spark:
+        yield from measure(spark, QUICK if quick else FULL, QUICK_SCALE if quick else 1.0)
+
+
+def measure(spark: SparkSession, plan: Plan, scale: float) -> Iterator[Result]:
+    """The results of a plan."""
+    measurement = Measurement(spark, retailer(scale), plan)
+    yield from measurement.sums()
+    yield from measurement.facts_only()
+    yield from measurement.joins()
+    print_comparison("retailer", measurement.found)

@@ -1,0 +1,139 @@
+"""Products of rings: several payloads side by side, so that one view tree carries all aggregates of a block.
+
+``ProductRing`` is the product of algebra: each operation component by component. Its payloads are int64 words whatever the
+components are; a float's word is its bit pattern, and the word 0 is 0.0.
+
+``CompoundRing`` adds to it the lifts of a block of aggregates. Each aggregate is a sum of products of *factors*, that is, of
+functions of one variable each: COUNT(*) of none, SUM(a) of a, SUM(a·b) of a and b, SUM(a²) of a twice. Component k is the ring
+in which aggregate k is computed, and lifting factor f gives f(x) to the components whose monomial has f, once for each time it
+has it, and 1 to all others:
+
+    Σ_rows Π_f g_f(x_f)  =  (Σ_rows Π_{f in monomial k} x_f)  for k = 1, 2, …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from everview.algebra.ring import INT64, Bools, Column, Ints, Payloads, Ring
+
+Monomial: TypeAlias = tuple[int, ...]
+"""The factors of a product, by number, each as often as it occurs; () is the empty product, 1."""
+
+
+class ProductRing(Ring):
+    """Component-wise operations on the payloads of several rings, side by side."""
+
+    dtype = INT64
+
+    def __init__(self, components: Sequence[Ring]) -> None:
+        self.components = tuple(components)
+        self.width = sum(c.width for c in self.components)
+        self.is_commutative = all(c.is_commutative for c in self.components)
+        ends = np.cumsum([c.width for c in self.components]).tolist()
+        self._places = [slice(end - c.width, end) for c, end in zip(self.components, ends, strict=True)]
+
+    def __str__(self) -> str:
+        return " x ".join(str(c) for c in self.components)
+
+    def component(self, payloads: Payloads, index: int) -> Payloads:
+        """The payloads of one component, in its own type."""
+        part = np.ascontiguousarray(payloads[:, self._places[index]])
+        return part.view(self.components[index].dtype)
+
+    def assemble(self, parts: Sequence[Payloads], count: int) -> Payloads:
+        """Payloads from those of the components."""
+        whole = np.empty((count, self.width), dtype=np.int64)
+        for place, part in zip(self._places, parts, strict=True):
+            whole[:, place] = np.ascontiguousarray(part).view(np.int64)
+        return whole
+
+    def ones(self, count: int) -> Payloads:
+        """(1, 1, …)."""
+        return self.assemble([c.ones(count) for c in self.components], count)
+
+    def add(self, a: Payloads, b: Payloads) -> Payloads:
+        """Each component's sum."""
+        return self._pairwise("add", a, b)
+
+    def multiply(self, a: Payloads, b: Payloads) -> Payloads:
+        """Each component's product."""
+        return self._pairwise("multiply", a, b)
+
+    def negate(self, a: Payloads) -> Payloads:
+        """Each component's negative."""
+        parts = [c.negate(self.component(a, i)) for i, c in enumerate(self.components)]
+        return self.assemble(parts, len(a))
+
+    def scale(self, a: Payloads, weights: Ints) -> Payloads:
+        """Each component's multiple."""
+        parts = [c.scale(self.component(a, i), weights) for i, c in enumerate(self.components)]
+        return self.assemble(parts, len(a))
+
+    def sum_by(self, payloads: Payloads, group_of_row: Ints, groups: int) -> Payloads:
+        """Each component's sums."""
+        parts = [c.sum_by(self.component(payloads, i), group_of_row, groups) for i, c in enumerate(self.components)]
+        return self.assemble(parts, groups)
+
+    def is_zero(self, a: Payloads) -> Bools:
+        """Zero in every component."""
+        zero = np.ones(len(a), dtype=np.bool_)
+        for i, component in enumerate(self.components):
+            zero &= component.is_zero(self.component(a, i))
+        return zero
+
+    def lift(self, position: int, column: Column) -> Payloads:
+        """The value lifted in every component."""
+        return self.assemble([c.lift(position, column) for c in self.components], len(column))
+
+    def values(self, payloads: Payloads) -> list[Any]:
+        """Tuples of the components' values."""
+        parts = [c.values(self.component(payloads, i)) for i, c in enumerate(self.components)]
+        columns = [p.tolist() if isinstance(p, np.ndarray) else p for p in parts]
+        return list(zip(*columns, strict=True)) if columns else [()] * len(payloads)
+
+    def _pairwise(self, operation: str, a: Payloads, b: Payloads) -> Payloads:
+        parts = [
+            getattr(c, operation)(self.component(a, i), self.component(b, i)) for i, c in enumerate(self.components)
+        ]
+        return self.assemble(parts, len(a))
+
+
+class CompoundRing(ProductRing):
+    """Several sums of products in one payload.
+
+    >>> from everview.algebra.floats import FLOATS
+    >>> from everview.algebra.integers import INTEGERS
+    >>> ring = CompoundRing([(INTEGERS, ()), (FLOATS, (0,)), (FLOATS, (0, 1))])  # COUNT(*), SUM(a), SUM(a * b)
+    >>> rows = ring.multiply(ring.lift(0, np.array([2.0, 3.0])), ring.lift(1, np.array([10.0, 0.5])))
+    >>> ring.values(ring.sum_by(rows, np.zeros(2, dtype=np.int64), 1))
+    [(2, 5.0, 21.5)]
+    """
+
+    def __init__(self, aggregates: Sequence[tuple[Ring, Monomial]]) -> None:
+        super().__init__([ring for ring, _ in aggregates])
+        self.monomials = tuple(tuple(sorted(monomial)) for _, monomial in aggregates)
+
+    def lift(self, position: int, column: Column) -> Payloads:
+        """Factor ``position``: its value to the monomials that have it, 1 to the others."""
+        return self.lift_each(position, [column] * len(self.components))
+
+    def lift_each(self, position: int, columns: Sequence[Column]) -> Payloads:
+        """The same, where each component takes the factor's values in a form of its own; the others' are not looked at.
+
+        The count of NaN in a column is an aggregate in Z next to its sum in R, and sees the same factor as 0 and 1.
+        """
+        count = len(columns[0])
+        parts = []
+        for component, monomial, column in zip(self.components, self.monomials, columns, strict=True):
+            power = component.ones(count)
+            if position in monomial:
+                lifted = component.lift(position, column)
+                power = lifted
+                for _ in range(monomial.count(position) - 1):
+                    power = component.multiply(power, lifted)
+            parts.append(power)
+        return self.assemble(parts, count)

@@ -1,0 +1,154 @@
+"""How a transaction runs through the DAG: operators in topological order, all of them committed or all of them rolled back.
+
+Operators that only lazy views need do not run in a transaction. The deltas that would have reached them wait, and run through them
+as one merged transaction when somebody reads: all inputs are then at their newest contents, and the merged deltas lead there from
+the contents of the last time, which is what every delta rule asks for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+
+from everview.backends.embedded.graph import Graph, below
+from everview.backends.embedded.operators.base import Operator, consolidated
+from everview.backends.embedded.sources import ScanOperator, TableInput
+from everview.backends.embedded.vectors import Batch, DeferredBatch, concatenate
+from everview.errors import EvaluationError
+
+Rejection = Callable[[Operator, EvaluationError], Exception]
+"""Makes the error for a user from an operator's failure."""
+
+MOST_WAITING = 64
+"""Deltas of an operator that wait before they are merged."""
+
+
+@dataclass(slots=True)
+class Running:
+    """A transaction under way: what has been touched so far."""
+
+    tables: list[TableInput] = field(default_factory=list)
+    operators: list[Operator] = field(default_factory=list)
+    deltas: dict[int, Batch] = field(default_factory=dict)
+
+    def commit(self) -> None:
+        """Makes everything final."""
+        for operator in self.operators:
+            operator.commit()
+            if operator.arrangement is not None:
+                operator.arrangement.commit()
+        for source in self.tables:
+            source.table.commit()
+            source.withdraw()
+
+    def rollback(self) -> None:
+        """Takes everything back, last first."""
+        for operator in reversed(self.operators):
+            if operator.arrangement is not None:
+                operator.arrangement.rollback()
+            operator.rollback()
+        for source in self.tables:
+            source.table.rollback()
+            source.withdraw()
+
+
+class Propagation:
+    """Runs transactions through a graph of which some views are lazy."""
+
+    def __init__(self, graph: Graph, rejection: Rejection) -> None:
+        self._graph = graph
+        self._rejection = rejection
+        self._lazy_views: set[str] = set()
+        self._lazy: list[Operator] = []
+        self._feeding: set[int] = set()
+        """The operators whose deltas lazy ones wait for."""
+        self._waiting: dict[int, list[Batch]] = {}
+
+    def set_lazy(self, views: Iterable[str]) -> None:
+        """Which views are lazy; nothing waits when this is called."""
+        self._lazy_views = set(views)
+        self.graph_changed()
+
+    def graph_changed(self) -> None:
+        """The graph has other operators or roots now."""
+        assert not self._waiting, "deltas wait for lazy views"
+        self._lazy, self._feeding = [], set()
+        if not self._lazy_views:
+            return
+        eager = {id(o) for name, r in self._graph.roots.items() if name not in self._lazy_views for o in below(r)}
+        is_lazy = {
+            id(o) for o in self._graph.operators if id(o) not in eager and not isinstance(o, ScanOperator)
+        }
+        self._lazy = [o for o in self._graph.operators if id(o) in is_lazy]
+        self._feeding = {id(i) for o in self._lazy for i in o.inputs if id(i) not in is_lazy}
+        self._feeding |= {id(r) for n, r in self._graph.roots.items() if n in self._lazy_views and id(r) not in is_lazy}
+
+    def push(self, running: Running) -> None:
+        """Sends the deltas of the changed tables through all operators but the lazy ones."""
+        changed = {id(scan) for source in running.tables for scan in source.scans.values()}
+        lazy = {id(o) for o in self._lazy}
+        for operator in self._graph.operators:
+            if isinstance(operator, ScanOperator):
+                if id(operator) in changed:
+                    self._step(operator, [], running)
+            elif not lazy or id(operator) not in lazy:
+                self._visit(operator, running)
+
+    def _visit(self, operator: Operator, running: Running) -> None:
+        deltas = running.deltas
+        given = [deltas.get(id(i)) for i in operator.inputs]
+        for delta in given:
+            if delta is not None:
+                self._step(operator, given, running)
+                return
+
+    def _step(self, operator: Operator, given: list[Batch | None], running: Running) -> None:
+        running.operators.append(operator)
+        try:
+            delta = operator.push(given)
+        except EvaluationError as error:
+            raise self._rejection(operator, error) from error
+        if delta is None or not (isinstance(delta, DeferredBatch) or len(delta)):
+            return
+        running.deltas[id(operator)] = delta
+        if operator.arrangement is not None:
+            operator.arrangement.apply(delta)
+
+    def committed(self, running: Running) -> None:
+        """Keeps what lazy operators will need of a committed transaction."""
+        for operator in self._feeding & running.deltas.keys():
+            waiting = self._waiting.setdefault(operator, [])
+            waiting.append(running.deltas[operator])
+            if len(waiting) >= MOST_WAITING:
+                waiting[:] = [concatenate([_made(b) for b in waiting])]
+
+    @property
+    def has_waiting(self) -> bool:
+        """Whether lazy views are behind."""
+        return bool(self._waiting)
+
+    def catch_up(self) -> dict[int, Batch]:
+        """Brings the lazy operators up to date; returns the deltas, by operator.
+
+        Raises:
+            EvaluationError: a view cannot be computed; it stays where it was.
+        """
+        running = Running()
+        by_id = {id(o): o for o in self._graph.operators}
+        for operator, waiting in self._waiting.items():
+            merged = consolidated(concatenate([_made(b) for b in waiting]), by_id[operator].layout)
+            if len(merged):
+                running.deltas[operator] = merged
+        try:
+            for lazy in self._lazy:
+                self._visit(lazy, running)
+        except BaseException:
+            running.rollback()
+            raise
+        running.commit()
+        self._waiting.clear()
+        return running.deltas
+
+
+def _made(batch: Batch) -> Batch:
+    return batch.made if isinstance(batch, DeferredBatch) else batch

@@ -1,0 +1,140 @@
+"""Byte strings and their codes: each distinct string of a kind is kept once, and known by a small number.
+
+Codes are 1, 2, … in order of arrival, whatever the kind; code 0 stands for NULL. A caller may take codes for values of its own
+(``reserve_code``), which then have no bytes here. Nothing is ever removed. No Python object is made for a string, however many
+come in or go out: they come in Arrow's layout and go out in it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from everview.backends.embedded.state import string_kernels as kernels
+from everview.backends.embedded.state.string_kernels import COUNT, LIVE, NEEDED, SHIFT, USED
+from everview.backends.embedded.vectors import Bools, Bytes, Ints
+
+OWN: Final = 0
+"""The kind of codes that the caller took for itself."""
+_SMALLEST: Final = 64
+NO_NULLS: Final[Bools] = np.zeros(0, dtype=np.bool_)
+_NO_TABLE: Final[Ints] = np.zeros(0, dtype=np.int64)
+
+
+class StringPool:
+    """Strings of the kinds 1 … ``kinds``; equal bytes of different kinds are different strings."""
+
+    def __init__(self, kinds: int) -> None:
+        self._meta: Ints = np.zeros(USED + 2 + 2 * kinds, dtype=np.int64)
+        self._heap: Bytes = np.zeros(16 * _SMALLEST, dtype=np.uint8)
+        self._ends: Ints = np.zeros(_SMALLEST, dtype=np.int64)
+        self._kinds: Bytes = np.zeros(_SMALLEST, dtype=np.uint8)
+        self._tables: list[Ints] = [_NO_TABLE] * (kinds + 1)
+        for kind in range(1, kinds + 1):
+            self._set_table(kind, np.zeros(2 * _SMALLEST, dtype=np.int64))
+
+    def _set_table(self, kind: int, table: Ints) -> None:
+        self._tables[kind] = table
+        self._meta[SHIFT + 2 * kind] = 33 - len(table).bit_length()
+
+    def __len__(self) -> int:
+        """The greatest code."""
+        return int(self._meta[COUNT])
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the strings and of what finds them."""
+        tables = sum(t.nbytes for t in self._tables)
+        return self._heap.nbytes + self._ends.nbytes + self._kinds.nbytes + tables
+
+    @property
+    def heap(self) -> Bytes:
+        """The bytes of all strings; replaced when it grows."""
+        return self._heap
+
+    @property
+    def ends(self) -> Ints:
+        """Per code where its bytes end; they begin where those of the code before end. Replaced when it grows."""
+        return self._ends
+
+    def kinds_of(self, codes: Ints) -> Bytes:
+        """The kinds of codes."""
+        return self._kinds[codes]
+
+    def kind_of(self, code: int) -> int:
+        """The kind of a code."""
+        return int(self._kinds[code])
+
+    def bytes_of(self, code: int) -> bytes:
+        """The bytes of a code."""
+        return self._heap[self._ends[code - 1] : self._ends[code]].tobytes()
+
+    def reserve_code(self) -> int:
+        """A code that no string will have."""
+        code = len(self) + 1
+        self._grow_codes(code)
+        self._ends[code] = self._meta[USED]
+        self._kinds[code] = OWN
+        self._meta[COUNT] = code
+        return code
+
+    def encode(
+        self, kind: int, offsets: int, width: int, data: int, validity: int, first: int, count: int
+    ) -> tuple[Ints, Bools]:
+        """The codes of strings in Arrow's layout, and the mask of NULLs, which is empty without ``validity``.
+
+        Args:
+            kind: Their kind.
+            offsets: Address of the offsets.
+            width: Bytes of an offset, 4 or 8.
+            data: Address of the bytes.
+            validity: Address of the validity bits, or 0.
+            first: The position of the first string among offsets and validity bits.
+            count: How many strings there are.
+        """
+        out = np.empty((2, count), dtype=np.int64)
+        nulls = np.zeros(count, dtype=np.bool_) if validity else NO_NULLS
+        done = 0
+        while True:
+            done = kernels.encode_strings(
+                self._tables[kind], kind, self._heap, self._ends, self._kinds, self._meta,
+                offsets, width, data, validity, first, done, out, nulls,
+            )  # fmt: skip
+            if done == count:
+                return out[0], nulls
+            self._grow(kind, min(count - done, len(self) + _SMALLEST))
+
+    def decode(self, codes: Ints) -> tuple[Ints, Bytes]:
+        """The strings of codes: their offsets, one more than there are codes, and the bytes; code 0 has none."""
+        offsets = np.empty(len(codes) + 1, dtype=np.int64)
+        kernels.measure_strings(self._ends, codes, offsets)
+        out = np.empty(int(offsets[-1]), dtype=np.uint8)
+        kernels.gather_strings(self._heap, self._ends, codes, offsets, out)
+        return offsets, out
+
+    def _grow(self, kind: int, more: int) -> None:
+        """Makes room for at least one more string, and in the table for up to ``more``."""
+        table, live = self._tables[kind], int(self._meta[LIVE + 2 * kind])
+        if 2 * live >= len(table):
+            longer = max(2 * len(table), 1 << (2 * (live + more) - 1).bit_length())
+            self._set_table(kind, np.zeros(longer, dtype=np.int64))
+            kernels.rehash_strings(table, self._tables[kind], int(self._meta[SHIFT + 2 * kind]))
+        self._grow_codes(len(self) + 1)
+        least = int(self._meta[USED] + self._meta[NEEDED])
+        if least > len(self._heap):
+            heap = np.empty(max(least, _grown(len(self._heap))), dtype=np.uint8)
+            heap[: self._meta[USED]] = self._heap[: self._meta[USED]]
+            self._heap = heap
+
+    def _grow_codes(self, code: int) -> None:
+        size = len(self._ends)
+        if code >= size:
+            ends, kinds = np.zeros(_grown(size), dtype=np.int64), np.zeros(_grown(size), dtype=np.uint8)
+            ends[:size], kinds[:size] = self._ends, self._kinds
+            self._ends, self._kinds = ends, kinds
+
+
+def _grown(size: int) -> int:
+    """The next size of an array: twice, and later half as large again, so that memory stays near the data."""
+    return 2 * size if size < 1 << 16 else size + size // 2

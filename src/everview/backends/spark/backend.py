@@ -1,0 +1,440 @@
+"""The Spark backend: views maintained as Delta tables.
+
+A transaction computes everything first (the tables' net changes, then every view's stages in order), writes what has to be
+added as segments, and commits with one record. State in memory is a cache of what is on disk. Contract: see ``backends.base``.
+"""
+
+from __future__ import annotations
+
+import datetime
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from everview.backends import rejections
+from everview.backends.base import WEIGHT, Change, Refresh, VersionedDelta
+from everview.backends.spark.catalog_file import Entry
+from everview.backends.spark.commit_log import Move
+from everview.backends.spark.compaction import compaction_of
+from everview.backends.spark.database_files import DatabaseFiles, Fault
+from everview.backends.spark.evaluate import plan_sql
+from everview.backends.spark.explain import EXPLAINERS
+from everview.backends.spark.lower import lower
+from everview.backends.spark.maintain import Maintenance, Work
+from everview.backends.spark.reading import Reading
+from everview.backends.spark.relation_store import StoredRelation
+from everview.backends.spark.restrict import Restriction
+from everview.backends.spark.segments import Segment, stored_fields
+from everview.backends.spark.spark_engine import SparkEngine
+from everview.backends.spark.stages import Grouped, Program
+from everview.backends.spark.table_changes import net_rows, table_change
+from everview.catalog import Definition, TableDefinition, ViewDefinition
+from everview.errors import EvaluationError, UnsupportedOperation
+from everview.relational.arrow import public_rows, rows_from_arrow
+from everview.relational.nodes import Relation, Schema
+from everview.relational.traverse import tables_of
+from everview.relational.types import Value
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+LOCAL_ROWS = 200_000
+"""Segments of at most so many rows are kept at the driver once they are read."""
+
+
+@dataclass
+class _View:
+    definition: ViewDefinition
+    program: Program
+    created_at: int
+    updates: int = 0
+    seconds: float = 0.0
+    jobs: int = 0
+    """Spark jobs of the last transaction that touched the view, and of all views together in it."""
+
+
+class SparkBackend:
+    """Implements ``backends.base.Backend`` on Spark and Delta tables.
+
+    Args:
+        path: The database's directory; None for a temporary one, which goes with ``close``.
+        user_session: Gives the session to work beside, when something needs Spark.
+        history: For how many versions the deltas of views can be asked for.
+        local_rows: Segments with more rows than this are read by Spark, not by the driver.
+        fault: For tests: called at each step of a commit.
+
+    Raises:
+        DatabaseLocked: another process has the directory open.
+        CorruptDatabase: its files are not what was written.
+    """
+
+    name = "spark"
+
+    def __init__(
+        self,
+        path: str | None,
+        user_session: Callable[[], SparkSession],
+        history: int = 1000,
+        *,
+        local_rows: int = LOCAL_ROWS,
+        fault: Fault = lambda _step: None,
+    ) -> None:
+        self._scratch = tempfile.TemporaryDirectory(prefix="everview-") if path is None else None
+        self._files = DatabaseFiles(Path(self._scratch.name if self._scratch is not None else str(path)), fault)
+        self._engine = SparkEngine(user_session)
+        self._history = history
+        self._limit = local_rows
+        self._tables: dict[str, TableDefinition] = {}
+        self._views: dict[str, _View] = {}
+        self._refreshed: dict[str, Refresh] = {}
+        try:
+            self._files.open(self._take_in)
+        except BaseException:
+            self._files.close()
+            raise
+
+    # Opening
+
+    def _take_in(self, entries: list[Entry]) -> dict[str, Schema]:
+        """Makes the definitions known, and says which relations they have on disk."""
+        fields: dict[str, Schema] = {}
+        for entry in entries:
+            match entry.definition:
+                case TableDefinition() as table:
+                    self._tables[table.name.lower()] = table
+                    fields[table.name.lower()] = table.fields
+                case ViewDefinition() as view:
+                    program = lower(view.name.lower(), view.plan)
+                    self._views[view.name.lower()] = _View(view, program, entry.created_at)
+                    fields.update(_relations_of(program))
+        return fields
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        """What the database holds, in order of creation: the session's catalog after opening."""
+        return tuple(e.definition for e in self._files.entries)
+
+    @property
+    def version(self) -> int:
+        """The number of transactions committed."""
+        return self._files.last.version
+
+    @property
+    def path(self) -> Path:
+        """Where the database is."""
+        return self._files.path
+
+    # Definitions
+
+    def create_table(self, table: TableDefinition) -> None:
+        """Adds an empty table."""
+        stored_fields(table.fields)
+        relation = self._files.new_relation(table.name.lower(), table.fields)
+        entries = [*self._files.entries, Entry(table, self.version)]
+        self._files.commit("catalog", self.version, {}, entries=entries, added={relation.name: relation})
+        self._tables[table.name.lower()] = table
+
+    def create_view(self, view: ViewDefinition) -> None:
+        """Lowers the view to its stages and computes them from what is there."""
+        _check_options(view)
+        for name in tables_of(view.plan):
+            table = self._tables.get(name.lower())
+            if table is not None and not table.retain and name.lower() in self._files.last.received:
+                raise rejections.too_late_for_view(view, table)
+        plan_sql(view.plan, lambda table: table)  # what Spark SQL cannot say is refused now, not when it is needed
+        program = lower(view.name.lower(), view.plan)
+        added = {n: self._files.new_relation(n, f) for n, f in _relations_of(program).items()}
+        work = Work()
+        maintenance = self._maintenance({**self._files.relations, **added})
+        try:
+            maintenance.fill(program, work, view.time_zone)
+        except EvaluationError as error:
+            raise rejections.failed_in_view(view, error) from error
+        moves = {
+            name: Move(tuple(_segments(added[name], made))) for name, made in work.replaced.items() if name in added
+        }
+        if view.is_assertion and any(s.rows for s in moves[program.root.name].add):
+            made = work.replaced[program.root.name]
+            held = made if isinstance(made, pa.Table) else added[program.root.name].rows_of(made[0])
+            raise rejections.assertion_violated(view, rows_from_arrow(net_rows(held, view.fields)[0], view.fields))
+        entries = [*self._files.entries, Entry(view, self.version)]
+        self._files.commit("catalog", self.version, moves, entries=entries, added=added)
+        self._views[view.name.lower()] = _View(view, program, self.version)
+
+    def drop(self, name: str) -> None:
+        """Removes a table, view or assertion; its files go with the next vacuum."""
+        key = name.lower()
+        view = self._views.get(key)
+        dropped = frozenset({key}) if view is None else frozenset(_relations_of(view.program))
+        entries = [e for e in self._files.entries if e.definition.name.lower() != key]
+        received = frozenset(self._files.last.received) - {key}
+        self._files.commit("catalog", self.version, {}, entries=entries, dropped=dropped, received=received)
+        self._views.pop(key, None)
+        self._tables.pop(key, None)
+
+    # Transactions
+
+    def apply(self, changes: Sequence[Change], *, source: tuple[str, int] | None = None) -> Mapping[str, pa.Table]:
+        """Commits one transaction; of a source's batch that is not above the recorded one, nothing."""
+        if source is not None and (last := self.last_batch(source[0])) is not None and source[1] <= last:
+            self._refreshed = {}
+            return {}
+        started = time.perf_counter()
+        work = Work()
+        refreshed: dict[str, Refresh] = {}
+        with self._engine.jobs() as jobs:
+            touched = self._change_tables(changes, work)
+            moved = self._move_views(work, refreshed)
+            written = self._write(work)
+            try:
+                received = frozenset(self._files.last.received) | touched
+                self._files.commit("apply", self.version + 1, written, source=source, received=received)
+            except BaseException:
+                self._discard(written)
+                raise
+            seconds = time.perf_counter() - started
+            self._compact(written)
+            for key in moved:
+                view = self._views[key]
+                view.updates, view.seconds, view.jobs = view.updates + 1, view.seconds + seconds, jobs()
+        self._refreshed = refreshed
+        found = [(self._views[k].definition, work.changes[k]) for k in moved if k in work.changes]
+        return {view.name: _delta_table(rows, view.fields) for view, rows in found}
+
+    def last_batch(self, source: str) -> int | None:
+        """The last committed batch of a source."""
+        return self._files.last_batch(source)
+
+    def refreshed(self) -> Mapping[str, Refresh]:
+        """How the last transaction brought each view up to date."""
+        return self._refreshed
+
+    def _change_tables(self, changes: Sequence[Change], work: Work) -> frozenset[str]:
+        by_table: dict[str, list[Change]] = {}
+        for change in changes:
+            if change.given.num_rows:
+                by_table.setdefault(change.table.lower(), []).append(change)
+        restriction = Restriction(self._engine, self._limit, "UTC")
+        for name, own in by_table.items():
+            table = self._tables[name]
+            if table.static and name in self._files.last.received:
+                raise rejections.static_changed(table)
+            delta = table_change(table, self._files.relations[name], own, restriction)
+            if delta.num_rows:
+                work.changes[name] = delta
+                if table.retain or any(name in v.program.stored() for v in self._views.values()):
+                    work.appended[name] = delta
+        return frozenset(by_table)
+
+    def _move_views(self, work: Work, refreshed: dict[str, Refresh]) -> list[str]:
+        moved = []
+        maintenance = self._maintenance(self._files.relations)
+        for key, view in self._views.items():
+            if view.program.inputs().isdisjoint(work.changes):
+                continue
+            moved.append(key)
+            refreshed[view.definition.name] = self._refresh(view, work, maintenance)
+            if view.definition.is_assertion and key in work.changes:
+                rows = _delta_table(work.changes[key], view.definition.fields).drop_columns([WEIGHT])
+                raise rejections.assertion_violated(view.definition, rows_from_arrow(rows, view.definition.fields))
+        return moved
+
+    def _refresh(self, view: _View, work: Work, maintenance: Maintenance) -> Refresh:
+        zone = view.definition.time_zone
+        attempt = Work(dict(work.changes))
+        try:
+            if view.definition.options.refresh == "full":
+                refresh = Refresh("full", "asked for by refresh='full'")
+                maintenance.refill(view.program, attempt, zone)
+            else:
+                refresh = Refresh("incremental", "the change is pushed through the view's stages")
+                maintenance.move(view.program, attempt, zone)
+        except EvaluationError as error:
+            # A delta may see a pair of rows that were never there together; the whole content decides.
+            attempt = Work(dict(work.changes))
+            refresh = Refresh("full", f"the delta met a row that cannot be computed ({error.condition})")
+            try:
+                maintenance.refill(view.program, attempt, zone)
+            except EvaluationError as final:
+                raise rejections.failed_in_view(view.definition, final) from final
+        work.changes.update(attempt.changes)
+        work.appended.update(attempt.appended)
+        work.replaced.update(attempt.replaced)
+        return refresh
+
+    def _write(self, work: Work) -> dict[str, Move]:
+        moves: dict[str, Move] = {}
+        relations = self._files.relations
+        for name, rows in work.appended.items():
+            moves[name] = Move((relations[name].write(rows),))
+        for name, made in work.replaced.items():
+            moves[name] = Move(tuple(_segments(relations[name], made)), tuple(relations[name].segments))
+        return moves
+
+    def _discard(self, written: Mapping[str, Move]) -> None:
+        """Removes what a failed transaction wrote, unless its record is on disk after all."""
+        if self._files.last.moves == dict(written):
+            return
+        for name, move in written.items():
+            for segment in move.add:
+                self._files.relations[name].drop_unused(segment)
+
+    def _compact(self, written: Mapping[str, Move]) -> None:
+        moves = {}
+        for name in written:
+            relation = self._files.relations[name]
+            merged = compaction_of(relation, self._state_keys(name), self._engine, self._limit)
+            if merged is not None:
+                moves[name] = merged
+        if moves:
+            self._files.commit("compact", self.version, moves)
+
+    def _state_keys(self, name: str) -> int | None:
+        """For the payloads of a grouped stage, the number of key columns: the other columns are summed."""
+        for view in self._views.values():
+            for stage in view.program.stages:
+                if isinstance(stage, Grouped) and stage.state_name == name:
+                    return stage.key_count
+        return None
+
+    def _maintenance(self, relations: Mapping[str, StoredRelation]) -> Maintenance:
+        return Maintenance(relations, self._engine, self._limit)
+
+    # Reads
+
+    def read(self, name: str) -> pa.Table:
+        """The bag of a table or view."""
+        return self._reading().content(name.lower(), self._readable(name))
+
+    def iterate(self, name: str) -> Iterator[tuple[Any, ...]]:
+        """The same, row by row."""
+        return iter(public_rows(self.read(name)))
+
+    def lookup(self, name: str, key: Mapping[str, Value]) -> pa.Table:
+        """The rows with these values: large segments are searched by Spark, the others at the driver."""
+        return self._reading().lookup(name, self._readable(name), key)
+
+    def query(self, plan: Relation) -> pa.Table:
+        """Evaluates a plan once: at the driver if all its rows are there, else on Spark."""
+        for name in tables_of(plan):
+            self._readable(name)
+        return self._reading().query(plan)
+
+    def to_spark(self, name: str, version: int | None = None) -> DataFrame:
+        """The content of a table or view, now or at a version, as a DataFrame over its files.
+
+        Raises:
+            UnsupportedOperation: that version is not kept.
+        """
+        fields = self._readable(name)
+        return self._reading().frame(name.lower(), fields, version)
+
+    def changes(self, view: str, since: int) -> Sequence[VersionedDelta]:
+        """The non-empty deltas of the versions after ``since``: the segments that transactions added to the view."""
+        known = self._views[view.lower()]
+        kept_since = self.changes_kept_since(view)
+        if not kept_since <= since <= self.version:
+            raise rejections.changes_not_kept(known.definition.name, since, kept_since, self.version)
+        found = []
+        for record in self._files.records_since(since):
+            move = record.moves.get(view.lower())
+            if move is None:
+                continue
+            rows = self._reading().moved_rows(view.lower(), move)
+            if rows.num_rows:
+                delta = _delta_table(rows, known.definition.fields)
+                at = datetime.datetime.fromisoformat(record.committed_at)
+                if delta.num_rows:
+                    found.append(VersionedDelta(record.version, delta, at))
+        return found
+
+    def changes_kept_since(self, view: str) -> int:
+        """The smallest ``since`` that ``changes`` takes."""
+        known = self._views[view.lower()]
+        return max(known.created_at, self._files.oldest_version(), self.version - self._history)
+
+    def explain(self, view: str, mode: str) -> str:
+        """The stages of the view."""
+        known = self._views[view.lower()]
+        explainer = EXPLAINERS.get(mode)
+        if explainer is None:
+            raise rejections.unknown_explain_mode(mode, self.name, tuple(EXPLAINERS))
+        return explainer(known.definition, known.program)
+
+    def stats(self, view: str) -> dict[str, Any]:
+        """Rows, bytes on disk by relation, updates, seconds, and Spark jobs of the last transaction."""
+        known = self._views[view.lower()]
+        names = _relations_of(known.program)
+        sizes = {n: sum(s.size for s in self._files.relations[n].segments) for n in names}
+        rows = self.read(view).num_rows if not known.definition.is_assertion else 0
+        told = {"rows": rows, "bytes": sizes, "updates": known.updates, "seconds": known.seconds}
+        return {**told, "spark_jobs": known.jobs}
+
+    def checkpoint(self) -> None:
+        """Nothing to do: every transaction is on disk when it returns."""
+
+    def vacuum(self) -> int:
+        """Removes files that only older versions need; returns how many."""
+        return self._files.vacuum()
+
+    def close(self) -> None:
+        """Lets others open the directory; a temporary one goes."""
+        self._files.close()
+        if self._scratch is not None:
+            self._scratch.cleanup()
+
+    def _reading(self) -> Reading:
+        return Reading(self._files, self._engine, self._limit)
+
+    def _readable(self, name: str) -> Schema:
+        table = self._tables.get(name.lower())
+        if table is None:
+            return self._views[name.lower()].definition.fields
+        if not table.retain:
+            raise rejections.not_retained(table)
+        return table.fields
+
+
+def _relations_of(program: Program) -> dict[str, Schema]:
+    """The relations that a view keeps on disk: outputs that rules read again, payloads, and the view itself."""
+    stored = program.stored()
+    found: dict[str, Schema] = {}
+    for stage in program.stages:
+        if isinstance(stage, Grouped):
+            found[stage.state_name] = stage.state
+        if stage.name in stored:
+            found[stage.name] = stage.fields
+    return found
+
+
+def _segments(relation: StoredRelation, made: list[Segment] | pa.Table) -> list[Segment]:
+    if isinstance(made, pa.Table):
+        return [relation.write(made)] if made.num_rows else []
+    return made
+
+
+def _delta_table(rows: pa.Table, fields: Schema) -> pa.Table:
+    """The strongly minimal delta as users see it."""
+    net, weights = net_rows(rows, fields)
+    return net.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), weights)
+
+
+def _check_options(view: ViewDefinition) -> None:
+    """Refuses what this version of the backend would otherwise ignore."""
+    options = view.options
+    refused = {
+        f"strategy='{options.strategy}'": options.strategy != "auto",
+        "lazy=True": options.lazy,
+        f"representation='{options.representation}'": options.representation == "factorized",
+    }
+    for what, is_refused in refused.items():
+        if is_refused:
+            raise UnsupportedOperation(
+                f"the spark backend does not have {what}, asked for by view '{view.name}'.",
+                hint="leave it out: strategy='auto' maintains every view by deltas.",
+            )

@@ -1,0 +1,74 @@
+"""The catalog on disk: tables, views with their plans and options, in order of creation. JSON, nothing pickled."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from everview.catalog import Definition, TableDefinition, ViewDefinition, ViewOptions
+from everview.errors import CorruptDatabase
+from everview.relational.serialize import plan_from_json, plan_to_json, schema_from_json, schema_to_json
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A definition, and the version at which it was made."""
+
+    definition: Definition
+    created_at: int
+
+
+def catalog_to_json(entries: list[Entry]) -> list[dict[str, Any]]:
+    """A value that ``json`` can write."""
+    return [_entry_to_json(e) for e in entries]
+
+
+def catalog_from_json(written: Any) -> list[Entry]:
+    """The definitions that were written.
+
+    Raises:
+        CorruptDatabase: they cannot be read.
+    """
+    try:
+        return [_entry_from_json(e) for e in written]
+    except (KeyError, TypeError, ValueError) as error:
+        raise CorruptDatabase(f"the catalog cannot be read: {error!r}.") from error
+
+
+def _entry_to_json(entry: Entry) -> dict[str, Any]:
+    made: dict[str, Any] = {"name": entry.definition.name, "created_at": entry.created_at}
+    match entry.definition:
+        case TableDefinition() as table:
+            return made | {
+                "table": {
+                    "fields": schema_to_json(table.fields),
+                    "primary_key": list(table.primary_key),
+                    "static": table.static,
+                    "retain": table.retain,
+                }
+            }
+        case ViewDefinition() as view:
+            return made | {
+                "view": {
+                    "plan": plan_to_json(view.plan),
+                    "query": view.query,
+                    "time_zone": view.time_zone,
+                    "options": asdict(view.options),
+                    "is_assertion": view.is_assertion,
+                }
+            }
+
+
+def _entry_from_json(written: dict[str, Any]) -> Entry:
+    name = written["name"]
+    if "table" in written:
+        table = written["table"]
+        fields, key = schema_from_json(table["fields"]), tuple(table["primary_key"])
+        definition: Definition = TableDefinition(name, fields, key, table["static"], table["retain"])
+    else:
+        view = written["view"]
+        options = ViewOptions(**view["options"])
+        definition = ViewDefinition(
+            name, plan_from_json(view["plan"]), view["query"], view["time_zone"], options, view["is_assertion"]
+        )
+    return Entry(definition, written["created_at"])

@@ -1,0 +1,78 @@
+"""Compaction: small segments of a relation are merged into one whose rows are summed up.
+
+By size ratio: a merge takes in the next larger segment while that is at most twice what has been gathered, so that each
+row is rewritten O(log n) times. It is a commit like any other; the old files stay for older versions until a vacuum.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+from everview.backends.spark.commit_log import Move
+from everview.backends.spark.local_engine import run_locally
+from everview.backends.spark.relation_store import StoredRelation
+from everview.backends.spark.segments import Segment
+from everview.backends.spark.spark_engine import SparkEngine
+from everview.backends.spark.stage_plans import zero
+from everview.backends.spark.term_plans import ONE, add_up, consolidated, project, weighted
+from everview.relational.expressions import Call, conjunction
+from everview.relational.nodes import Filter, Project, Relation, Scan
+from everview.relational.schema import columns, schema
+from everview.relational.types import BOOLEAN
+
+FEWEST: Final = 8
+"""Fewer segments than this are left alone."""
+RATIO: Final = 2
+
+
+def chosen_segments(segments: list[Segment]) -> list[Segment]:
+    """The segments to merge; none if there are few.
+
+    >>> chosen_segments([Segment(str(i), 10, 1) for i in range(3)])
+    []
+    """
+    if len(segments) < FEWEST:
+        return []
+    ascending = sorted(segments, key=lambda s: (s.rows, s.path))
+    taken, gathered = ascending[:2], sum(s.rows for s in ascending[:2])
+    for segment in ascending[2:]:
+        if segment.rows > RATIO * max(gathered, 1):
+            break
+        taken.append(segment)
+        gathered += segment.rows
+    return taken
+
+
+def compaction_of(relation: StoredRelation, state_keys: int | None, engine: SparkEngine, limit: int) -> Move | None:
+    """The move that merges small segments, its new segment written; None if there is nothing to gain.
+
+    ``state_keys`` is the number of key columns where the relation holds payloads, whose other columns are summed.
+    """
+    taken = chosen_segments(relation.segments)
+    if not taken:
+        return None
+    plan = merged_plan(relation, state_keys)
+    if sum(s.rows for s in taken) > limit:
+        view = engine.view_of(engine.frame_of_segments(relation, relation.paths(taken)))
+        try:
+            made = engine.write(engine.run(plan, {"t": view}, "UTC"), relation)
+        finally:
+            engine.drop([view])
+        return Move(tuple(made), tuple(taken))
+    rows = run_locally(plan, {"t": pa.concat_tables([relation.rows_of(s) for s in taken])})
+    return Move((relation.write(rows),) if rows.num_rows else (), tuple(taken))
+
+
+def merged_plan(relation: StoredRelation, state_keys: int | None) -> Relation:
+    """The sum of segments scanned as ``t``."""
+    scan = Scan("t", weighted(relation.fields))
+    if state_keys is None:
+        return consolidated(scan)
+    payloads = Project(scan, columns(scan)[:-1], tuple(f.name for f in schema(scan)[:-1]))
+    summed = add_up(payloads, state_keys)
+    left = columns(summed)[state_keys:]
+    is_zero = conjunction(tuple(Call("=", (c, zero(c.type)), BOOLEAN) for c in left))
+    kept = Filter(summed, Call("not", (is_zero,), BOOLEAN))
+    return project(kept, columns(kept), ONE)

@@ -1,0 +1,185 @@
+"""The files of a database: its relations, and the commits that move them together.
+
+Contract: ``commit`` either leaves a record on disk, and then the commit has happened, or has changed nothing. Opening reads the
+last record, adds to the Delta logs what an interrupted commit left out, and checks that every segment is there.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+import shutil
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from everview.backends.spark.catalog_file import Entry, catalog_from_json, catalog_to_json
+from everview.backends.spark.commit_log import CommitLog, Move, Record
+from everview.backends.spark.relation_store import StoredRelation
+from everview.errors import CorruptDatabase
+from everview.relational.nodes import Schema
+
+Fault = Callable[[str], None]
+
+
+class DatabaseFiles:
+    """The directory of one database, which this process has to itself.
+
+    Args:
+        path: The directory; made if it is not there.
+        fault: Called with the name of each step of a commit; tests make it raise.
+    """
+
+    def __init__(self, path: Path, fault: Fault = lambda _step: None) -> None:
+        self.path = path
+        self.fault = fault
+        path.mkdir(parents=True, exist_ok=True)
+        self._log = CommitLog(path)
+        self.relations: dict[str, StoredRelation] = {}
+        self.entries: list[Entry] = []
+        self._unfinished: Record | None = None
+
+    @property
+    def last(self) -> Record:
+        """The last commit; an empty one for a new database."""
+        return self._log.last or Record(-1, 0, "catalog", _now(), -1, {})
+
+    def open(self, fields_of: Callable[[list[Entry]], Mapping[str, Schema]]) -> None:
+        """Reads the catalog and every relation; ``fields_of`` knows the relations that its definitions need.
+
+        Raises:
+            CorruptDatabase: something is missing or not what was written.
+        """
+        last = self._log.last
+        if last is None:
+            return
+        self.entries = catalog_from_json(self._log.read_catalog(last.catalog)) if last.catalog >= 0 else []
+        wanted = fields_of(self.entries)
+        for name, (folder, version) in last.relations.items():
+            if name not in wanted:
+                raise CorruptDatabase(f"the last commit names a relation '{name}' that the catalog does not have.")
+            relation = StoredRelation(name, self.path / "relations" / folder, wanted[name])
+            relation.recover(version, last.moves.get(name), last.sequence)
+            relation.check_files()
+            self.relations[name] = relation
+
+    def new_relation(self, name: str, fields: Schema) -> StoredRelation:
+        """A relation that the next commit may add."""
+        safe = re.sub(r"[^A-Za-z0-9_]", ".", name)
+        return StoredRelation(name, self.path / "relations" / f"{safe}-{self.last.sequence + 1}", fields)
+
+    def commit(
+        self,
+        kind: str,
+        version: int,
+        moves: Mapping[str, Move],
+        *,
+        source: tuple[str, int] | None = None,
+        received: frozenset[str] | None = None,
+        entries: list[Entry] | None = None,
+        added: Mapping[str, StoredRelation] | None = None,
+        dropped: frozenset[str] = frozenset(),
+    ) -> Record:
+        """Commits moves of relations, and perhaps a new catalog with relations added and dropped."""
+        self._finish()
+        last = self.last
+        sequence = last.sequence + 1
+        relations = {n: r for n, r in {**self.relations, **(added or {})}.items() if n not in dropped}
+        places = {
+            name: (r.folder.name, r.version + (1 if name in moves or r.version < 0 else 0))
+            for name, r in relations.items()
+        }
+        every = {**{n: Move() for n in (added or {})}, **moves}
+        self.fault("before the record")
+        if entries is not None:
+            self._log.write_catalog(sequence, catalog_to_json(entries))
+        record = Record(
+            sequence,
+            version,
+            kind,
+            _now(),
+            last.catalog if entries is None else sequence,
+            places,
+            every,
+            {**last.sources, **({} if source is None else {source[0]: source[1]})},
+            tuple(sorted(last.received if received is None else received)),
+        )
+        self._log.append(record)
+        self.relations = relations
+        for name, move in every.items():
+            relations[name].moved(move)
+        if entries is not None:
+            self.entries = entries
+        self._unfinished = record
+        self.fault("after the record")
+        self._finish()
+        self.fault("after the commit")
+        return record
+
+    def _finish(self) -> None:
+        """Adds the last commit's moves to the Delta logs; what fails is tried again before the next commit."""
+        record = self._unfinished
+        if record is None:
+            return
+        for name, move in record.moves.items():
+            relation = self.relations.get(name)
+            if relation is not None and relation.version < record.relations[name][1]:
+                relation.commit(move, record.sequence)
+                self.fault("between the Delta commits")
+        self._unfinished = None
+
+    def last_batch(self, source: str) -> int | None:
+        """The last committed batch of a source."""
+        return self.last.sources.get(source)
+
+    def records_since(self, version: int) -> list[Record]:
+        """The records of the transactions after a version, oldest first, as far as they are kept."""
+        found = []
+        for record in self._log.backwards():
+            if record.version <= version:
+                break
+            if record.kind == "apply":
+                found.append(record)
+        return found[::-1]
+
+    def record_at(self, version: int) -> Record | None:
+        """The last record of a version, if it is kept."""
+        for record in self._log.backwards():
+            if record.version == version:
+                return record
+            if record.version < version:
+                break
+        return None
+
+    def oldest_version(self) -> int:
+        """The version before the oldest transaction whose record is kept."""
+        first = self._log.first()
+        return 0 if first is None else max(0, first.version - (1 if first.kind == "apply" else 0))
+
+    def vacuum(self) -> int:
+        """Removes the files and records that only older versions need; returns the number of files."""
+        self._finish()
+        if self._log.last is None:
+            return 0
+        removed = 0
+        for relation in self.relations.values():
+            needed = {s.path for s in relation.segments}
+            for path in list(relation.folder.rglob("*.parquet")):
+                inside = path.relative_to(relation.folder)
+                if inside.parts[0] != "_delta_log" and inside.as_posix() not in needed:
+                    path.unlink()
+                    removed += 1
+        live = {r.folder.name for r in self.relations.values()}
+        for folder in (self.path / "relations").glob("*"):
+            if folder.name not in live:
+                shutil.rmtree(folder)
+                removed += 1
+        self._log.forget_before(self.last.sequence)
+        return removed
+
+    def close(self) -> None:
+        """Lets other processes in."""
+        self._log.close()
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat()

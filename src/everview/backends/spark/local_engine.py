@@ -1,0 +1,46 @@
+"""Plans over rows that are at the driver, evaluated by the embedded kernels: no Spark job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+
+from everview.backends.base import Change, ChangeKind
+from everview.backends.embedded.backend import EmbeddedBackend
+from everview.catalog import TableDefinition
+from everview.relational.arrow import arrow_schema, canonical_floats
+from everview.relational.nodes import Field, Relation, Scan, Schema
+from everview.relational.schema import schema
+from everview.relational.traverse import nodes_of
+
+
+def run_locally(plan: Relation, tables: Mapping[str, pa.Table]) -> pa.Table:
+    """The bag of a plan; ``tables`` holds the rows of every scan, columns in its order whatever their names."""
+    engine = EmbeddedBackend(history=0)
+    scans = {n.table: n.fields for n in nodes_of(plan) if isinstance(n, Scan)}
+    changes = []
+    for name, fields in scans.items():
+        own = positional(fields)
+        engine.create_table(TableDefinition(name, own))
+        rows = tables[name]
+        if rows.num_rows:
+            changes.append(Change(name, ChangeKind.WEIGHTED, as_arrow(rows, own)))
+    if changes:
+        engine.apply(changes)
+    return engine.query(plan).rename_columns([f"c{i}" for i in range(len(schema(plan)))])
+
+
+def positional(fields: Schema) -> Schema:
+    """The columns named by position."""
+    return tuple(Field(f"c{i}", f.type, f.nullable) for i, f in enumerate(fields))
+
+
+def as_arrow(rows: pa.Table, fields: Schema) -> pa.Table:
+    """The rows with exactly the Arrow types of these columns, floats in their one form."""
+    wanted = arrow_schema(fields)
+    arrays = [
+        canonical_floats(c if c.type == f.type else c.cast(f.type), d.type)
+        for c, f, d in zip(rows.columns, wanted, fields, strict=True)
+    ]
+    return pa.Table.from_arrays(arrays, schema=wanted)

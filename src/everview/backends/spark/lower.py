@@ -1,0 +1,317 @@
+"""A view's plan becomes its program: bilinear parts as terms, everything else as a stage over terms.
+
+Outer and mark joins have been split (``SPLIT_JOINS``); equal sub-plans become one stage.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import assert_never
+
+from everview.backends.spark.payloads import group_payload, is_ring_aggregate
+from everview.backends.spark.stages import INPUT, Grouped, Linear, Partitioned, Program, Stage
+from everview.backends.spark.terms import Term, filtered, joined, leaf_term, negated, projected, same_value
+from everview.relational.expressions import (
+    Call,
+    Case,
+    Column,
+    Expression,
+    Literal,
+    columns_of,
+    conjunction,
+    remap_columns,
+)
+from everview.relational.join_condition import JoinCondition, split_join_condition
+from everview.relational.nodes import (
+    Aggregate,
+    Distinct,
+    ExceptAll,
+    Field,
+    Filter,
+    Generate,
+    IntersectAll,
+    Join,
+    JoinKind,
+    Project,
+    Relation,
+    Scan,
+    Schema,
+    TopK,
+    UnionAll,
+    UnionMax,
+    Values,
+    Window,
+)
+from everview.relational.rules import SPLIT_JOINS, run_rules
+from everview.relational.rules.split_outer_join import split_outer_join
+from everview.relational.schema import columns, is_nullable, schema
+from everview.relational.traverse import with_inputs
+from everview.relational.types import BOOLEAN, INT64
+
+_MOST_TERMS = 12
+"""A sum with more terms than this becomes a stage of its own: joins of sums multiply them."""
+
+ZERO, ONE = Literal(0, INT64), Literal(1, INT64)
+
+
+def lower(name: str, plan: Relation) -> Program:
+    """The program of a view."""
+    lowering = _Lowering(name)
+    lowering.root(run_rules(plan, SPLIT_JOINS))
+    return Program(tuple(lowering.stages))
+
+
+class _Lowering:
+    def __init__(self, name: str) -> None:
+        self.stages: list[Stage] = []
+        self._view = name
+        self._known: dict[tuple[object, ...], Scan] = {}
+
+    def root(self, plan: Relation) -> None:
+        terms = tuple(self.terms(plan))
+        last = self.stages[-1] if self.stages else None
+        if last is not None and len(terms) == 1 and _is_whole(terms[0], last) and not _is_guard(last):
+            self.stages[-1] = _renamed(last, self._view, schema(plan))
+        else:
+            self.stages.append(Linear(self._view, schema(plan), terms))
+
+    def terms(self, node: Relation) -> list[Term]:
+        match node:
+            case Scan() | Values():
+                return [leaf_term(node if isinstance(node, Values) else Scan(node.table.lower(), node.fields))]
+            case Filter():
+                return [filtered(t, node.condition) for t in self.terms(node.child)]
+            case Project():
+                return [projected(t, node.expressions) for t in self.terms(node.child)]
+            case UnionAll():
+                return [t for i in node.inputs for t in self.terms(i)]
+            case Join():
+                return self._join(node)
+            case Generate():
+                return self._stage(node, lambda name: self._generate(name, node))
+            case Aggregate():
+                return self._stage(node, lambda name: self._aggregate(name, node))
+            case Distinct():
+                return self._stage(node, lambda name: self._distinct(name, self.terms(node.child), schema(node)))
+            case ExceptAll() | IntersectAll() | UnionMax():
+                return self._stage(node, lambda name: self._set_operation(name, node))
+            case Window():
+                return self._stage(node, lambda name: self._window(name, node))
+            case TopK():
+                return self._stage(node, lambda name: self._partitioned(name, node, (), ()))
+            case _:
+                assert_never(node)
+
+    # Joins
+
+    def _join(self, join: Join) -> list[Term]:
+        match join.kind:
+            case JoinKind.INNER:
+                left, right = self._factor(join.left), self._factor(join.right)
+                return [joined(a, b, join.condition) for a in left for b in right]
+            case JoinKind.SEMI:
+                return self._matched(join)
+            case JoinKind.ANTI:
+                return [*self._factor(join.left), *(negated(t) for t in self._matched(join))]
+            case JoinKind.SINGLE:
+                if not _is_surely_single(join):
+                    self._guard(join)
+                split = split_outer_join(Join(join.left, join.right, JoinKind.LEFT, join.condition))
+                assert split is not None
+                return self.terms(split)
+            case _:
+                raise AssertionError(f"{join.kind} is split before lowering")
+
+    def _factor(self, node: Relation) -> list[Term]:
+        """The terms of a join's input; one of them, over a stage, where there are too many to multiply out."""
+        terms = self.terms(node)
+        if len(terms) <= _MOST_TERMS // 3:
+            return terms
+        return self._stage(("sum", node), lambda name: Linear(name, schema(node), tuple(terms)))
+
+    def _matched(self, join: Join) -> list[Term]:
+        """L ⋉ R as L ⋈ D."""
+        left = self._factor(join.left)
+        condition = split_join_condition(join)
+        if condition.equalities and not condition.residual:
+            keys = tuple(e.right for e in condition.equalities)
+            fields = _key_fields(keys)
+            below = [projected(t, keys) for t in self.terms(join.right)]
+            found = self._stage(("keys", join.right, keys), lambda name: self._distinct(name, below, fields))
+            on = _equal_keys(condition, fields, len(schema(join.left)))
+        else:
+            width = len(schema(join.left))
+            read = tuple(sorted(c for c in columns_of(join.condition) if c < width))
+            kept = tuple(columns(join.left)[c] for c in read)
+            pairs = [joined(a, b, join.condition) for a in left for b in self._factor(join.right)]
+            below = [projected(t, kept) for t in pairs]
+            fields = _key_fields(kept)
+            found = self._stage(("pairs", join), lambda name: self._distinct(name, below, fields))
+            on = conjunction(tuple(same_value(c, Column(width + i, c.type, c.nullable)) for i, c in enumerate(kept)))
+        whole = [joined(a, b, on) for a in left for b in found]
+        return [projected(t, columns(join.left)) for t in whole]
+
+    def _guard(self, join: Join) -> None:
+        """A stage that fails where a row of the left side has two partners."""
+        width = len(schema(join.left))
+        read = tuple(sorted(c for c in columns_of(join.condition) if c < width))
+        kept = tuple(columns(join.left)[c] for c in read)
+        fields = _key_fields(kept)
+        once = [projected(t, kept) for t in self._factor(join.left)]
+        distinct = self._stage(("once", join), lambda name: self._distinct(name, once, fields))
+        places = {c: i for i, c in enumerate(read)}
+        condition = remap_columns(join.condition, lambda c: places[c] if c < width else c - width + len(read))
+        pairs = [joined(a, b, condition) for a in distinct for b in self._factor(join.right)]
+        below = tuple(
+            projected(t, (*(Column(i, f.type, f.nullable) for i, f in enumerate(fields)), ONE)) for t in pairs
+        )
+        self._stage(
+            ("guard", join),
+            lambda name: Grouped(
+                name,
+                fields,
+                below,
+                len(fields),
+                (*fields, _COUNT),
+                _columns(fields),
+                _present(len(fields)),
+                is_single=True,
+            ),
+        )
+
+    # Stages
+
+    def _stage(self, key: object, make: Callable[[str], Stage]) -> list[Term]:
+        entry = (key,)
+        if entry not in self._known:
+            # What is below has been numbered first, because making the stage asks for its terms.
+            stage = make("?")
+            stage = _renamed(stage, f"{self._view}#{len(self.stages)}", stage.fields)
+            self.stages.append(stage)
+            self._known[entry] = Scan(stage.name, stage.fields)
+        return [leaf_term(self._known[entry])]
+
+    def _generate(self, name: str, node: Generate) -> Stage:
+        over = with_inputs(node, (Scan(INPUT, schema(node.child)),))
+        assert isinstance(over, Generate)
+        return Linear(name, schema(node), tuple(self.terms(node.child)), over)
+
+    def _aggregate(self, name: str, node: Aggregate) -> Stage:
+        if not is_ring_aggregate(node):
+            partition = node.keys
+            keys = tuple(columns(node)[: len(node.keys)])
+            return self._partitioned(name, node, partition, keys)
+        payload = group_payload(node)
+        terms = tuple(projected(t, (*node.keys, *payload.contributions)) for t in self.terms(node.child))
+        keys_fields = schema(node)[: len(node.keys)]
+        return Grouped(
+            name,
+            schema(node),
+            terms,
+            len(node.keys),
+            (*keys_fields, *payload.fields),
+            payload.outputs,
+            _present(len(node.keys)) if node.keys else ONE,
+            is_global=not node.keys,
+        )
+
+    def _distinct(self, name: str, below: list[Term], fields: Schema) -> Stage:
+        terms = tuple(projected(t, (*_outputs(t, fields), ONE)) for t in below)
+        state = (*fields, _COUNT)
+        return Grouped(name, fields, terms, len(fields), state, _columns(fields), _present(len(fields)))
+
+    def _set_operation(self, name: str, node: ExceptAll | IntersectAll | UnionMax) -> Stage:
+        fields = schema(node)
+        sides = ((self.terms(node.left), (ONE, ONE, ZERO)), (self.terms(node.right), (ONE, ZERO, ONE)))
+        terms = tuple(projected(t, (*_outputs(t, fields), *flags)) for below, flags in sides for t in below)
+        width = len(fields)
+        left, right = Column(width + 1, INT64, False), Column(width + 2, INT64, False)
+        match node:
+            case ExceptAll():
+                weight: Expression = _call("greatest", _call("-", left, right), ZERO)
+            case IntersectAll():
+                weight = _call("least", left, right)
+            case UnionMax():
+                weight = _call("greatest", left, right)
+        state = (*fields, _COUNT, Field("left", INT64, False), Field("right", INT64, False))
+        return Grouped(name, fields, terms, width, state, _columns(fields), weight)
+
+    def _window(self, name: str, node: Window) -> Stage:
+        return self._partitioned(name, node, node.partition, node.partition)
+
+    def _partitioned(
+        self,
+        name: str,
+        node: Aggregate | Window | TopK,
+        partition: tuple[Expression, ...],
+        output_key: tuple[Expression, ...],
+    ) -> Stage:
+        over = with_inputs(node, (Scan(INPUT, schema(node.child)),))
+        # A constant tells no rows apart, and neither does the same expression twice.
+        told = {p: k for p, k in zip(partition, output_key, strict=True) if columns_of(p)}
+        return Partitioned(name, schema(node), tuple(self.terms(node.child)), tuple(told), over, tuple(told.values()))
+
+
+_COUNT = Field("count", INT64, False)
+
+
+def _present(position: int) -> Expression:
+    """1 where the count at this position is positive, else 0."""
+    is_there = Call(">", (Column(position, INT64, False), ZERO), BOOLEAN)
+    return Case(((is_there, ONE),), ZERO)
+
+
+def _call(name: str, left: Expression, right: Expression) -> Expression:
+    return Call(name, (left, right), INT64)
+
+
+def _columns(fields: Schema) -> tuple[Expression, ...]:
+    return tuple(Column(i, f.type, f.nullable) for i, f in enumerate(fields))
+
+
+def _outputs(term: Term, fields: Schema) -> tuple[Expression, ...]:
+    return tuple(Column(i, e.type, f.nullable) for i, (e, f) in enumerate(zip(term.outputs, fields, strict=True)))
+
+
+def _key_fields(keys: tuple[Expression, ...]) -> Schema:
+    return tuple(Field(f"k{i}", k.type, is_nullable(k)) for i, k in enumerate(keys))
+
+
+def _equal_keys(condition: JoinCondition, fields: Schema, width: int) -> Expression:
+    """The equalities of a join with the key columns in place of the right side's expressions."""
+    parts = []
+    for i, (equality, key) in enumerate(zip(condition.equalities, fields, strict=True)):
+        right = Column(width + i, key.type, key.nullable)
+        parts.append(Call("<=>" if equality.null_safe else "=", (equality.left, right), BOOLEAN))
+    return conjunction(tuple(parts))
+
+
+def _is_whole(term: Term, stage: Stage) -> bool:
+    """Whether the term is just the output of the stage."""
+    (first, *others) = term.inputs
+    is_scan = not others and isinstance(first, Scan) and first.table == stage.name
+    return is_scan and term.sign == 1 and not term.conjuncts and term.outputs == columns(first)
+
+
+def _is_guard(stage: Stage) -> bool:
+    return isinstance(stage, Grouped) and stage.is_single
+
+
+def _renamed(stage: Stage, name: str, fields: Schema) -> Stage:
+    return replace(stage, name=name, fields=fields)
+
+
+def _is_surely_single(join: Join) -> bool:
+    """Whether the right side is an aggregate with at most one row for each left row."""
+    node = join.right
+    known = {e.right for e in split_join_condition(join).equalities}
+    positions: set[int | None] = {k.index for k in known if isinstance(k, Column)}
+    while isinstance(node, Project | Filter):
+        if isinstance(node, Project):
+            listed = node.expressions
+            positions = {
+                e.index if isinstance(e, Column) else None for e in (listed[p] for p in positions if p is not None)
+            }
+        node = node.child
+    return isinstance(node, Aggregate) and all(i in positions for i in range(len(node.keys)))

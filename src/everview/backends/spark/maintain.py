@@ -1,0 +1,350 @@
+"""Runs the stages of programs: contents when a view is made, deltas when its inputs move.
+
+A plan whose rows are all at the driver runs there, on the embedded kernels, without a Spark job. A delta that must join
+something large looks up what it can meet (``restrict``) and then runs at the driver too. Only where nothing connects a large
+input, and for contents of large relations, does the whole plan run on Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import assert_never
+
+import pyarrow as pa
+
+from everview.backends.spark import stage_plans
+from everview.backends.spark.local_engine import run_locally
+from everview.backends.spark.relation_store import StoredRelation
+from everview.backends.spark.restrict import Bound, Restriction, Source
+from everview.backends.spark.segments import Segment, empty_rows
+from everview.backends.spark.spark_engine import SparkEngine
+from everview.backends.spark.stages import WEIGHT, Grouped, Linear, Partitioned, Program, Stage
+from everview.backends.spark.term_plans import consolidated, negated, scan_name, sum_plan, weighted
+from everview.backends.spark.terms import Term, with_keys
+from everview.errors import EvaluationError
+from everview.relational.expressions import Column
+from everview.relational.nodes import Relation, Scan, Schema, UnionAll
+from everview.relational.rules.prune_columns import prune_columns
+from everview.relational.schema import schema
+from everview.relational.traverse import inputs, nodes_of, with_inputs
+
+Wrap = Callable[[Relation], Relation]
+
+
+@dataclass
+class Work:
+    """One transaction (or the making of a view) under way: what has moved, and what is to be written."""
+
+    changes: dict[str, pa.Table] = field(default_factory=dict)
+    """The delta of every relation that has moved so far: weighted rows."""
+    appended: dict[str, pa.Table] = field(default_factory=dict)
+    """Weighted rows to add to stored relations."""
+    replaced: dict[str, list[Segment] | pa.Table] = field(default_factory=dict)
+    """The whole new content of stored relations: rows, or segments that executors have written."""
+    notes: list[str] = field(default_factory=list)
+    """What was done otherwise than by delta, and why."""
+
+
+class Maintenance:
+    """Runs programs over the relations of a database.
+
+    Args:
+        relations: The stored relations by name; shared with the backend, which changes it.
+        engine: Spark.
+        limit: Segments with more rows than this stay on disk and are Spark's.
+    """
+
+    def __init__(self, relations: Mapping[str, StoredRelation], engine: SparkEngine, limit: int) -> None:
+        self._relations = relations
+        self._engine = engine
+        self._limit = limit
+        self._plans: dict[object, Relation] = {}
+
+    # Contents
+
+    def fill(self, program: Program, work: Work, zone: str) -> None:
+        """Computes every stage of a new view, or of one to be made anew, from the new contents of its inputs.
+
+        Stages find the contents of those before them in ``work.replaced``.
+        """
+        for stage in program.stages:
+            self._fill_stage(stage, work, zone, is_stored=stage.name in program.stored())
+
+    def _fill_stage(self, stage: Stage, work: Work, zone: str, *, is_stored: bool) -> None:
+        starts = (0,) * len(stage.terms)
+        sources = tuple(tuple(self._content_source(leaf, work) for leaf in t.inputs) for t in stage.terms)
+
+        def plan(wrap: Wrap) -> Relation:
+            return wrap(_on_consolidated_leaves(sum_plan(stage.terms, starts)))
+
+        match stage:
+            case Linear():
+                made = plan(lambda total: stage_plans.linear_plan(stage, total))
+                self._store_content(stage.name, stage.fields, made, stage.terms, sources, work, zone)
+            case Grouped():
+                made = plan(lambda total: stage_plans.state_rows(stage_plans.payload_plan(stage, total)))
+                self._store_content(stage.state_name, stage.state, made, stage.terms, sources, work, zone)
+                payloads = self._content_source(Scan(stage.state_name, stage.state), work)
+                assert payloads is not None
+                state = {stage_plans.OLD: Bound(payloads)}
+                if stage.is_single:
+                    none = {stage_plans.CHANGED: _rows(empty_rows((*stage.state, WEIGHT)))}
+                    self._check_single(self.run(stage_plans.group_counts(stage), {**state, **none}, zone))
+                if is_stored:
+                    self._store_plan(stage.name, stage.fields, stage_plans.grouped_content(stage), state, work, zone)
+            case Partitioned():
+                made = plan(lambda total: consolidated(stage_plans.partitioned_content(stage, total)))
+                self._store_content(stage.name, stage.fields, made, stage.terms, sources, work, zone)
+            case _:
+                assert_never(stage)
+
+    def _store_content(
+        self,
+        name: str,
+        fields: Schema,
+        plan: Relation,
+        terms: tuple[Term, ...],
+        sources: tuple[tuple[Source | None, ...], ...],
+        work: Work,
+        zone: str,
+    ) -> None:
+        named = {
+            scan_name(k, j): Bound(s, terms[k].used[j])
+            for k, own in enumerate(sources)
+            for j, s in enumerate(own)
+            if s is not None
+        }
+        self._store_plan(name, fields, plan, named, work, zone)
+
+    def _store_plan(
+        self,
+        name: str,
+        fields: Schema,
+        plan: Relation,
+        sources: Mapping[str, Bound],
+        work: Work,
+        zone: str,
+    ) -> None:
+        if any(s.is_remote(self._limit) for s in sources.values()):
+            views = self._views(sources, plan)
+            try:
+                frame = self._engine.run(prune_columns(plan), views, zone)
+                work.replaced[name] = self._engine.write(frame, self._relations[name])
+            finally:
+                self._engine.drop(list(views.values()))
+        else:
+            work.replaced[name] = self.run(plan, sources, zone)
+
+    def refill(self, program: Program, work: Work, zone: str) -> None:
+        """Computes a view anew, and its delta as the difference."""
+        self.fill(program, work, zone)
+        root = program.root
+        new = self._content_source(Scan(root.name, root.fields), work)
+        assert new is not None
+        sources = {"new": Bound(new), "old": Bound(Source(self._relations[root.name], None))}
+        plans = (Scan("new", weighted(root.fields)), negated(Scan("old", weighted(root.fields))))
+        delta = self.run(consolidated(UnionAll(plans)), sources, zone)
+        if delta.num_rows:
+            work.changes[root.name] = delta
+
+    def _content_source(self, leaf: Relation, work: Work) -> Source | None:
+        """The new content of a stored relation."""
+        if not isinstance(leaf, Scan):
+            return None
+        made = work.replaced.get(leaf.table)
+        if isinstance(made, pa.Table):
+            return Source(None, made)
+        relation = self._relations[leaf.table]
+        if made is not None:
+            fresh = StoredRelation(relation.name, relation.folder, relation.fields, segments=list(made))
+            return Source(fresh, None)
+        return Source(relation, work.changes.get(leaf.table))
+
+    # Deltas
+
+    def move(self, program: Program, work: Work, zone: str) -> None:
+        """Pushes the changes so far through a program; the root's delta, if any, is in ``work.changes`` afterwards."""
+        stored = program.stored()
+        for stage in program.stages:
+            if not any(isinstance(i, Scan) and i.table in work.changes for t in stage.terms for i in t.inputs):
+                continue
+            delta = self._delta(stage, work, zone)
+            if delta is not None and delta.num_rows:
+                work.changes[stage.name] = delta
+                if stage.name in stored:
+                    work.appended[stage.name] = delta
+
+    def _delta(self, stage: Stage, work: Work, zone: str) -> pa.Table | None:
+        match stage:
+            case Linear():
+                return self._sum(stage, work, zone, lambda total: stage_plans.linear_plan(stage, total))
+            case Grouped():
+                return self._grouped_delta(stage, work, zone)
+            case Partitioned():
+                return self._partitioned_delta(stage, work, zone)
+            case _:
+                assert_never(stage)
+
+    def _grouped_delta(self, stage: Grouped, work: Work, zone: str) -> pa.Table | None:
+        def wrap(total: Relation) -> Relation:
+            return stage_plans.state_rows(stage_plans.payload_plan(stage, total))
+
+        changed = self._sum(stage, work, zone, wrap)
+        if changed is None or not changed.num_rows:
+            return None
+        state = self._relations[stage.state_name]
+        keys = tuple(range(stage.key_count))
+        old = Restriction(self._engine, self._limit, zone).stored_rows(state, keys, changed)
+        sources = {stage_plans.OLD: _rows(old), stage_plans.CHANGED: _rows(changed)}
+        if stage.is_single:
+            self._check_single(self.run(stage_plans.group_counts(stage), sources, zone))
+        work.appended[stage.state_name] = changed
+        plan = self._planned(("grouped", stage.name), lambda: stage_plans.grouped_delta(stage))
+        return self.run(plan, sources, zone)
+
+    def _check_single(self, too_many: pa.Table) -> None:
+        if too_many.num_rows:
+            raise EvaluationError(
+                "a scalar subquery returned more than one row.", condition="SCALAR_SUBQUERY_TOO_MANY_ROWS"
+            )
+
+    def _partitioned_delta(self, stage: Partitioned, work: Work, zone: str) -> pa.Table | None:
+        changed = self._sum(stage, work, zone, consolidated)
+        if changed is None or not changed.num_rows:
+            return None
+        sources: dict[str, Bound] = {}
+        terms = stage.terms
+        if stage.partition:
+            keys = self.run(stage_plans.partition_keys(stage), {stage_plans.CHANGED: _rows(changed)}, zone)
+            sources[stage_plans.KEYS] = _rows(keys)
+            terms = tuple(with_keys(t, stage_plans.key_scan(stage), stage.partition) for t in terms)
+        own = self._relations[stage.name]
+        by = tuple(e.index for e in stage.output_key if isinstance(e, Column))
+        if stage.partition and len(by) == len(stage.output_key):
+            sources[stage_plans.OLD] = _rows(Restriction(self._engine, self._limit, zone).stored_rows(own, by, keys))
+        else:
+            sources[stage_plans.OLD] = Bound(Source(own, None))
+        inputs = tuple(
+            tuple(
+                sources[stage_plans.KEYS].source
+                if isinstance(leaf, Scan) and leaf.table == stage_plans.KEYS
+                else self._content_source(leaf, work)
+                for leaf in t.inputs
+            )
+            for t in terms
+        )
+
+        def wrap(total: Relation) -> Relation:
+            return stage_plans.partitioned_delta(stage, total)
+
+        return self._run_terms(stage.name, terms, (0,) * len(terms), inputs, wrap, sources, zone)
+
+    def _sum(self, stage: Stage, work: Work, zone: str, wrap: Wrap) -> pa.Table | None:
+        """The delta of a stage's terms, in the form that ``wrap`` gives it."""
+        terms: list[Term] = []
+        starts: list[int] = []
+        sources: list[tuple[Source | None, ...]] = []
+        for term in stage.terms:
+            for start, leaf in enumerate(term.inputs):
+                if isinstance(leaf, Scan) and leaf.table in work.changes:
+                    own = tuple(self._delta_source(other, i, start, work) for i, other in enumerate(term.inputs))
+                    if any(s is not None and s.is_empty() for s in own):
+                        continue
+                    terms.append(term)
+                    starts.append(start)
+                    sources.append(own)
+        if not terms:
+            return None
+        return self._run_terms(stage.name, tuple(terms), tuple(starts), tuple(sources), wrap, {}, zone)
+
+    def _delta_source(self, leaf: Relation, position: int, start: int, work: Work) -> Source | None:
+        if not isinstance(leaf, Scan):
+            return None
+        change = work.changes.get(leaf.table)
+        if position == start:
+            return Source(None, change)
+        return Source(self._relations[leaf.table], change if position < start else None)
+
+    # Running
+
+    def _run_terms(
+        self,
+        name: str,
+        terms: tuple[Term, ...],
+        starts: tuple[int, ...],
+        sources: tuple[tuple[Source | None, ...], ...],
+        wrap: Wrap,
+        others: Mapping[str, Bound],
+        zone: str,
+    ) -> pa.Table:
+        plan = self._planned((name, terms, starts, len(others)), lambda: wrap(sum_plan(terms, starts)))
+        found = Restriction(self._engine, self._limit, zone).rows(terms, starts, sources)
+        if found is not None and not any(s.is_remote(self._limit) for s in others.values()):
+            tables = {scan_name(k, j): rows for k, own in enumerate(found) for j, rows in own.items()}
+            extra = {n: s.local(self._limit) for n, s in others.items()}
+            return run_locally(plan, {**tables, **extra})
+        named: dict[str, Bound] = {
+            scan_name(k, j): Bound(s, terms[k].used[j])
+            for k, own in enumerate(sources)
+            for j, s in enumerate(own)
+            if s is not None
+        }
+        small = frozenset(
+            scan_name(k, start) for k, start in enumerate(starts) if isinstance(terms[k].inputs[start], Scan)
+        )
+        return self._run_on_spark(plan, {**named, **others}, zone, small)
+
+    def _planned(self, key: object, make: Callable[[], Relation]) -> Relation:
+        known = self._plans.get(key)
+        if known is None:
+            known = self._plans[key] = prune_columns(make())
+        return known
+
+    def run(self, plan: Relation, sources: Mapping[str, Bound], zone: str) -> pa.Table:
+        """The answer of a plan over sources: at the driver if all their rows are there, else on Spark."""
+        if any(s.is_remote(self._limit) for s in sources.values()):
+            return self._run_on_spark(plan, sources, zone, frozenset())
+        return run_locally(prune_columns(plan), {n: s.local(self._limit) for n, s in sources.items()})
+
+    def _run_on_spark(self, plan: Relation, sources: Mapping[str, Bound], zone: str, small: frozenset[str]) -> pa.Table:
+        views = self._views(sources, plan)
+        try:
+            return self._engine.collect(self._engine.run(plan, views, zone, small), schema(plan))
+        finally:
+            self._engine.drop(list(views.values()))
+
+    def _views(self, sources: Mapping[str, Bound], plan: Relation) -> dict[str, str]:
+        """A temporary view for every scan of a plan: what is at the driver, and what is on disk."""
+        scans = {n.table: n.fields for n in nodes_of(plan) if isinstance(n, Scan)}
+        return {name: self._bound_view(sources[name], fields) for name, fields in scans.items()}
+
+    def _bound_view(self, bound: Bound, fields: Schema) -> str:
+        near = self._engine.view_of_rows(bound.local(self._limit), fields)
+        relation = bound.source.relation
+        if relation is None or not relation.remote(self._limit):
+            return near
+        far = self._engine.view_of_segments(relation, relation.remote(self._limit))
+        chosen = [*bound.chosen(), len(relation.fields)]
+        listed = ", ".join(f"c{c} AS c{i}" for i, c in enumerate(chosen))
+        return self._engine.view_of_sql(f"SELECT {listed} FROM {far} UNION ALL SELECT * FROM {near}")
+
+
+def _rows(rows: pa.Table) -> Bound:
+    """Rows that are at the driver."""
+    return Bound(Source(None, rows))
+
+
+def _on_consolidated_leaves(plan: Relation) -> Relation:
+    """The plan over consolidated inputs: no expression sees a row that was deleted since."""
+    done: dict[int, Relation] = {}
+
+    def visit(node: Relation) -> Relation:
+        if id(node) not in done:
+            if isinstance(node, Scan):
+                done[id(node)] = consolidated(node)
+            else:
+                done[id(node)] = with_inputs(node, tuple(visit(i) for i in inputs(node)))
+        return done[id(node)]
+
+    return visit(plan)

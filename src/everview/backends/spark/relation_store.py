@@ -1,0 +1,185 @@
+"""A stored relation: a Z-set as a Delta table of segments, whose content is the sum of the weights.
+
+Small segments are kept at the driver once they have been read or written; large ones are for Spark. Contract: nothing here
+decides what is committed; ``moved`` follows a record that is on disk, and is repeated on opening if it was interrupted.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import pyarrow as pa
+from deltalake import DeltaTable
+from deltalake import Schema as DeltaSchema
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.transaction import CommitProperties, RemoveAction, Transaction, create_table_with_add_actions
+
+from everview.backends.spark.commit_log import Move
+from everview.backends.spark.segments import (
+    Segment,
+    by_position,
+    empty_rows,
+    encode,
+    read_segment,
+    stored_schema,
+    write_segment,
+)
+from everview.backends.spark.stages import WEIGHT
+from everview.errors import CorruptDatabase
+from everview.relational.nodes import Schema
+
+APPLICATION: Final = "everview"
+"""The application whose transactions the Delta logs record: the sequence numbers of our commit records."""
+
+
+@dataclass(eq=False)
+class StoredRelation:
+    """One relation on disk.
+
+    Args:
+        name: Its name in programs.
+        folder: Where its Delta table is.
+        fields: Its columns, without the weight.
+        version: The version of its Delta log; -1 before the first commit.
+        segments: Its files at that version.
+    """
+
+    name: str
+    folder: Path
+    fields: Schema
+    version: int = -1
+    segments: list[Segment] = field(default_factory=list)
+    _kept: dict[str, pa.Table] = field(default_factory=dict)
+    _delta: DeltaTable | None = None
+
+    @property
+    def stored(self) -> Schema:
+        """The columns in the files: its own and the weight."""
+        return (*self.fields, WEIGHT)
+
+    @property
+    def row_count(self) -> int:
+        """The number of weighted rows in all segments, before they are summed up."""
+        return sum(s.rows for s in self.segments)
+
+    def write(self, rows: pa.Table) -> Segment:
+        """Writes weighted rows as a segment, which belongs to the relation once a commit adds it."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        segment = write_segment(self.folder, rows, self.stored)
+        self._kept[segment.path] = by_position(rows)
+        return segment
+
+    def drop_unused(self, segment: Segment) -> None:
+        """Removes a segment that no commit has added."""
+        self._kept.pop(segment.path, None)
+        (self.folder / segment.path).unlink(missing_ok=True)
+
+    def remote(self, limit: int) -> list[Segment]:
+        """The segments that are too large for the driver."""
+        return [s for s in self.segments if s.rows > limit]
+
+    def local(self, limit: int, columns: tuple[int, ...] | None = None) -> pa.Table:
+        """The weighted rows of the other segments, of some columns and the weight."""
+        chosen = [*(range(len(self.fields)) if columns is None else columns), len(self.fields)]
+        parts = [self.rows_of(s).select(chosen) for s in self.segments if s.rows <= limit]
+        if not parts:
+            parts = [empty_rows(self.stored).select(chosen)]
+        return pa.concat_tables([by_position(p) for p in parts])
+
+    def rows_of(self, segment: Segment, *, keep: bool = True) -> pa.Table:
+        """The weighted rows of a segment, columns named by position."""
+        known = self._kept.get(segment.path)
+        if known is None:
+            known = read_segment(self.folder, segment, self.stored)
+            if keep:
+                self._kept[segment.path] = known
+        return known
+
+    def check_files(self) -> None:
+        """Raises CorruptDatabase unless every segment is there with its size."""
+        for segment in self.segments:
+            path = self.folder / segment.path
+            if not path.exists():
+                raise CorruptDatabase(
+                    f"segment '{path}' of '{self.name}' is missing.", hint="restore it, or the database, from a copy."
+                )
+            if path.stat().st_size != segment.size:
+                raise CorruptDatabase(
+                    f"segment '{path}' has {path.stat().st_size} bytes where {segment.size} were written."
+                )
+
+    def paths(self, segments: list[Segment]) -> list[str]:
+        """Where segments are."""
+        return [str(self.folder / s.path) for s in segments]
+
+    def commit(self, move: Move, sequence: int) -> None:
+        """Adds a recorded move to the Delta log: its next version."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        properties = CommitProperties(app_transactions=[Transaction(APPLICATION, sequence)], max_commit_retries=0)
+        adds = [s.add_action() for s in move.add]
+        if self.version < 0:
+            schema = DeltaSchema.from_arrow(stored_schema(self.stored))
+            create_table_with_add_actions(
+                str(self.folder), schema, adds, mode="error", name=self.name, commit_properties=properties
+            )
+        else:
+            now = int(time.time() * 1000)
+            removes = [RemoveAction(s.path, True, now, s.size) for s in move.remove]
+            table = self._table()
+            table.create_write_transaction([*adds, *removes], "append", table.schema(), commit_properties=properties)
+            table.update_incremental()
+        self.version += 1
+
+    def moved(self, move: Move) -> None:
+        """Takes a committed move into account."""
+        gone = {s.path for s in move.remove}
+        for path in gone:
+            self._kept.pop(path, None)
+        self.segments = [s for s in self.segments if s.path not in gone] + list(move.add)
+
+    def recover(self, version: int, move: Move | None, sequence: int) -> None:
+        """Brings the Delta log to the version that the last record names, and reads its files.
+
+        Raises:
+            CorruptDatabase: the log is neither at that version nor just before it.
+        """
+        found = self._version_on_disk()
+        self.version = found
+        if move is not None and found == version - 1:
+            self.commit(move, sequence)
+        elif found != version:
+            raise CorruptDatabase(
+                f"the Delta table '{self.folder}' is at version {found} where the last commit has {version}."
+            )
+        self.segments = self.segments_at(version)
+
+    def segments_at(self, version: int) -> list[Segment]:
+        """The files of a version."""
+        try:
+            actions = pa.table(DeltaTable(str(self.folder), version=version).get_add_actions(flatten=True))
+        except (DeltaError, TableNotFoundError, OSError) as error:
+            raise CorruptDatabase(f"the Delta table '{self.folder}' has no version {version}: {error}.") from error
+        columns = (actions.column(n).to_pylist() for n in ("path", "num_records", "size_bytes", "modification_time"))
+        found = sorted(zip(*columns, strict=True), key=lambda a: (a[3], a[0]))
+        return [Segment(path, rows, size) for path, rows, size, _ in found]
+
+    def encoded(self, rows: pa.Table) -> pa.Table:
+        """Weighted rows as they stand in files."""
+        return encode(rows, self.stored)
+
+    def _table(self) -> DeltaTable:
+        if self._delta is None:
+            self._delta = DeltaTable(str(self.folder))
+        return self._delta
+
+    def _version_on_disk(self) -> int:
+        if not (self.folder / "_delta_log").is_dir():
+            return -1
+        try:
+            self._delta = DeltaTable(str(self.folder))
+        except (DeltaError, TableNotFoundError, OSError) as error:
+            raise CorruptDatabase(f"the Delta table '{self.folder}' cannot be read: {error}.") from error
+        return int(self._delta.version())

@@ -1,0 +1,291 @@
+"""Which stored rows a delta can meet: look-ups outward from the change, so that a small change reads little.
+
+Beginning with the rows of a term's changed input, every other input that an equality connects with a known one is looked up
+by the values found there, until all are known. What is found is a superset of what joins, and it is at the driver. A look-up in
+large segments is one Spark job; look-ups of different terms in the same relation by the same columns share it, and those that
+do not wait for each other run side by side.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.backends.spark.relation_store import StoredRelation
+from everview.backends.spark.segments import by_position
+from everview.backends.spark.spark_engine import SparkEngine
+from everview.backends.spark.sql_expressions import expression_sql
+from everview.backends.spark.stages import WEIGHT
+from everview.backends.spark.terms import Term
+from everview.relational.expressions import Call, Column, Expression, conjunction
+from everview.relational.nodes import Field
+
+_WORTH_FILTERING = 4096
+"""From so many rows on, rows at the driver are filtered by key before they are joined."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """What an input of a term stands for: stored rows, a change, or both (the new content)."""
+
+    relation: StoredRelation | None
+    change: pa.Table | None
+
+    def local(self, limit: int, columns: tuple[int, ...]) -> pa.Table:
+        """The weighted rows that are at the driver, of some columns."""
+        parts = []
+        if self.relation is not None:
+            parts.append(self.relation.local(limit, columns))
+        if self.change is not None:
+            parts.append(by_position(self.change.select([*columns, self.change.num_columns - 1])))
+        return pa.concat_tables(parts) if len(parts) > 1 else parts[0]
+
+    def is_remote(self, limit: int) -> bool:
+        """Whether some of its rows are only on disk."""
+        return self.relation is not None and bool(self.relation.remote(limit))
+
+    def is_empty(self) -> bool:
+        """Whether it surely has no rows."""
+        stored = 0 if self.relation is None else self.relation.row_count
+        return stored == 0 and (self.change is None or self.change.num_rows == 0)
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A source under a scan's name: some of its columns, or all."""
+
+    source: Source
+    columns: tuple[int, ...] | None = None
+
+    def is_remote(self, limit: int) -> bool:
+        """Whether some of its rows are only on disk."""
+        return self.source.is_remote(limit)
+
+    def local(self, limit: int) -> pa.Table:
+        """The weighted rows that are at the driver."""
+        return self.source.local(limit, self.chosen())
+
+    def chosen(self) -> tuple[int, ...]:
+        """The positions of its columns in the source."""
+        if self.columns is not None:
+            return self.columns
+        if self.source.relation is not None:
+            return tuple(range(len(self.source.relation.fields)))
+        assert self.source.change is not None
+        return tuple(range(self.source.change.num_columns - 1))
+
+
+@dataclass(frozen=True)
+class Lookup:
+    """Rows of a stored relation wanted by value: ``by`` are positions among ``columns``."""
+
+    relation: StoredRelation
+    columns: tuple[int, ...]
+    by: tuple[int, ...]
+    conditions: tuple[Expression, ...]
+    """Over ``columns``: what the rows must satisfy anyway."""
+
+
+@dataclass
+class _Walk:
+    """One term on its way to knowing all its inputs."""
+
+    term: Term
+    sources: tuple[Source | None, ...]
+    known: dict[int, pa.Table] = field(default_factory=dict)
+
+    def waiting(self) -> list[int]:
+        return [i for i, s in enumerate(self.sources) if s is not None and i not in self.known]
+
+
+class Restriction:
+    """Finds the rows for terms.
+
+    Args:
+        engine: Where look-ups in large segments run.
+        limit: Segments with more rows than this are large.
+        zone: The view's time zone, for conditions that depend on it.
+    """
+
+    def __init__(self, engine: SparkEngine, limit: int, zone: str) -> None:
+        self._engine = engine
+        self._limit = limit
+        self._zone = zone
+
+    def rows(
+        self, terms: tuple[Term, ...], starts: tuple[int, ...], sources: tuple[tuple[Source | None, ...], ...]
+    ) -> list[dict[int, pa.Table]] | None:
+        """For each term the weighted rows of its stored inputs (of their used columns).
+
+        None where some input is large and nothing connects it: then the terms are Spark's.
+        """
+        walks = []
+        for term, start, own in zip(terms, starts, sources, strict=True):
+            walk = _Walk(term, own)
+            first = own[start]
+            if first is not None:
+                if first.is_remote(self._limit):
+                    return None
+                walk.known[start] = first.local(self._limit, term.used[start])
+            walks.append(walk)
+        while any(w.waiting() for w in walks):
+            wanted: dict[tuple[object, ...], list[tuple[_Walk, int, Lookup, pa.Table]]] = {}
+            for walk in walks:
+                step = self._step(walk)
+                if step is None:
+                    return None
+                for position, lookup, keys in step:
+                    place = (lookup.relation.name, lookup.columns, lookup.by, lookup.conditions)
+                    wanted.setdefault(place, []).append((walk, position, lookup, keys))
+            self._look_up(list(wanted.values()))
+        return [w.known for w in walks]
+
+    def _step(self, walk: _Walk) -> list[tuple[int, Lookup, pa.Table]] | None:
+        """Takes in what is at the driver and connected; returns the look-ups of the next round, None if there is no way on."""
+        while True:
+            waiting = walk.waiting()
+            if not waiting:
+                return []
+            lookups: list[tuple[int, Lookup, pa.Table]] = []
+            advanced = False
+            for position in waiting:
+                source = walk.sources[position]
+                assert source is not None
+                connection = self._connection(walk, position)
+                if not source.is_remote(self._limit):
+                    rows = source.local(self._limit, walk.term.used[position])
+                    if connection is None:
+                        if rows.num_rows > _WORTH_FILTERING and self._may_connect(walk, position):
+                            continue
+                        walk.known[position] = rows
+                    else:
+                        by, keys = connection
+                        walk.known[position] = matching(rows, by, keys)
+                    advanced = True
+                elif connection is not None:
+                    by, keys = connection
+                    assert source.relation is not None
+                    conditions = walk.term.own_conjuncts(position)
+                    lookup = Lookup(source.relation, walk.term.used[position], by, conditions)
+                    lookups.append((position, lookup, keys))
+            if lookups:
+                return lookups
+            if not advanced:
+                return self._without_connection(walk)
+
+    def _without_connection(self, walk: _Walk) -> list[tuple[int, Lookup, pa.Table]] | None:
+        """Nothing more is connected: rows at the driver are taken whole, rows on disk are beyond us."""
+        for position in walk.waiting():
+            source = walk.sources[position]
+            assert source is not None
+            if not source.is_remote(self._limit):
+                walk.known[position] = source.local(self._limit, walk.term.used[position])
+                return self._step(walk)
+        return None
+
+    def _may_connect(self, walk: _Walk, position: int) -> bool:
+        """Whether an equality with another input that is still waiting could connect it later."""
+        others = [p for p in walk.waiting() if p != position]
+        return any(self._equalities(walk.term, position, other) for other in others)
+
+    def _connection(self, walk: _Walk, position: int) -> tuple[tuple[int, ...], pa.Table] | None:
+        """By which of its columns an input can be looked up, and the values; from the known input that gives most columns."""
+        best: list[tuple[int, int]] = []
+        chosen = -1
+        for other in walk.known:
+            found = self._equalities(walk.term, position, other)
+            if len(found) > len(best):
+                best, chosen = found, other
+        if not best:
+            return None
+        own = tuple(o for o, _ in best)
+        keys = walk.known[chosen].select([t for _, t in best])
+        return own, distinct(keys)
+
+    def _equalities(self, term: Term, position: int, other: int) -> list[tuple[int, int]]:
+        """Pairs of used columns, of an input and of another, that conjuncts equate."""
+        found: dict[int, int] = {}
+        for conjunct in term.conjuncts:
+            if not (isinstance(conjunct, Call) and conjunct.function in ("=", "<=>")):
+                continue
+            a, b = conjunct.args
+            if not (isinstance(a, Column) and isinstance(b, Column)):
+                continue
+            ends = {term.input_of(a.index): a.index, term.input_of(b.index): b.index}
+            if set(ends) == {position, other}:
+                mine = term.used[position].index(ends[position] - term.starts[position])
+                found.setdefault(mine, term.used[other].index(ends[other] - term.starts[other]))
+        return list(found.items())
+
+    def _look_up(self, groups: list[list[tuple[_Walk, int, Lookup, pa.Table]]]) -> None:
+        def fetch(group: list[tuple[_Walk, int, Lookup, pa.Table]]) -> pa.Table:
+            keys = distinct(pa.concat_tables([by_position(k) for _, _, _, k in group]))
+            return self.fetch(group[0][2], keys)
+
+        if len(groups) <= 1:
+            answers = [fetch(g) for g in groups]
+        else:
+            with ThreadPoolExecutor(len(groups)) as pool:
+                answers = list(pool.map(fetch, groups))
+        for group, stored in zip(groups, answers, strict=True):
+            for walk, position, lookup, keys in group:
+                source = walk.sources[position]
+                assert source is not None
+                near = matching(source.local(self._limit, lookup.columns), lookup.by, keys)
+                walk.known[position] = pa.concat_tables([near, stored])
+
+    def stored_rows(self, relation: StoredRelation, by: tuple[int, ...], keys: pa.Table) -> pa.Table:
+        """The weighted rows of a stored relation that have one of the keys in these columns, and perhaps some others."""
+        every = tuple(range(len(relation.fields)))
+        wanted = distinct(keys.select(list(range(len(by))))) if by else keys
+        near = matching(relation.local(self._limit), by, wanted)
+        if not relation.remote(self._limit):
+            return near
+        assert by, f"the only group of '{relation.name}' is too large for the driver"
+        return pa.concat_tables([near, self.fetch(Lookup(relation, every, by, ()), wanted)])
+
+    def fetch(self, lookup: Lookup, keys: pa.Table) -> pa.Table:
+        """The rows of the large segments that have one of the keys: one Spark job, and one to send many keys out."""
+        relation = lookup.relation
+        view = self._engine.view_of_segments(relation, relation.remote(self._limit))
+        fields = tuple(relation.fields[c] for c in lookup.columns)
+        names = [f"t.c{c}" for c in lookup.columns]
+        listed = ", ".join(f"{n} AS c{i}" for i, n in enumerate([*names, f"t.c{len(relation.fields)}"]))
+        where = [expression_sql(conjunction(lookup.conditions), names)] if lookup.conditions else []
+        key_fields = tuple(Field(f"c{i}", fields[b].type, True) for i, b in enumerate(lookup.by))
+        key_view = self._engine.view_of_rows(keys, key_fields)
+        on = " AND ".join(f"{names[b]} <=> k.c{i}" for i, b in enumerate(lookup.by))
+        text = f"SELECT /*+ BROADCAST(k) */ {listed} FROM {view} t LEFT SEMI JOIN {key_view} k ON {on}"
+        if where:
+            text += f" WHERE {where[0]}"
+        try:
+            frame = self._engine.sql(text, self._zone)
+            return self._engine.collect(frame, (*fields, WEIGHT))
+        finally:
+            self._engine.drop([key_view])
+
+
+def matching(rows: pa.Table, by: tuple[int, ...], keys: pa.Table) -> pa.Table:
+    """The rows that have a key's value in each of these columns; all rows, where they are too few to be worth it."""
+    if rows.num_rows <= _WORTH_FILTERING:
+        return rows
+    kept = None
+    for place, values in zip(by, keys.columns, strict=True):
+        if pa.types.is_nested(values.type):  # Arrow does not compare lists; the join will
+            continue
+        found = pc.is_in(rows.column(place), value_set=values.combine_chunks())
+        kept = found if kept is None else pc.and_(kept, found)
+    return rows if kept is None else rows.filter(kept)
+
+
+def distinct(keys: pa.Table) -> pa.Table:
+    """Each key once."""
+    if keys.num_columns == 1 and not pa.types.is_nested(keys.schema.types[0]):
+        return by_position(pa.table([pc.unique(keys.column(0))], names=["c0"]))
+    plain = by_position(keys)
+    if any(pa.types.is_nested(t) for t in plain.schema.types):
+        return plain
+    return by_position(plain.group_by(plain.column_names, use_threads=False).aggregate([]))

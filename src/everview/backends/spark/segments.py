@@ -1,0 +1,219 @@
+"""Segments: immutable Parquet files of weighted rows, and how rows of every type stand in them.
+
+Parquet and Delta have no intervals and no void: a year-month interval is its months, a day-time interval its microseconds and
+a void column an all-NULL boolean. The driver writes small segments with Arrow; large ones come from executors.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from deltalake.transaction import AddAction
+
+from everview.errors import CorruptDatabase, UnsupportedQuery
+from everview.relational.arrow import arrow_schema, arrow_type, column_to_arrow
+from everview.relational.nodes import Field, Schema
+from everview.relational.types import (
+    BOOLEAN,
+    INT32,
+    INT64,
+    Array,
+    DataType,
+    DayTimeInterval,
+    Null,
+    Struct,
+    YearMonthInterval,
+)
+
+_DELTA_NAME = re.compile(r"[^ ,;{}()\n\t=]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """One Parquet file of a relation, by its path inside the relation's folder."""
+
+    path: str
+    rows: int
+    size: int
+
+    def to_json(self) -> dict[str, Any]:
+        """For the commit record."""
+        return {"path": self.path, "rows": self.rows, "size": self.size}
+
+    def add_action(self) -> AddAction:
+        """For the Delta log."""
+        now = int(time.time() * 1000)
+        return AddAction(self.path, self.size, {}, now, True, json.dumps({"numRecords": self.rows}))
+
+
+def segment_from_json(written: dict[str, Any]) -> Segment:
+    """The segment of a commit record."""
+    return Segment(written["path"], written["rows"], written["size"])
+
+
+def stored_type(data_type: DataType) -> DataType:
+    """The type that stands in the file.
+
+    Raises:
+        UnsupportedQuery: an interval or void inside an array or struct.
+    """
+    match data_type:
+        case YearMonthInterval():
+            return INT32
+        case DayTimeInterval():
+            return INT64
+        case Null():
+            return BOOLEAN
+        case Array() | Struct():
+            inside = (data_type.element,) if isinstance(data_type, Array) else data_type.types
+            if any(stored_type(t) != t for t in inside):
+                raise UnsupportedQuery(
+                    f"the Spark backend cannot store {data_type}: Delta tables have no intervals.",
+                    operator=str(data_type),
+                    hint="extract the parts of the interval as numbers.",
+                )
+            return data_type
+        case _:
+            return data_type
+
+
+def stored_fields(fields: Schema) -> Schema:
+    """The columns of the file: the relation's own names where Delta takes them all, else positions."""
+    valid = all(_DELTA_NAME.fullmatch(f.name) for f in fields)
+    names = [f.name if valid else f"c{i}" for i, f in enumerate(fields)]
+    return tuple(Field(n, stored_type(f.type), True) for n, f in zip(names, fields, strict=True))
+
+
+def stored_schema(fields: Schema) -> pa.Schema:
+    """The Arrow schema of the file; every column is nullable, which costs nothing and fits all."""
+    return pa.schema([pa.field(f.name, arrow_type(f.type), True) for f in stored_fields(fields)])
+
+
+def encode(rows: pa.Table, fields: Schema) -> pa.Table:
+    """Rows as they stand in a file."""
+    wanted = stored_schema(fields)
+    arrays = [_encoded(c, f.type, w.type) for c, f, w in zip(rows.columns, fields, wanted, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=wanted)
+
+
+def _encoded(column: pa.ChunkedArray, data_type: DataType, wanted: pa.DataType) -> pa.ChunkedArray:
+    match data_type:
+        case YearMonthInterval():
+            months = [None if v is None else v.months for v in column.to_pylist()]
+            return pa.chunked_array([pa.array(months, pa.int32())])
+        case Null():
+            return pa.chunked_array([pa.nulls(len(column), pa.bool_())])
+        case _:
+            return column if column.type == wanted else column.cast(wanted)
+
+
+def decode(rows: pa.Table, fields: Schema) -> pa.Table:
+    """Rows of a file as Arrow gives them out, columns named by position."""
+    arrays = [_decoded(c, f.type) for c, f in zip(rows.columns, fields, strict=True)]
+    return pa.Table.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))])
+
+
+def _decoded(column: pa.ChunkedArray, data_type: DataType) -> pa.ChunkedArray:
+    match data_type:
+        case YearMonthInterval():
+            return pa.chunked_array([column_to_arrow(column.to_pylist(), data_type)])
+        case Null():
+            return pa.chunked_array([pa.nulls(len(column))])
+        case _:
+            wanted = arrow_type(data_type)
+            return column if column.type == wanted else column.cast(wanted)
+
+
+def encode_sql(name: str, data_type: DataType) -> str:
+    """The same as SQL over a column."""
+    match data_type:
+        case YearMonthInterval():
+            return f"CAST(extract(YEAR FROM {name}) * 12 + extract(MONTH FROM {name}) AS INT)"
+        case DayTimeInterval():
+            seconds = (
+                f"extract(HOUR FROM {name}) * 3600 + extract(MINUTE FROM {name}) * 60 + extract(SECOND FROM {name})"
+            )
+            days = f"CAST(extract(DAY FROM {name}) AS DECIMAL(20, 0)) * 86400"
+            return f"CAST(({days} + {seconds}) * 1000000 AS BIGINT)"
+        case Null():
+            return f"CAST({name} AS BOOLEAN)"
+        case _:
+            return name
+
+
+def decode_sql(name: str, data_type: DataType) -> str:
+    """From a column of a file to the relation's value."""
+    match data_type:
+        case YearMonthInterval():
+            return f"make_ym_interval(0, {name})"
+        case DayTimeInterval():
+            days = f"CAST({name} div 86400000000 AS INT)"
+            rest = f"CAST(CAST({name} % 86400000000 AS DECIMAL(20, 0)) / 1000000 AS DECIMAL(18, 6))"
+            return f"make_dt_interval({days}, 0, 0, {rest})"
+        case Null():
+            return "NULL"
+        case _:
+            return name
+
+
+def write_segment(folder: Path, rows: pa.Table, fields: Schema) -> Segment:
+    """Writes rows (the relation's columns and the weight) as a new file, durably."""
+    name = f"segment-{uuid.uuid4().hex}.parquet"
+    path = folder / name
+    with path.open("wb") as file:
+        pq.write_table(encode(rows, fields), file, compression="zstd")
+        file.flush()
+        os.fsync(file.fileno())
+    return Segment(name, rows.num_rows, path.stat().st_size)
+
+
+def read_segment(folder: Path, segment: Segment, fields: Schema) -> pa.Table:
+    """The rows of a segment.
+
+    Raises:
+        CorruptDatabase: the file is missing or not what was written.
+    """
+    path = folder / segment.path
+    try:
+        if path.stat().st_size != segment.size:
+            raise CorruptDatabase(
+                f"segment '{path}' has {path.stat().st_size} bytes where {segment.size} were written."
+            )
+        found = pq.read_table(path, partitioning=None)
+    except (OSError, pa.ArrowException) as error:
+        raise CorruptDatabase(
+            f"segment '{path}' cannot be read: {error}.", hint="restore the file, or the database, from a copy."
+        ) from error
+    wanted = stored_schema(fields)
+    if found.num_rows != segment.rows or found.schema.names != wanted.names:
+        raise CorruptDatabase(f"segment '{path}' does not hold the rows that were written.")
+    return decode(found, fields)
+
+
+def by_position(rows: pa.Table) -> pa.Table:
+    """The same columns, named by position and all nullable, so that tables of equal types can be put together."""
+    return pa.Table.from_arrays(rows.columns, names=[f"c{i}" for i in range(rows.num_columns)])
+
+
+def empty_rows(fields: Schema) -> pa.Table:
+    """No rows with these columns."""
+    return by_position(arrow_schema(fields).empty_table())
+
+
+def repeat_by_weight(rows: pa.Table, weights: pa.ChunkedArray) -> pa.Table:
+    """Each row as often as its weight, which is positive, says."""
+    if rows.num_rows == 0 or pc.all(pc.equal(weights, 1)).as_py():
+        return rows
+    counts = weights.to_numpy()
+    return rows.take(pa.array(np.repeat(np.arange(len(counts)), counts)))

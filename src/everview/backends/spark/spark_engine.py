@@ -1,0 +1,205 @@
+"""Spark as an engine for plans: a private session, relations as temporary views, answers as Arrow or as files.
+
+Contract: a session that the user gave is never configured; ours is ``newSession()``, ANSI on. What Spark raises on rows is an
+``EvaluationError`` with Spark's condition, a file that it cannot read a ``CorruptDatabase`` that names it.
+"""
+
+from __future__ import annotations
+
+import re
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.errors import AnalysisException, PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from everview.backends.spark.evaluate import plan_sql
+from everview.backends.spark.relation_store import StoredRelation
+from everview.backends.spark.segments import (
+    Segment,
+    by_position,
+    decode,
+    decode_sql,
+    encode,
+    encode_sql,
+    stored_fields,
+)
+from everview.backends.spark.sql_literals import quoted_name, type_sql
+from everview.errors import CorruptDatabase, EvaluationError, InternalError
+from everview.relational.nodes import Relation, Scan, Schema
+from everview.relational.traverse import nodes_of
+
+_SETTINGS = {
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.debug.maxToStringFields": "100000",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+}
+_CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
+_UNREADABLE = ("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER", "FILE_NOT_EXIST", "PATH_NOT_FOUND")
+
+
+class SparkEngine:
+    """Runs plans on Spark; the session starts with the first of them."""
+
+    def __init__(self, user_session: Callable[[], SparkSession]) -> None:
+        self._user_session = user_session
+        self._session: SparkSession | None = None
+        self._groups: list[str] = []
+        self._frames: dict[str, tuple[tuple[str, ...], str]] = {}
+
+    @property
+    def session(self) -> SparkSession:
+        """Our own session."""
+        if self._session is None:
+            self._session = self._user_session().newSession()
+            for key, value in _SETTINGS.items():
+                self._session.conf.set(key, value)
+        return self._session
+
+    @property
+    def is_started(self) -> bool:
+        """Whether anything has needed Spark so far."""
+        return self._session is not None
+
+    def view_of_rows(self, rows: pa.Table, fields: Schema) -> str:
+        """A temporary view of rows that are at the driver."""
+        ddl = ", ".join(f"c{i} {type_sql(f.type)}" for i, f in enumerate(stored_fields(fields)))
+        frame = self.session.createDataFrame(by_position(encode(rows, fields)), schema=ddl)
+        return self.view_of(_decoded(frame, fields))
+
+    def view_of_sql(self, text: str) -> str:
+        """A temporary view of a query over other views."""
+        return self.view_of(self.session.sql(text))
+
+    def view_of_segments(self, relation: StoredRelation, segments: Sequence[Segment]) -> str:
+        """A temporary view of weighted rows on disk; the same one for as long as the segments are the same."""
+        paths = tuple(relation.paths(list(segments)))
+        known = self._frames.get(relation.name)
+        if known is not None and known[0] == paths:
+            return known[1]
+        if known is not None:
+            self.session.catalog.dropTempView(known[1])
+        name = self.view_of(self.frame_of_segments(relation, paths))
+        self._frames[relation.name] = (paths, name)
+        return name
+
+    def frame_of_segments(self, relation: StoredRelation, paths: Sequence[str]) -> DataFrame:
+        """The weighted rows of files, columns named by position."""
+        stored = stored_fields(relation.stored)
+        ddl = ", ".join(f"{quoted_name(f.name)} {type_sql(f.type)}" for f in stored)
+        return _decoded(self.session.read.schema(ddl).parquet(*paths), relation.stored)
+
+    def run(
+        self, plan: Relation, views: Mapping[str, str], zone: str, small: frozenset[str] = frozenset()
+    ) -> DataFrame:
+        """The answer of a plan as a DataFrame; ``views`` holds the view of every scan, ``small`` the scans to broadcast."""
+
+        def is_small(part: Relation) -> bool:
+            return any(isinstance(n, Scan) and n.table in small for n in nodes_of(part))
+
+        text = plan_sql(plan, lambda table: views[table], is_small)
+        return self.sql(text, zone)
+
+    def sql(self, text: str, zone: str) -> DataFrame:
+        """The answer of a text; its time zone is fixed here, where it is resolved."""
+        self.session.conf.set("spark.sql.session.timeZone", zone)
+        try:
+            return self.session.sql(text)
+        except AnalysisException as error:
+            raise InternalError(f"Spark cannot resolve a plan of everview: {error}", attach="the query") from error
+
+    def collect(self, frame: DataFrame, fields: Schema) -> pa.Table:
+        """The rows at the driver, as everview gives them out, columns named by position."""
+        listed = [f"{encode_sql(f'c{i}', f.type)} AS c{i}" for i, f in enumerate(fields)]
+        with self._watched():
+            found = frame.selectExpr(*listed).toArrow()
+        return decode(found, fields)
+
+    def write(self, frame: DataFrame, relation: StoredRelation) -> list[Segment]:
+        """Lets executors write the rows into the relation's folder; the segments belong to nobody yet."""
+        relation.folder.mkdir(parents=True, exist_ok=True)
+        name = f"segment-{uuid.uuid4().hex}"
+        stored = stored_fields(relation.stored)
+        listed = [
+            f"{encode_sql(f'c{i}', f.type)} AS {quoted_name(s.name)}"
+            for i, (f, s) in enumerate(zip(relation.stored, stored, strict=True))
+        ]
+        with self._watched():
+            frame.selectExpr(*listed).write.option("compression", "zstd").parquet(str(relation.folder / name))
+        return [s for s in _written(relation.folder, name) if s.rows]
+
+    @contextmanager
+    def jobs(self) -> Iterator[Callable[[], int]]:
+        """Counts the Spark jobs that run inside: the function given tells how many so far."""
+        group = f"everview-{uuid.uuid4().hex}"
+        self._groups.append(group)
+        try:
+            yield lambda: self._count(group)
+        finally:
+            self._groups.pop()
+
+    def _count(self, group: str) -> int:
+        if self._session is None:
+            return 0
+        return len(self._session.sparkContext.statusTracker().getJobIdsForGroup(group))
+
+    @contextmanager
+    def _watched(self) -> Iterator[None]:
+        if self._groups:
+            self.session.sparkContext.setJobGroup(self._groups[-1], "everview", interruptOnCancel=False)
+        try:
+            yield
+        except AnalysisException as error:
+            raise InternalError(f"Spark cannot resolve a plan of everview: {error}", attach="the query") from error
+        except PySparkException as error:
+            raise _from_spark(error) from error
+        except Exception as error:  # py4j wraps what Spark has no Python class for
+            if _CONDITION.search(str(error)) is None:
+                raise
+            raise _from_spark(error) from error
+
+    def drop(self, views: Sequence[str]) -> None:
+        """Forgets temporary views."""
+        for view in views:
+            self.session.catalog.dropTempView(view)
+
+    def view_of(self, frame: DataFrame) -> str:
+        """A temporary view of a DataFrame."""
+        name = f"everview_{uuid.uuid4().hex}"
+        frame.createOrReplaceTempView(name)
+        return name
+
+
+def _decoded(frame: DataFrame, fields: Schema) -> DataFrame:
+    names = frame.columns
+    listed = [
+        f"{decode_sql(quoted_name(n), f.type)} AS c{i}" for i, (n, f) in enumerate(zip(names, fields, strict=True))
+    ]
+    return frame.selectExpr(*listed)
+
+
+def _written(folder: Path, name: str) -> list[Segment]:
+    found = []
+    for path in sorted((folder / name).glob("*.parquet")):
+        rows = pq.read_metadata(path).num_rows
+        found.append(Segment(f"{name}/{path.name}", rows, path.stat().st_size))
+    return found
+
+
+def _from_spark(error: Any) -> EvaluationError | CorruptDatabase | Exception:
+    text = str(error)
+    found = _CONDITION.findall(text)
+    condition = found[0] if found else "UNKNOWN"
+    if any(c.split(".", maxsplit=1)[0] in _UNREADABLE for c in found) or "FileNotFoundException" in text:
+        path = re.search(r"(?:file:)?(/\S+?\.parquet)", text)
+        where = path[1] if path else "of the database"
+        return CorruptDatabase(f"Spark cannot read the segment '{where}'.", hint="restore it from a copy.")
+    if condition in ("UNKNOWN", "INTERNAL_ERROR"):
+        return error if isinstance(error, Exception) else RuntimeError(text)
+    sentence = text.split("]", maxsplit=1)[-1].split(" SQLSTATE", maxsplit=1)[0].strip()
+    return EvaluationError(sentence, condition=condition.split(".", maxsplit=1)[0])

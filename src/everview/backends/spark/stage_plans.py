@@ -1,0 +1,167 @@
+"""What each kind of stage computes, as plans over its terms: contents and deltas.
+
+Scans in them: ``k.j`` for input j of term k, and the names below for what the stage itself keeps.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal as PythonDecimal
+
+from everview.backends.spark.stages import INPUT, Grouped, Linear, Partitioned
+from everview.backends.spark.term_plans import (
+    ONE,
+    ZERO,
+    add_up,
+    consolidated,
+    expanded,
+    group_sums,
+    negated,
+    project,
+    weighted,
+)
+from everview.backends.spark.terms import same_value
+from everview.relational.expressions import Call, Column, Literal, conjunction, remap_columns
+from everview.relational.nodes import Field, Filter, Generate, Join, JoinKind, Project, Relation, Scan, Schema, UnionAll
+from everview.relational.schema import columns, is_nullable, schema
+from everview.relational.traverse import rewrite_bottom_up
+from everview.relational.types import BOOLEAN, DataType, Decimal
+
+CHANGED = "@changed"
+"""The change of a stage's input or payload."""
+OLD = "@old"
+"""The stored payload, or output, of the touched groups."""
+KEYS = "@keys"
+"""The keys of the touched partitions."""
+
+
+def linear_plan(stage: Linear, total: Relation) -> Relation:
+    """The Z-set of a linear stage from the sum of its terms; the same for a content and for a delta."""
+    if stage.generate is None:
+        return consolidated(total)
+    width = len(schema(total)) - 1
+    exploded = Generate(
+        total, stage.generate.array, stage.generate.outer, stage.generate.with_position, stage.generate.names
+    )
+    every = columns(exploded)
+    return consolidated(project(exploded, (*every[:width], *every[width + 1 :]), every[width]))
+
+
+def payload_plan(stage: Grouped, total: Relation) -> Relation:
+    """The payload of every group that has rows in a sum: keys, sums."""
+    return group_sums(total, stage.key_count)
+
+
+def state_rows(payload: Relation) -> Relation:
+    """Payloads as rows of the state's Z-set, without those in which nothing is left."""
+    every = columns(payload)
+    return project(payload, every, ONE)
+
+
+def grouped_content(stage: Grouped) -> Relation:
+    """The output of a grouped stage from its whole payload, scanned as ``OLD``."""
+    state = Scan(OLD, weighted(stage.state))
+    summed = add_up(_without_weight(state), stage.key_count)
+    return _group_rows(stage, summed, 0)
+
+
+def grouped_delta(stage: Grouped) -> Relation:
+    """The output's delta from ``OLD`` payloads and the ``CHANGED`` ones: the new row of each touched group, less the old."""
+    keys, payload = stage.keys, stage.payload
+    old, changed = (_without_weight(Scan(name, weighted(stage.state))) for name in (OLD, CHANGED))
+    nothing = tuple(zero(f.type) for f in payload)
+    width = len(keys)
+    names = tuple(f"c{i}" for i in range(width + 2 * len(payload)))
+    # old, and old + change, side by side
+    before = Project(old, (*columns(old), *columns(old)[width:]), names)
+    after = Project(changed, (*columns(changed)[:width], *nothing, *columns(changed)[width:]), names)
+    both = add_up(UnionAll((before, after)), width)
+    touched = _of_changed(stage, both)
+    gone = negated(_group_rows(stage, touched, 0))
+    come = _group_rows(stage, touched, len(payload))
+    return consolidated(UnionAll((gone, come)))
+
+
+def group_counts(stage: Grouped) -> Relation:
+    """The number of rows of each touched group after the change: for stages that allow but one."""
+    old, changed = (_without_weight(Scan(name, weighted(stage.state))) for name in (OLD, CHANGED))
+    summed = add_up(UnionAll((old, changed)), stage.key_count)
+    too_many = Filter(summed, Call(">", (columns(summed)[stage.key_count], ONE), BOOLEAN))
+    return Project(too_many, (columns(too_many)[stage.key_count],), ("n",))
+
+
+def _of_changed(stage: Grouped, both: Relation) -> Relation:
+    """Only groups that the change names: a look-up of the old payloads may have found more."""
+    changed = Scan(CHANGED, weighted(stage.state))
+    keys = tuple(columns(changed)[: stage.key_count])
+    if not keys:
+        return both
+    width = len(schema(both))
+    on = conjunction(
+        tuple(same_value(columns(both)[i], Column(width + i, k.type, k.nullable)) for i, k in enumerate(keys))
+    )
+    return Join(both, changed, JoinKind.SEMI, on)
+
+
+def _group_rows(stage: Grouped, summed: Relation, skip: int) -> Relation:
+    """The rows of groups; the payload begins ``skip`` columns after the keys."""
+
+    def place(index: int) -> int:
+        return index if index < stage.key_count else index + skip
+
+    weight = remap_columns(stage.weight, place)
+    present = Filter(summed, Call("not", (Call("=", (weight, ZERO), BOOLEAN),), BOOLEAN))
+    return project(present, tuple(remap_columns(e, place) for e in stage.outputs), weight)
+
+
+def partition_keys(stage: Partitioned) -> Relation:
+    """The keys that a ``CHANGED`` input touches, each once, as a Z-set."""
+    changed = Scan(CHANGED, weighted(_input_fields(stage)))
+    every = project(changed, stage.partition, ONE)
+    summed = add_up(every, len(stage.partition))
+    return project(summed, columns(summed)[:-1], ONE)
+
+
+def key_scan(stage: Partitioned) -> Scan:
+    """The touched keys, as an input of terms."""
+    return Scan(KEYS, key_fields(stage))
+
+
+def key_fields(stage: Partitioned) -> Schema:
+    """The columns of the touched keys."""
+    return tuple(Field(f"k{i}", e.type, is_nullable(e)) for i, e in enumerate(stage.partition))
+
+
+def partitioned_content(stage: Partitioned, total: Relation) -> Relation:
+    """The operator over the rows of a sum, as a Z-set."""
+    bag = expanded(consolidated(total))
+    applied = rewrite_bottom_up(stage.operator, lambda n: bag if isinstance(n, Scan) and n.table == INPUT else None)
+    return project(applied, columns(applied), ONE)
+
+
+def partitioned_delta(stage: Partitioned, total: Relation) -> Relation:
+    """New rows of the touched partitions (``total`` is restricted to them), less the ``OLD`` ones with the same keys."""
+    old: Relation = Scan(OLD, weighted(stage.fields))
+    if stage.partition:
+        keys = Scan(KEYS, weighted(key_fields(stage)))
+        width = len(schema(old))
+        on = conjunction(
+            tuple(same_value(e, Column(width + i, e.type, is_nullable(e))) for i, e in enumerate(stage.output_key))
+        )
+        old = Join(old, keys, JoinKind.SEMI, on)
+    new = partitioned_content(stage, total)
+    return consolidated(UnionAll((new, negated(old))))
+
+
+def _input_fields(stage: Partitioned) -> Schema:
+    return tuple(Field(f"c{i}", e.type, is_nullable(e)) for i, e in enumerate(stage.terms[0].outputs))
+
+
+def _without_weight(plan: Relation) -> Relation:
+    return Project(plan, columns(plan)[:-1], tuple(f.name for f in schema(plan)[:-1]))
+
+
+def zero(data_type: DataType) -> Literal:
+    """Nothing, of a payload's type."""
+    if isinstance(data_type, Decimal):
+        return Literal(PythonDecimal(0).scaleb(-data_type.scale), data_type)
+    return Literal(0, data_type)

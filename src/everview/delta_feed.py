@@ -1,0 +1,160 @@
+"""Following a Delta table: each of its versions becomes one transaction here, in order and once.
+
+The change of a version is taken from the table's change data feed where that is enabled. Elsewhere it is computed from the
+files: a version only ever adds and removes whole files, so as bags
+
+    content(v) - content(v-1)  =  rows of the files added by v  -  rows of the files removed by v
+
+which is exact for every operation (an append, a rewrite by UPDATE or DELETE, an OPTIMIZE that changes nothing), but reads
+rewritten files twice. The number of the version is recorded in the transaction, under the Delta table's own id and the name
+of the table that it feeds, so that following again, after a restart too, goes on after the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from deltalake import DeltaTable, QueryBuilder
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from everview.backends.base import WEIGHT, source_of_table
+from everview.catalog import TableDefinition
+from everview.errors import UnknownName, UnsupportedOperation
+from everview.given_rows import Mode
+from everview.transaction import Commit
+
+if TYPE_CHECKING:
+    from everview.feeding import FedFromOutside
+
+_CHANGE_FEED: Final = "delta.enableChangeDataFeed"
+
+
+class DeltaFeed:
+    """A Delta table as the source of a table. Made by ``Database.follow_delta``."""
+
+    def __init__(
+        self,
+        database: FedFromOutside,
+        table: TableDefinition,
+        uri: str,
+        starting_version: int | None,
+        storage_options: Mapping[str, str] | None,
+    ) -> None:
+        self._database = database
+        self._table = table.name
+        self._uri = uri
+        self._storage = dict(storage_options) if storage_options else None
+        delta = self._open()
+        self._source = _source_name(delta, table.name)
+        self._starting_version = starting_version
+        if starting_version is not None:
+            _check_version(uri, starting_version, delta.version())
+        # A Delta table that does not fit is refused now, not at the first poll.
+        database._read_change(self._table, pa.schema(delta.schema().to_arrow()).empty_table(), Mode.APPLY)
+
+    @property
+    def version(self) -> int | None:
+        """The last version of the Delta table that is taken in; None before the first."""
+        return self._database.last_batch(self._source)
+
+    def poll(self, *, limit: int | None = None) -> list[Commit]:
+        """Takes in the versions that are new, each in a transaction of its own.
+
+        Args:
+            limit: At most so many versions.
+
+        Raises:
+            InvalidChange: the rows of a version do not fit; those before it are committed, it and those after are not.
+            UnsupportedOperation: the changes of a version can no longer be read.
+        """
+        delta = self._open()
+        newest, last = delta.version(), self.version
+        if self._source != _source_name(delta, self._table):
+            raise UnsupportedOperation(
+                f"the Delta table {self._uri} has been replaced by another since table '{self._table}' follows it.",
+                hint="follow the new one with a table of its own.",
+            )
+        if last is None and self._starting_version is None:
+            return [self._take(newest, self._content(newest))]
+        first = self._starting_version if last is None else last + 1
+        assert first is not None
+        versions = range(first, newest + 1)
+        return [self._take(v, self._changes_of(v)) for v in (versions if limit is None else versions[:limit])]
+
+    def _take(self, version: int, rows: pa.Table) -> Commit:
+        try:
+            change = self._database._read_change(self._table, rows, Mode.APPLY)
+            return self._database._run([change], (self._source, version))
+        except Exception as error:
+            error.add_note(f"in version {version} of the Delta table {self._uri}, followed by table '{self._table}'")
+            raise
+
+    def _content(self, version: int) -> pa.Table:
+        try:
+            return read_content(self._open(version))
+        except (DeltaError, OSError) as error:
+            raise _unreadable(self._uri, version, error) from error
+
+    def _changes_of(self, version: int) -> pa.Table:
+        after = self._open(version)
+        try:
+            if after.metadata().configuration.get(_CHANGE_FEED, "false").lower() == "true":
+                return pa.table(after.load_cdf(version, version))
+            if version == 0:
+                return read_content(after)
+            return _difference_of_files(self._open(version - 1).to_pyarrow_dataset(), after.to_pyarrow_dataset())
+        except (DeltaError, OSError) as error:
+            raise _unreadable(self._uri, version, error) from error
+
+    def _open(self, version: int | None = None) -> DeltaTable:
+        try:
+            return DeltaTable(self._uri, version=version, storage_options=self._storage)
+        except TableNotFoundError as error:
+            raise UnknownName(f"there is no Delta table at {self._uri}.") from error
+        except DeltaError as error:
+            raise _unreadable(self._uri, version, error) from error
+
+    def __repr__(self) -> str:
+        return f"<DeltaFeed of table '{self._table}' from {self._uri}, version {self.version}>"
+
+
+def read_content(delta: DeltaTable) -> pa.Table:
+    """The rows of a Delta table at its version."""
+    return pa.table(QueryBuilder().register("content", delta).execute("SELECT * FROM content"))
+
+
+def _difference_of_files(before: ds.FileSystemDataset, after: ds.FileSystemDataset) -> pa.Table:
+    old, new = set(before.files), set(after.files)
+    added, removed = _read_files(after, new - old), _read_files(before, old - new)
+    return pa.concat_tables([_weighted(added, 1), _weighted(removed, -1)], promote_options="default")
+
+
+def _read_files(dataset: ds.FileSystemDataset, paths: set[str]) -> pa.Table:
+    fragments = [f for f in dataset.get_fragments() if f.path in paths]
+    return ds.FileSystemDataset(fragments, dataset.schema, dataset.format, dataset.filesystem).to_table()
+
+
+def _weighted(rows: pa.Table, weight: int) -> pa.Table:
+    return rows.append_column(WEIGHT, pa.repeat(pa.scalar(weight, pa.int64()), rows.num_rows))
+
+
+def _source_name(delta: DeltaTable, table: str) -> str:
+    return source_of_table(f"delta:{delta.metadata().id}", table)
+
+
+def _check_version(uri: str, version: object, newest: int) -> None:
+    if not isinstance(version, int) or isinstance(version, bool) or not 0 <= version <= newest + 1:
+        raise UnsupportedOperation(
+            f"starting_version={version!r} is no version of the Delta table {uri}.", hint=f"its newest is {newest}."
+        )
+
+
+def _unreadable(uri: str, version: int | None, error: Exception) -> UnsupportedOperation:
+    which = "the newest version" if version is None else f"version {version}"
+    return UnsupportedOperation(
+        f"{which} of the Delta table {uri} cannot be read: {str(error).strip().splitlines()[0]}",
+        hint="enable its change data feed, and poll before its old files and log entries are cleaned up.",
+    )

@@ -1,0 +1,260 @@
+"""What every block has, whatever is computed over its join: atoms, variables from equalities, residual predicates.
+
+Conditions over one atom filter its leaf; an equality of two atoms makes one variable of its sides; the rest are residuals. A
+block is refused where a tree would fail and Spark would not: expressions that can fail, over one of several atoms, would be
+evaluated also for rows that have no partner.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from everview.planner.block import Answer, Block, BlockAtom, Lift, Number, Residual, Variable
+from everview.planner.block_flatten import FlatJoin
+from everview.planner.block_terms import Factor, lifted
+from everview.planner.join_query import Atom, Dependency, JoinQuery
+from everview.relational.expressions import Call, Column, Expression, columns_of, conjunction, remap_columns, walk
+from everview.relational.failing import can_fail
+from everview.relational.nodes import Aggregate, Project, Relation, Scan
+from everview.relational.schema import is_nullable, schema
+from everview.relational.types import BOOLEAN, is_floating
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What the planner knows of a relation: a key (positions), whether it changes, how many rows it has."""
+
+    key: tuple[int, ...] | None = None
+    updatable: bool = True
+    rows: float = 1000.0
+
+
+FactsOf = Callable[[Relation], Facts]
+
+
+class Refused(Exception):
+    """The relation is not a block; the message says why."""
+
+
+Member = tuple[int, Expression]
+"""An expression over one atom: the atom, and the expression over the columns of the flat join."""
+
+
+Offer = tuple[str, Expression]
+"""A variable and its value for a row of an atom."""
+
+
+class _Classes:
+    """Classes of (atom, expression) that the join makes equal; a class may reject NULL."""
+
+    def __init__(self) -> None:
+        self._parent: dict[Member, Member] = {}
+        self._rejects: set[Member] = set()
+
+    def root(self, member: Member) -> Member:
+        self._parent.setdefault(member, member)
+        while self._parent[member] != member:
+            member = self._parent[member]
+        return member
+
+    def merge(self, a: Member, b: Member, *, rejects: bool) -> None:
+        first, second = self.root(a), self.root(b)
+        if first != second:
+            self._parent[second] = first
+        if rejects or second in self._rejects:
+            self._rejects.add(first)
+
+    def __contains__(self, member: Member) -> bool:
+        return member in self._parent
+
+    def rejects_null(self, member: Member) -> bool:
+        return self.root(member) in self._rejects
+
+    def members(self) -> dict[Member, list[Member]]:
+        found: dict[Member, list[Member]] = {}
+        for member in self._parent:
+            found.setdefault(self.root(member), []).append(member)
+        return found
+
+
+class JoinBuilder:
+    """Builds the block of a flat join, step by step: its conditions are placed at once, then come variables and lifts.
+
+    Raises:
+        Refused: if a view tree cannot maintain the join.
+    """
+
+    def __init__(self, flat: FlatJoin, facts_of: FactsOf) -> None:
+        self.flat = flat
+        self._facts_of = facts_of
+        self._owner = flat.owner
+        self.is_join = len(flat.inputs) > 1
+        self._classes = _Classes()
+        self._local: list[list[Expression]] = [[] for _ in flat.inputs]
+        self._residuals: list[Expression] = []
+        self._lifts: list[dict[Factor, int]] = [{} for _ in flat.inputs]
+        for condition in flat.conditions:
+            self._place(condition)
+        for residual in self._residuals:
+            for column in columns_in(residual):
+                self.variable(column)
+
+    def owners(self, expression: Expression) -> frozenset[int]:
+        """The atoms that an expression over the columns of the flat join reads."""
+        return frozenset(self._owner[c] for c in columns_of(expression))
+
+    def _place(self, condition: Expression) -> None:
+        atoms = self.owners(condition)
+        if len(atoms) <= 1:
+            self.check(condition)
+            self._local[next(iter(atoms), 0)].append(condition)
+            return
+        if isinstance(condition, Call) and condition.function in ("=", "<=>") and len(atoms) == 2:
+            left, right = condition.args
+            a, b = self.owners(left), self.owners(right)
+            if len(a) == 1 and len(b) == 1:
+                self.check(left)
+                self.check(right)
+                pair = (next(iter(a)), left), (next(iter(b)), right)
+                self._classes.merge(*pair, rejects=condition.function == "=")
+                return
+        self.check(condition)
+        self._residuals.append(condition)
+
+    def check(self, expression: Expression) -> None:
+        """Refuses an expression that a leaf cannot evaluate, as Spark might not evaluate it for the same rows."""
+        if self.is_join and can_fail(expression):
+            raise Refused("an expression below the join can fail, also for rows without a partner")
+
+    def variable(self, expression: Expression) -> Member:
+        """Makes an expression over one atom a variable, unless it is one."""
+        (atom,) = self.owners(expression)
+        return self._classes.root((atom, expression))
+
+    def is_variable(self, expression: Expression) -> bool:
+        """Whether an expression over one atom is a variable already."""
+        return all((atom, expression) in self._classes for atom in self.owners(expression))
+
+    def lift(self, atom: int, factor: Factor) -> int:
+        """The number of a lift of the atom, made on first use."""
+        return self._lifts[atom].setdefault(factor, len(self._lifts[atom]))
+
+    def assemble(self, keys: Sequence[Member], answers: tuple[Answer, ...] = ()) -> Block:
+        """The block with these variables as keys. To be called once, when all variables and lifts are made."""
+        variable_of, offered = self._variables()
+        name_of = {root: v.name for root, v in variable_of.items()}
+        atoms = [self._atom(number, relation, offered[number]) for number, relation in enumerate(self.flat.inputs)]
+        residuals = []
+        for condition in self._residuals:
+            used = list(dict.fromkeys(columns_in(condition)))
+            roots = [name_of[self._classes.root((self._owner[c.index], c))] for c in used]
+            positions = {c.index: i for i, c in enumerate(used)}
+            residuals.append(Residual(tuple(roots), remap_columns(condition, lambda i, at=positions: at[i])))  # type: ignore[misc]
+        key_names = tuple(name_of[self._classes.root(k)] for k in keys)
+        query = self._query(atoms, offered, key_names, residuals)
+        return Block(tuple(atoms), tuple(variable_of.values()), key_names, tuple(residuals), answers, query)
+
+    def _variables(self) -> tuple[dict[Member, Variable], list[list[Offer]]]:
+        variable_of: dict[Member, Variable] = {}
+        offered: list[list[Offer]] = [[] for _ in self.flat.inputs]
+        taken: set[str] = set()
+        for root, members in self._classes.members().items():
+            name = self._name(members, taken)
+            rejects = self._classes.rejects_null(root)
+            nullable = not rejects and all(is_nullable(e) for _, e in members)
+            variable_of[root] = Variable(name, root[1].type, nullable)
+            first: dict[int, Expression] = {}
+            for atom, expression in members:
+                if rejects and is_nullable(expression):
+                    self._local[atom].append(Call("isnotnull", (expression,), BOOLEAN))
+                elif not nullable and is_nullable(expression):
+                    # Equal (<=>) to something that is never NULL.
+                    self._local[atom].append(Call("isnotnull", (expression,), BOOLEAN))
+                if atom in first:
+                    self._local[atom].append(Call("<=>", (first[atom], expression), BOOLEAN))
+                else:
+                    first[atom] = expression
+                    offered[atom].append((name, expression))
+        return variable_of, offered
+
+    def _name(self, members: Iterable[Member], taken: set[str]) -> str:
+        fields = [f for relation in self.flat.inputs for f in schema(relation)]
+        base = "key"
+        for _, expression in members:
+            used = sorted(columns_of(expression))
+            if used:
+                base = fields[used[0]].name
+                if not isinstance(expression, Column):
+                    base = f"f({base})"
+                break
+        name, number = base, 2
+        while name in taken:
+            name, number = f"{base}_{number}", number + 1
+        taken.add(name)
+        return name
+
+    def _atom(self, number: int, relation: Relation, variables: list[Offer]) -> BlockAtom:
+        start = self.flat.start[number]
+        condition = conjunction(tuple(dict.fromkeys(self._local[number])))
+        lifts = [(factor, lifted(factor)) for factor in self._lifts[number]]
+        reads = {c for e in (condition, *(e for _, e in variables), *(e for _, e in lifts)) for c in columns_of(e)}
+        positions = {c: c - start for c in reads}
+        pruned = relation
+        if isinstance(relation, Scan):
+            kept = sorted(reads)
+            positions = {c: i for i, c in enumerate(kept)}
+            fields = [relation.fields[c - start] for c in kept]
+            columns = tuple(Column(c - start, f.type, f.nullable) for c, f in zip(kept, fields, strict=True))
+            pruned = Project(relation, columns, tuple(f.name for f in fields))
+
+        def move(e: Expression) -> Expression:
+            return remap_columns(e, lambda i: positions[i])
+
+        name = relation.table if isinstance(relation, Scan) else type(relation).__name__.lower()
+        return BlockAtom(
+            f"{name}#{number}" if self._is_ambiguous(number, name) else name,
+            pruned,
+            move(condition),
+            tuple((v, move(e)) for v, e in variables),
+            tuple(Lift(move(e), _number_of(f)) for f, e in lifts),
+        )
+
+    def _is_ambiguous(self, number: int, name: str) -> bool:
+        names = [r.table if isinstance(r, Scan) else type(r).__name__.lower() for r in self.flat.inputs]
+        return names.count(name) > 1 and names.index(name) != number
+
+    def _query(
+        self,
+        atoms: list[BlockAtom],
+        offered: list[list[Offer]],
+        keys: tuple[str, ...],
+        residuals: list[Residual],
+    ) -> JoinQuery:
+        planned, dependencies = [], []
+        for number, (atom, relation) in enumerate(zip(atoms, self.flat.inputs, strict=True)):
+            facts = self._facts_of(relation)
+            own = tuple(v for v, _ in atom.variables)
+            planned.append(Atom(atom.name, str(number), own, facts.updatable, facts.rows))
+            key = facts.key
+            if key is None and isinstance(relation, Aggregate):
+                key = tuple(range(len(relation.keys)))
+            if key is not None:
+                start = self.flat.start[number]
+                by_column = {e.index - start: v for v, e in offered[number] if isinstance(e, Column)}
+                if all(c in by_column for c in key):
+                    determinant = frozenset(by_column[c] for c in key)
+                    dependencies.append(Dependency(determinant, frozenset(own) - determinant))
+        together = tuple(frozenset(r.variables) for r in residuals)
+        return JoinQuery(tuple(planned), tuple(dict.fromkeys(keys)), tuple(dependencies), together)
+
+
+def _number_of(factor: Factor) -> Number:
+    if not factor.values:
+        return Number.COUNT
+    return Number.FLOAT if is_floating(factor.values[0].type) else Number.EXACT
+
+
+def columns_in(expression: Expression) -> list[Column]:
+    """The columns of an expression, as often as it has them."""
+    return [e for e in walk(expression) if isinstance(e, Column)]
