@@ -58,7 +58,7 @@ class Plan:
 
 
 FULL = Plan(Budget(seconds=60, bytes=8e9))
-QUICK = Plan(Budget(seconds=1, bytes=2e9))
+QUICK = Plan(Budget(seconds=0.5, bytes=2e9))
 
 
 class Measurement:

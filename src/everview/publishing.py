@@ -131,9 +131,9 @@ class Publication:
         """Makes the Delta table hold these rows, by the smallest change."""
         schema = arrow_schema(self._view.fields)
         if existing is None:
-            self._write_whole(rows, version, mode="error")
+            self._write_whole(rows.cast(schema), version, mode="error")
         elif not _same_columns(existing, schema):
-            self._write_whole(rows, version, mode="overwrite", schema_mode="overwrite")
+            self._write_whole(rows.cast(schema), version, mode="overwrite", schema_mode="overwrite")
         else:
             fields = self._view.fields
             there = bag(rows_from_arrow(read_content(existing), fields))
@@ -146,11 +146,13 @@ class Publication:
     def _apply(self, change: VersionedDelta) -> bool:
         """Writes a delta; False if the Delta table is not what this publication has written."""
         delta = self._existing()
-        if delta is None or not _same_columns(delta, arrow_schema(self._view.fields)):
+        schema = arrow_schema(self._view.fields)
+        if delta is None or not _same_columns(delta, schema):
             return False
-        deleted = change.delta.filter(pc.less(change.delta.column(WEIGHT), 0))
+        rows = change.delta.cast(schema.append(pa.field(WEIGHT, pa.int64())))
+        deleted = rows.filter(pc.less(rows.column(WEIGHT), 0))
         copies = self._copies(delta, deleted.drop_columns([WEIGHT])) if deleted.num_rows else {}
-        if not self._write_delta(delta, change.delta, copies, change.version):
+        if not self._write_delta(delta, rows, copies, change.version):
             return False
         self._version = change.version
         self._commits += 1

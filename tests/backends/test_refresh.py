@@ -38,3 +38,25 @@ def test_strictly_incremental(db: ev.Database, backend: str) -> None:
     view = db.create_view("v", "SELECT x FROM t", refresh="incremental_strict")
     assert db.apply({"t": [(1,)]}).refreshed["v"].how == "incremental"
     assert view.rows() == [(1,)]
+
+
+def test_full_refresh(db: ev.Database) -> None:
+    """A view that is computed anew has the same rows and deltas, and says how it came to them."""
+    table = db.create_table("t", "k string, x int")
+    view = db.create_view("v", "SELECT k, sum(x) AS s FROM t GROUP BY k", refresh="full")
+    table.insert([("a", 1), ("b", 2)])
+    commit = table.delete([("b", 2)])
+    assert commit.refreshed["v"].how == "full"
+    assert commit.changes["v"].to_pylist() == [{"k": "b", "s": 2, "_weight": -1}]
+    assert view.rows() == [("a", 1)]
+    assert "anew" in view.explain() or "recompute" in view.explain()
+
+
+def test_refresh_by_cost(db: ev.Database) -> None:
+    """Whatever is chosen, the commit says what and why, and the rows are right."""
+    table = db.create_table("t", "x int")
+    view = db.create_view("v", "SELECT count(*) AS n FROM t", refresh="auto")
+    for commit in (table.insert([(i,) for i in range(100)]), table.delete([(i,) for i in range(99)])):
+        assert commit.refreshed["v"].how in ("incremental", "full")
+        assert commit.refreshed["v"].reason
+    assert view.rows() == [(1,)]

@@ -174,6 +174,46 @@ def test_several_streams_into_one_database(
     db.verify()
 
 
+class MemoryRows:
+    """Spark's own stream for tests: integers that are added by hand, one micro-batch for what has been added since."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._jvm: Any = spark._jvm
+        integers = self._jvm.org.apache.spark.sql.Encoders.INT()
+        nothing = self._jvm.scala.Option.empty()
+        make = self._jvm.org.apache.spark.sql.execution.streaming.runtime.MemoryStream
+        self._stream = make(0, spark._jsparkSession, nothing, integers)
+        self._spark = spark
+
+    def put(self, *values: int) -> None:
+        """Adds rows."""
+        self._stream.addData(self._jvm.org.apache.spark.api.python.PythonUtils.toSeq(list(values)))
+
+    def stream(self) -> DataFrame:
+        """The rows, in a column k."""
+        from pyspark.sql import DataFrame
+
+        return DataFrame(self._stream.toDF(), self._spark).selectExpr("value AS k")
+
+
+def test_a_stream_from_memory(db: ev.Database, spark: SparkSession, tmp_path: Path) -> None:
+    """Views are current after each micro-batch of a running query, and after it was stopped and started again."""
+    db.create_table("t", "k int")
+    view = db.create_view("sums", "SELECT count(*) AS n, sum(k) AS s FROM t")
+    rows = MemoryRows(spark)
+    seen = []
+    for start in (1, 100):
+        query = db.stream("t", rows.stream(), checkpoint=tmp_path / "checkpoint")
+        for value in (start, start + 1):
+            rows.put(value, value)
+            query.processAllAvailable()
+            seen += view.rows()
+        query.stop()
+        assert query.exception() is None
+    assert seen == [(2, 2), (4, 6), (6, 206), (8, 408)]
+    assert [c.version for c in view.changes(since=0)] == [1, 2, 3, 4]
+
+
 def test_upserts_and_change_types(db: ev.Database, folder: Callable[[str], Folder]) -> None:
     """The rows of a stream are what its mode says, or their own columns."""
     table = db.create_table("t", "k int, v string", primary_key="k")
@@ -225,7 +265,9 @@ def test_a_checkpoint_that_has_gone_on_without_the_database(
         other.drop("t")
         other.create_table("t", "k int")
         files.put({"k": 3})
-        with pytest.raises(StreamingQueryException, match="is at micro-batch 2, and this database has none of its batch"):
+        with pytest.raises(
+            StreamingQueryException, match="is at micro-batch 2, and this database has none of its batch"
+        ):
             files.run(other, "t")
 
 

@@ -7,14 +7,23 @@ evaluated also for rows that have no partner.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from everview.planner.block import Answer, Block, BlockAtom, Lift, Number, Residual, Variable
 from everview.planner.block_flatten import FlatJoin
 from everview.planner.block_terms import Factor, lifted
 from everview.planner.join_query import Atom, Dependency, JoinQuery
-from everview.relational.expressions import Call, Column, Expression, columns_of, conjunction, remap_columns, walk
+from everview.relational.expressions import (
+    Call,
+    Column,
+    Expression,
+    columns_of,
+    conjunction,
+    remap_columns,
+    transform,
+    walk,
+)
 from everview.relational.failing import can_fail
 from everview.relational.nodes import Aggregate, Project, Relation, Scan
 from everview.relational.schema import is_nullable, schema
@@ -144,16 +153,26 @@ class JoinBuilder:
         """The block with these variables as keys. To be called once, when all variables and lifts are made."""
         variable_of, offered = self._variables()
         name_of = {root: v.name for root, v in variable_of.items()}
+        residuals = [r for c in self._residuals if (r := self._residual(c, name_of, offered)) is not None]
         atoms = [self._atom(number, relation, offered[number]) for number, relation in enumerate(self.flat.inputs)]
-        residuals = []
-        for condition in self._residuals:
-            used = list(dict.fromkeys(columns_in(condition)))
-            roots = [name_of[self._classes.root((self._owner[c.index], c))] for c in used]
-            positions = {c.index: i for i, c in enumerate(used)}
-            residuals.append(Residual(tuple(roots), remap_columns(condition, lambda i, at=positions: at[i])))  # type: ignore[misc]
         key_names = tuple(name_of[self._classes.root(k)] for k in keys)
         query = self._query(atoms, offered, key_names, residuals)
         return Block(tuple(atoms), tuple(variable_of.values()), key_names, tuple(residuals), answers, query)
+
+    def _residual(
+        self, condition: Expression, name_of: Mapping[Member, str], offered: list[list[Offer]]
+    ) -> Residual | None:
+        """The predicate over variables; None if a single atom has them all, whose condition it then is."""
+        used = list(dict.fromkeys(columns_in(condition)))
+        names = [name_of[self.variable(c)] for c in used]
+        for atom, offers in enumerate(offered):
+            value_of = dict(offers)
+            if all(n in value_of for n in names):
+                values = {c.index: value_of[n] for c, n in zip(used, names, strict=True)}
+                self._local[atom].append(_with_columns(condition, values))
+                return None
+        positions = {c.index: i for i, c in enumerate(used)}
+        return Residual(tuple(names), remap_columns(condition, lambda i: positions[i]))
 
     def _variables(self) -> tuple[dict[Member, Variable], list[list[Offer]]]:
         variable_of: dict[Member, Variable] = {}
@@ -253,6 +272,10 @@ def _number_of(factor: Factor) -> Number:
     if not factor.values:
         return Number.COUNT
     return Number.FLOAT if is_floating(factor.values[0].type) else Number.EXACT
+
+
+def _with_columns(expression: Expression, values: Mapping[int, Expression]) -> Expression:
+    return transform(expression, lambda e: values[e.index] if isinstance(e, Column) else None)
 
 
 def columns_in(expression: Expression) -> list[Column]:

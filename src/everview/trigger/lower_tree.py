@@ -20,26 +20,34 @@ from everview.trigger.program import Access, AccessKind, Add, Compute, Lift, Pro
 RESULT = "result"
 
 
-def lower_tree(block: Block, tree: ViewTree, stored: frozenset[str]) -> Program:
-    """The program that maintains the tree's views named in ``stored``, and the result.
+def lower_tree(block: Block, tree: ViewTree, stored: frozenset[str], *, keeps_result: bool = True) -> Program:
+    """The program that maintains the tree's views named in ``stored``, and the result unless it is only passed on.
 
     Several roots (a disconnected query) are joined in one more view, the result.
     """
     root = _single_root(block, tree)
-    names = {a.name: i for i, a in enumerate(block.atoms)}
-    definitions: dict[str, ViewDefinition] = {}
-    for node in _nodes(root):
-        atoms = frozenset(names[a.name] for a in atoms_below(node))
-        payload = restrict(block.monomials, atoms)
-        definitions[node.name] = ViewDefinition(node.name, _keys(node), payload, atoms)
-    placed = _place_residuals(block.residuals, root)
-    kept = stored | {root.name}
+    kept = stored | {root.name} if keeps_result else stored - {root.name}
     if len(tree.roots) > 1:
         kept |= {r.name for r in tree.roots}
+    return lower_views(block, (root,), kept, root.name)
+
+
+def lower_views(
+    block: Block, roots: tuple[Node, ...], stored: frozenset[str], result: str, counted: frozenset[str] = frozenset()
+) -> Program:
+    """The program that maintains the ``stored`` views of trees that stay apart; those ``counted`` hold multiplicities only."""
+    names = {a.name: i for i, a in enumerate(block.atoms)}
+    definitions: dict[str, ViewDefinition] = {}
+    for node in (n for root in roots for n in _nodes(root)):
+        atoms = frozenset(names[a.name] for a in atoms_below(node))
+        payload = restrict(() if node.name in counted else block.monomials, atoms)
+        definitions[node.name] = ViewDefinition(node.name, _keys(node), payload, atoms)
+    placed = _place_residuals(block.residuals, roots)
     triggers = tuple(
-        Trigger(i, _statements(block, root, atom.name, definitions, placed, kept)) for i, atom in enumerate(block.atoms)
+        Trigger(i, _statements(block, roots, atom.name, definitions, placed, stored, counted))
+        for i, atom in enumerate(block.atoms)
     )
-    return Program(block, tuple(definitions.values()), kept, root.name, triggers)
+    return Program(block, tuple(definitions.values()), stored, result, triggers)
 
 
 def restrict(monomials: Iterable[Monomial], atoms: frozenset[int]) -> tuple[Monomial, ...]:
@@ -71,11 +79,12 @@ def _nodes(node: Node) -> Iterable[Node]:
     yield node
 
 
-def _place_residuals(residuals: Iterable[Residual], root: Node) -> dict[str, tuple[Residual, ...]]:
+def _place_residuals(residuals: Iterable[Residual], roots: tuple[Node, ...]) -> dict[str, tuple[Residual, ...]]:
     """For each view the predicates that are checked where its children meet: the lowest view that knows all variables."""
     placed: dict[str, list[Residual]] = {}
     for residual in residuals:
-        at = _lowest(root, frozenset(residual.variables))
+        variables = frozenset(residual.variables)
+        at = next((found for root in roots if (found := _lowest(root, variables)) is not None), None)
         assert at is not None, f"the variables {residual.variables} never meet"
         placed.setdefault(at.name, []).append(residual)
     return {name: tuple(found) for name, found in placed.items()}
@@ -107,13 +116,14 @@ def _path(node: Node, atom: str) -> list[Node] | None:
 
 def _statements(
     block: Block,
-    root: Node,
+    roots: tuple[Node, ...],
     atom: str,
     definitions: dict[str, ViewDefinition],
     placed: dict[str, tuple[Residual, ...]],
     stored: frozenset[str],
+    counted: frozenset[str],
 ) -> tuple[Statement, ...]:
-    path = _path(root, atom)
+    path = next((found for root in roots if (found := _path(root, atom)) is not None), None)
     assert path is not None, f"{atom} is in no view"
     statements: list[Statement] = [Lift(path[0].name)]
     if path[0].name in stored:
@@ -121,14 +131,15 @@ def _statements(
     for child, view in zip(path, path[1:], strict=False):
         assert isinstance(view, View)
         siblings = [c for c in view.children if c is not child]
-        statements.append(_compute(block, view, child, siblings, definitions, placed.get(view.name, ())))
+        monomials = () if view.name in counted else block.monomials
+        statements.append(_compute(monomials, view, child, siblings, definitions, placed.get(view.name, ())))
         if view.name in stored:
             statements.append(Add(view.name))
     return tuple(statements)
 
 
 def _compute(
-    block: Block,
+    monomials: tuple[Monomial, ...],
     view: View,
     child: Node,
     siblings: list[Node],
@@ -148,7 +159,7 @@ def _compute(
         kind = _KINDS[_expense(sibling, known)[0]]
         known |= set(sibling.keys)
         atoms |= definitions[sibling.name].atoms
-        payload = restrict(block.monomials, atoms)
+        payload = restrict(monomials, atoms)
         joins.append(Access(sibling.name, kind, bound, payload, _ready(waiting, known)))
     assert not waiting, "a predicate's variables were summed out too early"
     return Compute(view.name, child.name, tuple(joins), first)

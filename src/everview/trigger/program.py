@@ -87,7 +87,10 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """The triggers of a block. ``stored`` are the views that are materialized, ``result`` is the one with the answer."""
+    """The triggers of a block. ``stored`` are the views that are materialized, ``result`` is the one with the answer.
+
+    Where the result stays factorized over several views, ``result`` is empty.
+    """
 
     block: Block
     views: tuple[ViewDefinition, ...]

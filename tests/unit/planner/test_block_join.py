@@ -100,6 +100,7 @@ PLANS: dict[str, Relation] = {
     "self-join": project(inner(R, R, call("=", col(1), col(2))), col(0), col(3)),
     "product": inner(R, T),
     "residual": Filter(project(RS, col(0), col(3, nullable=False)), call("<", col(0), col(1))),
+    "residual of one atom": inner(R, S, call("=", col(1), col(2)), call("<", col(0), col(2))),
     "equal within an atom": inner(R, S, call("=", col(0), col(2)), call("=", col(1), col(2))),
     "computed equality": inner(R, S, call("=", least(col(0), col(1)), col(2))),
 }
@@ -171,3 +172,9 @@ def test_facts_reach_the_planner() -> None:
     block: Block = build_join_block(RS, keyed).block
     assert [a.updatable for a in block.query.atoms] == [True, False]
     assert Dependency(frozenset({"a"}), frozenset({"b"})) in block.query.dependencies
+
+
+def test_a_predicate_over_the_variables_of_one_atom_filters_it() -> None:
+    """r.a < s.b with r.b = s.b is r.a < r.b."""
+    assert build_join_block(PLANS["residual of one atom"], facts).block.residuals == ()
+    assert len(build_join_block(PLANS["residual"], facts).block.residuals) == 1

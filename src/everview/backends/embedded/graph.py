@@ -21,10 +21,12 @@ from everview.backends.embedded.operators.stateless import FilterOperator, Proje
 from everview.backends.embedded.operators.top import TopOperator
 from everview.backends.embedded.operators.window import WindowOperator
 from everview.backends.embedded.sources import ConstantOperator, ScanOperator, TableInput
-from everview.backends.embedded.tree.plan_block import Refused, plan_block
+from everview.backends.embedded.tree.join_tree_operator import JoinTreeOperator
+from everview.backends.embedded.tree.plan_block import Refused, plan_block, plan_join
 from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.backends.embedded.vectors import Batch
-from everview.planner.block_build import Facts
+from everview.planner.block_flatten import flatten
+from everview.planner.block_join_builder import Facts
 from everview.relational.expressions import Column, Expression, conjunction
 from everview.relational.join_condition import split_join_condition
 from everview.relational.nodes import (
@@ -48,6 +50,10 @@ from everview.relational.nodes import (
 from everview.relational.rules.split_outer_join import split_outer_join
 from everview.relational.schema import columns, schema
 from everview.relational.traverse import scans_of, tables_of
+
+
+TREES_FOR_JOINS = frozenset({"factorized", "first_order"})
+"""The strategies under which joins without an aggregate are trees too; otherwise binary joins share more."""
 
 
 class Graph:
@@ -145,6 +151,10 @@ class Graph:
                 if scan.table.lower() in self.tables:
                     chosen = tuple(e.index for e in relation.expressions if isinstance(e, Column))
                     return self._scan(scan, chosen, contents)
+        if self._strategy in TREES_FOR_JOINS and isinstance(relation, Join | Project | Filter):
+            tree = self._join_tree(relation, visit, contents)
+            if tree is not None:
+                return tree
         match relation:
             case Scan():
                 raise AssertionError("handled above")
@@ -210,6 +220,26 @@ class Graph:
         fields = schema(aggregate)
         return self._share(
             key, inputs, contents, lambda: TreeOperator(fields, program, inputs, self.dictionary, plan=plan)
+        )
+
+    def _join_tree(
+        self, relation: Relation, visit: Callable[[Relation], Operator], contents: dict[int, Batch]
+    ) -> Operator | None:
+        """The view tree of a join that no aggregate stands on; None where there is no join or no tree for it."""
+        if len(flatten(relation).inputs) < 2:
+            return None
+        try:
+            program, join, plan = plan_join(relation, self._facts, self._strategy)
+        except Refused:
+            return None
+        inputs = tuple(visit(atom.input) for atom in program.block.atoms)
+        key: Hashable = ("join tree", tuple(id(i) for i in inputs), program, join.outputs)
+        fields = schema(relation)
+        return self._share(
+            key,
+            inputs,
+            contents,
+            lambda: JoinTreeOperator(fields, program, join.outputs, inputs, self.dictionary, plan=plan),
         )
 
     def _recomputed(self, plan: Relation, contents: dict[int, Batch]) -> Operator:

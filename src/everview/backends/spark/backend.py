@@ -155,6 +155,8 @@ class SparkBackend:
             maintenance.fill(program, work, view.time_zone)
         except EvaluationError as error:
             raise rejections.failed_in_view(view, error) from error
+        finally:
+            work.forget_scratch()
         moves = {
             name: Move(tuple(_segments(added[name], made))) for name, made in work.replaced.items() if name in added
         }
@@ -264,7 +266,8 @@ class SparkBackend:
                 raise rejections.failed_in_view(view.definition, final) from final
         work.changes.update(attempt.changes)
         work.appended.update(attempt.appended)
-        work.replaced.update(attempt.replaced)
+        attempt.forget_scratch()
+        work.replaced.update({n: made for n, made in attempt.replaced.items() if n in self._files.relations})
         return refresh
 
     def _write(self, work: Work) -> dict[str, Move]:
@@ -303,7 +306,7 @@ class SparkBackend:
         return None
 
     def _maintenance(self, relations: Mapping[str, StoredRelation]) -> Maintenance:
-        return Maintenance(relations, self._engine, self._limit)
+        return Maintenance(relations, self._engine, self._limit, self._files.new_relation)
 
     # Reads
 

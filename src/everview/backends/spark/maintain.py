@@ -7,6 +7,7 @@ input, and for contents of large relations, does the whole plan run on Spark.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -42,8 +43,13 @@ class Work:
     """Weighted rows to add to stored relations."""
     replaced: dict[str, list[Segment] | pa.Table] = field(default_factory=dict)
     """The whole new content of stored relations: rows, or segments that executors have written."""
-    notes: list[str] = field(default_factory=list)
-    """What was done otherwise than by delta, and why."""
+    scratch: dict[str, StoredRelation] = field(default_factory=dict)
+    """Where executors wrote contents that are needed only on the way."""
+
+    def forget_scratch(self) -> None:
+        """Removes what was needed only on the way."""
+        for relation in self.scratch.values():
+            shutil.rmtree(relation.folder, ignore_errors=True)
 
 
 class Maintenance:
@@ -53,10 +59,18 @@ class Maintenance:
         relations: The stored relations by name; shared with the backend, which changes it.
         engine: Spark.
         limit: Segments with more rows than this stay on disk and are Spark's.
+        scratch: Makes a relation that no commit will add, for contents that are needed only on the way.
     """
 
-    def __init__(self, relations: Mapping[str, StoredRelation], engine: SparkEngine, limit: int) -> None:
+    def __init__(
+        self,
+        relations: Mapping[str, StoredRelation],
+        engine: SparkEngine,
+        limit: int,
+        scratch: Callable[[str, Schema], StoredRelation],
+    ) -> None:
         self._relations = relations
+        self._scratch = scratch
         self._engine = engine
         self._limit = limit
         self._plans: dict[object, Relation] = {}
@@ -69,9 +83,9 @@ class Maintenance:
         Stages find the contents of those before them in ``work.replaced``.
         """
         for stage in program.stages:
-            self._fill_stage(stage, work, zone, is_stored=stage.name in program.stored())
+            self._fill_stage(stage, work, zone)
 
-    def _fill_stage(self, stage: Stage, work: Work, zone: str, *, is_stored: bool) -> None:
+    def _fill_stage(self, stage: Stage, work: Work, zone: str) -> None:
         starts = (0,) * len(stage.terms)
         sources = tuple(tuple(self._content_source(leaf, work) for leaf in t.inputs) for t in stage.terms)
 
@@ -91,8 +105,7 @@ class Maintenance:
                 if stage.is_single:
                     none = {stage_plans.CHANGED: _rows(empty_rows((*stage.state, WEIGHT)))}
                     self._check_single(self.run(stage_plans.group_counts(stage), {**state, **none}, zone))
-                if is_stored:
-                    self._store_plan(stage.name, stage.fields, stage_plans.grouped_content(stage), state, work, zone)
+                self._store_plan(stage.name, stage.fields, stage_plans.grouped_content(stage), state, work, zone)
             case Partitioned():
                 made = plan(lambda total: consolidated(stage_plans.partitioned_content(stage, total)))
                 self._store_content(stage.name, stage.fields, made, stage.terms, sources, work, zone)
@@ -130,7 +143,8 @@ class Maintenance:
             views = self._views(sources, plan)
             try:
                 frame = self._engine.run(prune_columns(plan), views, zone)
-                work.replaced[name] = self._engine.write(frame, self._relations[name])
+                home = self._relations.get(name) or work.scratch.setdefault(name, self._scratch(name, fields))
+                work.replaced[name] = self._engine.write(frame, home)
             finally:
                 self._engine.drop(list(views.values()))
         else:
@@ -155,7 +169,7 @@ class Maintenance:
         made = work.replaced.get(leaf.table)
         if isinstance(made, pa.Table):
             return Source(None, made)
-        relation = self._relations[leaf.table]
+        relation = work.scratch.get(leaf.table) or self._relations[leaf.table]
         if made is not None:
             fresh = StoredRelation(relation.name, relation.folder, relation.fields, segments=list(made))
             return Source(fresh, None)

@@ -79,7 +79,7 @@ class Reading:
     def query(self, plan: Relation) -> pa.Table:
         """The bag of an ad-hoc plan."""
         over, bounds = self._over_contents(plan)
-        maintenance = Maintenance(self._files.relations, self._engine, self._limit)
+        maintenance = Maintenance(self._files.relations, self._engine, self._limit, self._files.new_relation)
         found = maintenance.run(over, bounds, zone_of(plan))
         fields = schema(plan)
         if not fields:

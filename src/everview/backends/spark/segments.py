@@ -90,7 +90,8 @@ def stored_type(data_type: DataType) -> DataType:
 
 def stored_fields(fields: Schema) -> Schema:
     """The columns of the file: the relation's own names where Delta takes them all, else positions."""
-    valid = all(_DELTA_NAME.fullmatch(f.name) for f in fields)
+    distinct = len({f.name.lower() for f in fields}) == len(fields)
+    valid = distinct and all(_DELTA_NAME.fullmatch(f.name) for f in fields)
     names = [f.name if valid else f"c{i}" for i, f in enumerate(fields)]
     return tuple(Field(n, stored_type(f.type), True) for n, f in zip(names, fields, strict=True))
 

@@ -108,8 +108,9 @@ def _floats(rows: Ints, terms: tuple[tuple[int, int], ...], *, is_product: bool)
             continue
         if is_product or coefficient < 0:
             raise EvaluationError(
-                "a NaN or an infinity takes part in a sum of products over several tables, which a view tree cannot hold. "
-                "Hint: create the view with strategy='first_order'."
+                "a NaN or an infinity takes part in a sum of products over several tables, which a view tree cannot hold.",
+                condition="ARITHMETIC_OVERFLOW",
+                hint="Create the view with strategy='recompute'.",
             )
         counters[:, MINUS] += special // MINUS_UNIT
         counters[:, PLUS] += special % MINUS_UNIT // PLUS_UNIT

@@ -50,6 +50,15 @@ class LeafRegisters:
 
 
 @dataclass(frozen=True, slots=True)
+class ResultRegisters:
+    """Where the delta of the last view of a trigger stands: its keys in the view's order, and its parts by monomial."""
+
+    frame: int
+    keys: tuple[int, ...]
+    parts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class TriggerCode:
     """A trigger, assembled; ``frames[f]`` lists the registers of frame f, those of frame 0 being given from outside."""
 
@@ -58,6 +67,7 @@ class TriggerCode:
     registers: int
     leaf: LeafRegisters
     pauses: tuple[Pause, ...]
+    result: ResultRegisters
     wide_sums: tuple[int, ...]
     """Where the code says WIDE_VALUES: a leaf program, which has values of one word, makes it INT_VALUES."""
 
@@ -110,7 +120,13 @@ class Assembler:
         assert leaf is not None, "a trigger begins with its leaf"
         frames = tuple(tuple(f) for f in self._frames)
         code = np.array(self._code, dtype=np.int64)
-        return TriggerCode(code, frames, self._registers, leaf, tuple(self._pauses), tuple(self._wide_sums))
+        last = self.program.view(next(reversed(deltas)))
+        delta = deltas[last.name]
+        keys = tuple(r for k in last.keys for r in delta.keys[k])
+        result = ResultRegisters(delta.frame, keys, tuple(delta.parts[m] for m in last.payload))
+        return TriggerCode(
+            code, frames, self._registers, leaf, tuple(self._pauses), result, tuple(self._wide_sums)
+        )
 
     def _frame(self) -> int:
         self._frames.append([])

@@ -67,6 +67,7 @@ NEED_MAP: Final = 2
 NEED_SCRATCH: Final = 3
 FLOAT_RANGE: Final = 4
 PAUSED: Final = 5
+EXACT_RANGE: Final = 6
 
 # Words of the machine's environment.
 SCRATCH: Final = 0

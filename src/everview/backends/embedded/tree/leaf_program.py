@@ -93,7 +93,7 @@ class _Compiler:
             for flag in registers[1:]:  # the word that says NULL
                 self.output(flag, self.emit(LeafOp.FILL, KEPT))
         for lift, register in leaf.lifts:
-            self.output(register, self.value(atom.lifts[lift].value, KEPT))
+            self.output(register, self.lifted(atom.lifts[lift].value))
         self.output(leaf.weights, self.taken(self.input(-1)))
         buffers = tuple(dict.fromkeys(self.buffers))
         inputs = tuple(self.inputs.values())
@@ -149,6 +149,18 @@ class _Compiler:
             self.known[key] = self._compile(expression, frame)
         return self.known[key]
 
+    def lifted(self, e: Expression) -> int:
+        """The value of a lift, which is 0 where it is NULL."""
+        if not isinstance(e, Case) or not (isinstance(e.otherwise, Literal) and e.otherwise.value is None):
+            return self.value(e, KEPT)
+        if any(_is_null(chosen) for _, chosen in e.branches):
+            return self.value(e, KEPT)
+        register = self.emit(LeafOp.FILL, KEPT)
+        for condition, chosen in reversed(e.branches):
+            mask, value = self.value(condition, KEPT), self.lifted(chosen)
+            register = self.emit(LeafOp.SELECT, KEPT, mask, value, register)
+        return register
+
     def _compile(self, e: Expression, frame: int) -> int:
         match e:
             case Column():
@@ -199,17 +211,16 @@ class _Compiler:
 
     def _case(self, case: Case, frame: int) -> int | None:
         parts = [*(v for _, v in case.branches), case.otherwise]
-        if any(isinstance(p.type, Null) for p in parts) or any(
-            isinstance(p, Literal) and p.value is None for p in parts[:-1]
-        ):
+        if any(_is_null(p) for p in parts):
             return None
-        last = case.otherwise
-        is_zero = isinstance(last, Literal) and last.value is None
-        # A lift is 0 where it is NULL.
-        register = self.emit(LeafOp.FILL, frame) if is_zero else self.value(last, frame)
+        register = self.value(case.otherwise, frame)
         for condition, chosen in reversed(case.branches):
             register = self.emit(LeafOp.SELECT, frame, self.value(condition, frame), self.value(chosen, frame), register)
         return register
+
+
+def _is_null(e: Expression) -> bool:
+    return isinstance(e.type, Null) or (isinstance(e, Literal) and e.value is None)
 
 
 def _power(places: int) -> int:

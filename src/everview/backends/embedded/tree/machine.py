@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -12,6 +13,7 @@ from everview.backends.embedded.tree.layout import (
     AMOUNT,
     DONE,
     ENVIRONMENT_WORDS,
+    EXACT_RANGE,
     FLOAT_RANGE,
     INT_VALUES,
     NEED,
@@ -35,6 +37,16 @@ FIRST_ROWS = 64
 """Rows of a frame to begin with."""
 CHUNK = 4096
 """Rows of a change that are run at once, so that registers stay in the processor's cache."""
+
+
+AfterChunk: TypeAlias = "Callable[[Machine], None]"
+
+
+OTHERWISE = "Create the view with strategy='recompute'."
+_TROUBLE = {
+    FLOAT_RANGE: "a floating-point number of more than 270 digits cannot be summed in a view tree.",
+    EXACT_RANGE: "a sum, or a part of one, has outgrown the 128 bits that a view tree has for it.",
+}
 
 
 class Scratch:
@@ -113,7 +125,7 @@ class Machine:
         for i, register in enumerate(registers):
             self._registers[register] = base + 8 * i * capacity
 
-    def run(self, given: Sequence[tuple[int, Ints]], count: int) -> None:
+    def run(self, given: Sequence[tuple[int, Ints]], count: int, after_chunk: AfterChunk | None = None) -> None:
         """Runs the trigger over rows whose registers are given as contiguous arrays of words, in chunks."""
         self._expect_wide(WIDE_VALUES)
         self._leaf_buffers = self._leaf_buffers[:, :0]  # its registers are taken; the next program has to claim them again
@@ -126,8 +138,10 @@ class Machine:
             if size > self._capacities[0]:
                 self._grow(0, min(CHUNK, count))
             self._run()
+            if after_chunk is not None:
+                after_chunk(self)
 
-    def run_batch(self, batch: Batch) -> int:
+    def run_batch(self, batch: Batch, after_chunk: AfterChunk | None = None) -> int:
         """Runs the leaf program and the trigger over as many rows of a change as the program can take; returns how many."""
         leaf, count = self._leaf, len(batch)
         columns = batch.columns
@@ -159,6 +173,8 @@ class Machine:
                 if kept > self._capacities[0]:
                     self._grow(0, size)
                 self._run()
+                if after_chunk is not None:
+                    after_chunk(self)
         return count
 
     def _expect_wide(self, kind: int) -> None:
@@ -189,17 +205,18 @@ class Machine:
             elif need == PAUSED:
                 self._compute_mask(self.trigger.pauses[which])
             else:
-                assert need == FLOAT_RANGE, need
-                raise EvaluationError(
-                    "a floating-point number of more than 270 digits cannot be summed in a view tree; "
-                    "create the view with strategy='first_order' and representation='listing' off trees, or scale the column."
-                )
+                raise EvaluationError(_TROUBLE[int(need)], condition="ARITHMETIC_OVERFLOW", hint=OTHERWISE)
 
     def _compute_mask(self, pause: Pause) -> None:
         rows = int(self._rows[pause.frame])
         columns = [self._register(r, pause.frame, rows) for words in pause.columns for r in words]
         mask = self._masks(pause, columns)
         self._register(pause.mask, pause.frame, rows)[:] = mask
+
+    def registers(self, frame: int, wanted: Sequence[int]) -> list[Ints]:
+        """What some registers of a frame hold, until the next run."""
+        rows = int(self._rows[frame])
+        return [self._register(r, frame, rows) for r in wanted]
 
     def _register(self, register: int, frame: int, rows: int) -> Ints:
         held = self._extra if frame == 0 else self.trigger.frames[frame]

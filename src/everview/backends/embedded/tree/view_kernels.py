@@ -35,6 +35,7 @@ from everview.backends.embedded.tree.layout import (
     EPOCH,
     EPOCH_AT,
     EXACT,
+    EXACT_RANGE,
     FLOAT_RANGE,
     FLOAT_VALUES,
     FLOATING,
@@ -95,6 +96,8 @@ PAUSE = int(Op.PAUSE)
 LOW = 0xFFFFFFFF
 FACTOR = -7046029254386353131
 HUGE = 2.0**900
+WORD_RANGE = 2.0**64
+EXACT_LIMIT = 2.0**126.999
 AHEAD = 12
 """Rows between asking for a cache line and reading it."""
 
@@ -498,7 +501,16 @@ def _add_product(at: Word, low: Word, high: Word, weight: Word) -> None:
 
 
 @kernel
+def _is_small_product(low: Word, high: Word, other: Word, other_high: Word) -> bool:
+    """Whether the product of two 128-bit integers surely has less than 128 bits."""
+    one = float(high) * WORD_RANGE + float(shift_right(low, 1)) * 2.0
+    two = float(other_high) * WORD_RANGE + float(shift_right(other, 1)) * 2.0
+    return abs(one * two) < EXACT_LIMIT
+
+
+@kernel
 def _sum(code: Word, registers: Word, rows: Word) -> int:
+    """Returns what went wrong, or 0."""
     count, groups = load(rows, load(code, 2)), load(rows, load(code, 3))
     numbers, kind = load(registers, load(code, 4)), load(code, 5)
     source = load(registers, load(code, 6))
@@ -522,6 +534,7 @@ def _sum(code: Word, registers: Word, rows: Word) -> int:
         store(second, g, 0)
     if kind == EXACT or kind == INT_VALUES or kind == WIDE_VALUES:
         upper = load(registers, load(code, 6) + 1) if kind == EXACT else 0
+        outgrown = 0
         for i in range(count):
             g = load(numbers, i)
             if kind == INT_VALUES:
@@ -534,13 +547,17 @@ def _sum(code: Word, registers: Word, rows: Word) -> int:
             if weights != 0:
                 weight = load(weights, i)
                 if weight != 1:
+                    if high != low >> 63 and not _is_small_product(low, high, weight, weight >> 63):
+                        outgrown = -1
                     product = low * weight
                     high = multiply_high(low, weight) + high * weight - (low if weight < 0 else 0)
                     low = product
-            total = load(first, g) + low
-            store(second, g, load(second, g) + high + is_below(total, low))
+            total, before = load(first, g) + low, load(second, g)
+            after = before + high + is_below(total, low)
+            outgrown |= (before ^ after) & (high ^ after)
+            store(second, g, after)
             store(first, g, total)
-        return 0
+        return EXACT_RANGE if outgrown < 0 else 0
     third = load(registers, target + 2)
     for g in range(groups):
         store(third, g, 0)
@@ -576,7 +593,7 @@ def _sum(code: Word, registers: Word, rows: Word) -> int:
         store_float(first, g, total)
         store_float(second, g, rest - (total - new))
         store(third, g, load(third, g) + special)
-    return is_range
+    return FLOAT_RANGE if is_range != 0 else 0
 
 
 @kernel
@@ -658,8 +675,8 @@ def _scan(code: Word, registers: Word, rows: Word, views: Word) -> None:
 
 
 @kernel
-def _multiply(code: Word, registers: Word, rows: Word, views: Word) -> None:
-    """target[i] = a[rows[i]] · entries[slots[i]].b, in the ring of the two kinds."""
+def _multiply(code: Word, registers: Word, rows: Word, views: Word) -> int:
+    """target[i] = a[rows[i]] · entries[slots[i]].b, in the ring of the two kinds; returns what went wrong, or 0."""
     count = load(rows, load(code, 2))
     origin = load(registers, load(code, 3)) if load(code, 3) >= 0 else 0
     view, slots = load(views, load(code, 4)), load(registers, load(code, 5))
@@ -670,10 +687,11 @@ def _multiply(code: Word, registers: Word, rows: Word, views: Word) -> None:
         for i in range(count):
             j = load(origin, i) if origin != 0 else i
             store(first, i, load(left, j) * load(_entry(view, load(slots, i)), b))
-        return
+        return 0
     second = load(registers, target + 1)
     if kind_a != FLOATING and kind_b != FLOATING:
         upper = load(registers, a + 1) if kind_a == EXACT else 0
+        outgrown = 0
         for i in range(count):
             j = load(origin, i) if origin != 0 else i
             entry = _entry(view, load(slots, i))
@@ -683,7 +701,10 @@ def _multiply(code: Word, registers: Word, rows: Word, views: Word) -> None:
             other_high = load(entry, b + 1) if kind_b == EXACT else other >> 63
             store(first, i, low * other)
             store(second, i, multiply_high(low, other) + low * other_high + high * other)
-        return
+            is_wide = (high ^ (low >> 63)) | (other_high ^ (other >> 63))
+            if is_wide != 0 and not _is_small_product(low, high, other, other_high):
+                outgrown = EXACT_RANGE
+        return outgrown
     third = load(registers, target + 2)
     for i in range(count):
         j = load(origin, i) if origin != 0 else i
@@ -700,11 +721,16 @@ def _multiply(code: Word, registers: Word, rows: Word, views: Word) -> None:
         product = value * other
         store_float(first, i, product)
         store_float(second, i, fused(value, other, -product) + (value * other_error + error * other))
-        store(third, i, special * load(entry, load(code, 12)) + load(load(registers, load(code, 11)), j) * other_special)
+        # What is not finite counts as often as the other side: its rows, or where it is a number of rows, that number.
+        mine = load(load(registers, load(code, 11)), j) if kind_a == FLOATING else load(left, j)
+        theirs = load(entry, load(code, 12)) if kind_b == FLOATING else load(entry, b)
+        store(third, i, special * theirs + mine * other_special)
+    return 0
 
 
 @kernel
-def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> None:
+def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> int:
+    """Returns what went wrong, or 0."""
     view = load(views, load(code, 2))
     count, slots, width = load(rows, load(code, 3)), load(registers, load(code, 4)), load(code, 5)
     parts, kinds = 6 + width, load(view, KINDS)
@@ -712,6 +738,7 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> None:
     log, epoch_at, epoch = load(view, LOG), load(view, EPOCH_AT), load(view, EPOCH)
     part_count, keys, indexes = load(view, PARTS), load(view, KEY_WORDS), load(view, INDEXES)
     index_count, longest, suspect = load(view, INDEX_COUNT), load(view, LONGEST), load(view, SUSPECT)
+    outgrown = 0
     for i in range(count):
         hashed = _hash_row(code, 6, width, registers, i, mode)
         store(slots, i, hashed)
@@ -753,7 +780,9 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> None:
                 store(entry, at, load(entry, at) + load(load(registers, register), i))
                 at += 1
             elif kind == EXACT:
-                _add_exact(entry + at * 8, load(load(registers, register), i), load(load(registers, register + 1), i))
+                before, more = load(entry, at + 1), load(load(registers, register + 1), i)
+                _add_exact(entry + at * 8, load(load(registers, register), i), more)
+                outgrown |= (before ^ load(entry, at + 1)) & (more ^ load(entry, at + 1))
                 if load(entry, at + 1) != load(entry, at) >> 63:
                     suspect = 1
                 at += 2
@@ -766,6 +795,7 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> None:
                 at += 3
     store(view, LONGEST, longest)
     store(view, SUSPECT, suspect)
+    return EXACT_RANGE if outgrown < 0 else 0
 
 
 @inlined
@@ -805,8 +835,9 @@ def run(start: Word, end: Word, registers: Word, rows: Word, capacities: Word, v
                 return code
             _group(code, registers, rows, environment)
         elif op == SUM:
-            if _sum(code, registers, rows) != 0:
-                _stop(environment, FLOAT_RANGE, 0, 0)
+            trouble = _sum(code, registers, rows)
+            if trouble != 0:
+                _stop(environment, trouble, 0, 0)
                 return code
         elif op == LOOKUP:
             _lookup(code, registers, rows, views)
@@ -828,13 +859,19 @@ def run(start: Word, end: Word, registers: Word, rows: Word, capacities: Word, v
             for i in range(count):
                 store(target, i, load(_entry(view, load(slots, i)), word))
         elif op == MULTIPLY:
-            _multiply(code, registers, rows, views)
+            trouble = _multiply(code, registers, rows, views)
+            if trouble != 0:
+                _stop(environment, trouble, 0, 0)
+                return code
         elif op == UPSERT:
             more = load(rows, load(code, 3))
             if not _has_room(load(views, load(code, 2)), more):
                 _stop(environment, NEED_MAP, load(code, 2), more)
                 return code
-            _upsert(code, registers, rows, views)
+            trouble = _upsert(code, registers, rows, views)
+            if trouble != 0:
+                _stop(environment, trouble, 0, 0)
+                return code
         elif op == COMPACT:
             count, mask = load(rows, load(code, 2)), load(registers, load(code, 3))
             kept, chosen = 0, load(registers, load(code, 5))

@@ -1,0 +1,137 @@
+"""Enumeration of a factorized result: a nested loop over chains of entries that stops after so many rows and goes on later.
+
+A *level* is the entries of one view that agree with those chosen on earlier levels; a row is a slot for every level. No level has
+an end without a row below it (the views of the tree hold only what takes part), so the time between rows does not depend on how
+many there are. The hash is that of ``view_kernels``: a kernel calls only kernels of its own module.
+"""
+
+from __future__ import annotations
+
+from everview.backends.embedded.state.kernel import Word, inlined, kernel
+from everview.backends.embedded.state.memory import load, load_short, shift_right, store
+from everview.backends.embedded.tree.layout import (
+    ENTRIES,
+    INDEX_LINKS,
+    INDEX_MASK,
+    INDEX_MODE,
+    INDEX_TABLE,
+    INDEX_WORDS,
+    INDEXES,
+    MASK,
+    MODE,
+    STRIDE,
+    TABLE,
+)
+
+# Words of a level.
+VIEW = 0
+INDEX = 1
+"""The number of a secondary index, or -1: the one entry with the whole key."""
+WIDTH = 2
+SOURCES = 3
+"""The address of (level, word) for each word of the key; level -1 is the array of constants."""
+SLOT = 4
+"""The entry chosen now, or one of:"""
+LEVEL_WORDS = 5
+
+NONE = -1
+UNTRIED = -2
+
+# Words of the state.
+DEPTH = 0
+"""The level to go on with; -1 when all rows have been listed."""
+STEPS = 1
+"""How many entries, and ends of chains, have been visited."""
+STATE_WORDS = 2
+
+LOW = 0xFFFFFFFF
+FACTOR = -7046029254386353131
+
+
+@inlined
+def _entry(view: Word, slot: Word) -> Word:
+    return load(view, ENTRIES) + slot * load(view, STRIDE) * 8
+
+
+@inlined
+def _wanted(levels: Word, sources: Word, k: Word, constants: Word) -> Word:
+    """Word k of the key that a level looks for."""
+    level, word = load(sources, 2 * k), load(sources, 2 * k + 1)
+    if level < 0:
+        return load(constants, word)
+    source = levels + level * LEVEL_WORDS * 8
+    return load(_entry(load(source, VIEW), load(source, SLOT)), word)
+
+
+@inlined
+def _mix(hashed: Word, word: Word) -> Word:
+    mixed = (hashed ^ word) * FACTOR
+    return mixed ^ shift_right(mixed, 32)
+
+
+@kernel
+def _first(levels: Word, level: Word, constants: Word) -> int:
+    """The first entry of a level, or -1."""
+    view, number = load(level, VIEW), load(level, INDEX)
+    width, sources = load(level, WIDTH), load(level, SOURCES)
+    if number >= 0:
+        index = load(load(view, INDEXES), number)
+        table, mask, mode = load(index, INDEX_TABLE), load(index, INDEX_MASK), load(index, INDEX_MODE)
+        words = load(index, INDEX_WORDS)
+    else:
+        table, mask, mode, words = load(view, TABLE), load(view, MASK), load(view, MODE), 0
+    hashed = 0
+    if width == 1 and mode == 0:
+        word = _wanted(levels, sources, 0, constants)
+        hashed = word ^ shift_right(word, 32)
+    else:
+        for k in range(width):
+            hashed = _mix(hashed, _wanted(levels, sources, k, constants))
+    hashed &= LOW
+    position = hashed & mask
+    while True:
+        found = load(table, position)
+        if found == 0:
+            return NONE
+        if shift_right(found, 32) == hashed:
+            slot = (found & LOW) - 1
+            entry = _entry(view, slot)
+            same = True
+            for k in range(width):
+                if load(entry, load(words, k) if words != 0 else k) != _wanted(levels, sources, k, constants):
+                    same = False
+                    break
+            if same:
+                return slot
+        position = (position + 1) & mask
+
+
+@kernel
+def next_rows(levels: Word, count: Word, constants: Word, state: Word, out: Word, room: Word) -> int:
+    """Writes the slots of up to ``room`` more rows, level after level (``out[level * room + row]``); returns how many."""
+    depth, steps, rows = load(state, DEPTH), load(state, STEPS), 0
+    while depth >= 0 and rows < room:
+        level = levels + depth * LEVEL_WORDS * 8
+        slot = load(level, SLOT)
+        steps += 1
+        if slot == UNTRIED:
+            slot = _first(levels, level, constants)
+        elif load(level, INDEX) >= 0:
+            index = load(load(load(level, VIEW), INDEXES), load(level, INDEX))
+            slot = load_short(load(index, INDEX_LINKS), 2 * slot)
+        else:
+            slot = NONE
+        if slot < 0:
+            store(level, SLOT, UNTRIED)
+            depth -= 1
+            continue
+        store(level, SLOT, slot)
+        if depth < count - 1:
+            depth += 1
+            continue
+        for i in range(count):
+            store(out, i * room + rows, load(levels + i * LEVEL_WORDS * 8, SLOT))
+        rows += 1
+    store(state, DEPTH, depth)
+    store(state, STEPS, steps)
+    return rows

@@ -1,0 +1,91 @@
+"""What a change of an atom becomes before its trigger runs, in the general way: with NULLs, and numbers of any width.
+
+Also the predicates over several atoms, which a machine leaves to the same evaluator.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.expressions import compile_predicate, compile_projection
+from everview.backends.embedded.tree.assemble import LeafRegisters, Pause, key_layout
+from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, Vector
+from everview.planner.block import BlockAtom, Variable
+from everview.relational.expressions import TRUE
+from everview.relational.nodes import Schema
+from everview.trigger.program import Program
+
+
+class Leaf:
+    """What a change of an atom becomes before its trigger runs: key words, lifted values and weights."""
+
+    def __init__(self, program: Program, number: int, fields: Schema, dictionary: Dictionary) -> None:
+        atom: BlockAtom = program.block.atoms[number]
+        self._names = tuple(f.name for f in fields)
+        self._where = None if atom.condition == TRUE else compile_predicate(atom.condition, dictionary)
+        self._expressions = (*(e for _, e in atom.variables), *(lift.value for lift in atom.lifts))
+        self._project = compile_projection(self._expressions, dictionary)
+        view = next(v for v in program.views if v.atoms == frozenset({number}) and set(v.keys) == {n for n, _ in atom.variables})
+        order = [n for n, _ in atom.variables]
+        self._key_places = tuple(order.index(k) for k in view.keys)
+        self._layouts = tuple(_layout_of(program.block.variable(k)) for k in view.keys)
+        self._first_lift = len(order)
+
+    def registers(self, delta: Batch, leaf: LeafRegisters) -> tuple[list[tuple[int, Ints]], int]:
+        """The arrays for the registers of the leaf, and how many rows they have."""
+        if self._where is not None:
+            mask = self._where(delta.columns, len(delta))
+            if not mask.all():
+                delta = delta.take(mask)
+        count = len(delta)
+        if not count:
+            return [], 0
+        vectors = self._project(delta.columns, count)
+        given: list[tuple[int, Ints]] = []
+        for place, layout, registers in zip(self._key_places, self._layouts, leaf.keys, strict=True):
+            for register, words in zip(registers, _key_words(vectors[place], layout), strict=True):
+                given.append((register, words))
+        for lift, register in leaf.lifts:
+            given.append((register, _words(vectors[self._first_lift + lift])))
+        given.append((leaf.weights, np.ascontiguousarray(delta.weights)))
+        return given, count
+
+    def python_parts(self) -> list[str]:
+        """The sub-expressions that Python computes."""
+        return list(self._project.definitions(self._names))
+
+
+def _layout_of(variable: Variable) -> KeyLayout:
+    return KeyLayout((variable.type,), (variable.nullable,))
+
+
+def _key_words(vector: Vector, layout: KeyLayout) -> list[Ints]:
+    packed = layout.pack((vector,), len(vector))
+    if layout.width == 1:
+        return [packed.reshape(-1)]
+    return [np.ascontiguousarray(packed[:, w]) for w in range(layout.width)]
+
+
+def _words(vector: Vector) -> Ints:
+    """The values as words; a NULL is 0."""
+    values = vector.values
+    if vector.nulls is not None and vector.nulls.any():
+        values = values.copy()
+        values[vector.nulls] = 0
+    values = np.ascontiguousarray(values)
+    return values.view(np.int64) if values.dtype == np.float64 else values.astype(np.int64, copy=False)
+
+
+class Masks:
+    """Evaluates predicates over several atoms, for the rows of a frame."""
+
+    def __init__(self, program: Program, dictionary: Dictionary) -> None:
+        block = program.block
+        self._predicates = {r: compile_predicate(r.condition, dictionary) for r in block.residuals}
+        self._layouts = {r: key_layout(block, r.variables) for r in block.residuals}
+
+    def __call__(self, pause: Pause, columns: list[Ints]) -> Ints:
+        keys = np.stack(columns, axis=1)
+        vectors = self._layouts[pause.residual].unpack(keys)
+        return self._predicates[pause.residual](vectors, len(keys)).astype(np.int64)
