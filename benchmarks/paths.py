@@ -5,8 +5,8 @@
 *copies*: ``SUM(1)`` over the join of ``k`` tables, each with all the edges, arriving in batches of 1,000 of one table, round
 robin; *self-join*: the same over one table joined with itself, for small ``k``. Strategies ``auto``, ``factorized`` and
 ``first_order`` in the same run, tables not retained (``trusted``). The paper groups by the ends of the path; here nothing is
-grouped, so that the result stays one number and the views are what is measured. ``views`` counts the materialized views that are
-more than a copy of one table: F-IVM needs ``k - 1``.
+grouped, so that the result stays one number and the views are what is measured. ``views`` counts the materialized views
+besides one for each table: F-IVM needs ``k - 1``.
 
 Timed is ``db.apply`` alone, from an Arrow batch in memory to the count being current; making the batches, translating the query
 and a throw-away database that compiles the kernels are not. The join has 1e17 rows at k = 20: a trial stops when its budget of

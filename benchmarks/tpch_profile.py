@@ -116,7 +116,8 @@ def _watched_operators(db: ev.Database, spent: Spent) -> Iterator[None]:
     graph = backend._graph
     watched: list[tuple[Any, str]] = []
     _put(db, "_read_mapping", spent.timed(f"{AROUND} reading the change", db._read_mapping), watched)
-    _put(backend, "_commit", spent.timed(f"{AROUND} commit", backend._commit), watched)
+    propagation = backend._propagation
+    _put(propagation, "commit", spent.timed(f"{AROUND} commit", propagation.commit), watched)
     for source in graph.tables.values():
         _put(source.table, "prepare", spent.timed(f"{AROUND} table", source.table.prepare), watched)
     for operator in graph.operators:

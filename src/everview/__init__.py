@@ -21,6 +21,7 @@ from everview.errors import (
     UnsupportedQuery,
     VerificationFailed,
 )
+from everview.factorized_change import Product
 from everview.queries import UnionMaxQuery, union_max
 from everview.results import Result
 from everview.rings import register_ring
@@ -41,6 +42,7 @@ __all__ = [
     "InternalError",
     "InvalidChange",
     "InvalidQuery",
+    "Product",
     "Result",
     "Ring",
     "Subscription",

@@ -70,7 +70,10 @@ def as_it_is_with_weights(table: TableDefinition, data: Any) -> tuple[pa.RecordB
 
 
 def as_it_is(table: TableDefinition, data: Any) -> pa.Table | pa.RecordBatch | None:
-    """The rows, if they are Arrow with exactly the table's columns and no NULL where none may be; None otherwise."""
+    """The rows, if they are Arrow with exactly the table's columns and no NULL where none may be; None otherwise.
+
+    Floats of a table that keeps its rows are made canonical here; a table that does not leaves it to whoever reads a column.
+    """
     if not isinstance(data, pa.RecordBatch | pa.Table):
         return None
     shape = shape_of(table)
@@ -79,7 +82,7 @@ def as_it_is(table: TableDefinition, data: Any) -> pa.Table | pa.RecordBatch | N
         return None
     if shape.required and _has_nulls(data, shape):
         return None
-    if is_exact and not shape.floating:
+    if is_exact and not (shape.floating and table.retain):
         return data
     columns = data.columns
     for i, data_type in shape.floating:

@@ -54,7 +54,7 @@ def read_changes(table: TableDefinition, data: Any, mode: Mode) -> Change:
     if given.take(CHANGE_TYPE) is not None:
         ignored |= {COMMIT_VERSION, COMMIT_TIMESTAMP}  # a row of Delta's change feed brings them along
     _check_names(table, wanted, [n for n in given.names if n.lower() not in ignored], mode)
-    columns = [_read_column(table, column, given) for column in wanted]
+    columns = [read_column(table, column, given) for column in wanted]
     rows = pa.Table.from_arrays(columns, schema=arrow_schema(wanted))
     return Change(table.name, _KINDS.get(mode, ChangeKind.WEIGHTED), rows, weights)
 
@@ -107,7 +107,8 @@ def _check_names(table: TableDefinition, wanted: Schema, names: Sequence[str], m
         )
 
 
-def _read_column(table: TableDefinition, column: Field, given: GivenRows) -> pa.ChunkedArray:
+def read_column(table: TableDefinition, column: Field, given: GivenRows) -> pa.ChunkedArray:
+    """A column of the given rows in the table's type, checked."""
     values = given.take(column.name)
     assert values is not None, column
     try:

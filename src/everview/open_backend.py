@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from everview.backends.base import Backend
 from everview.backends.reference import ReferenceBackend
@@ -52,20 +52,28 @@ def _history(options: Mapping[str, Any]) -> int:
     return history
 
 
-def not_there_yet(name: str) -> Callable[[str | None, SparkSession | None, Mapping[str, Any]], Backend]:
-    """The opener of a backend that this version does not have."""
+def open_spark(path: str | None, spark: SparkSession | None, options: Mapping[str, Any]) -> Backend:
+    """The Spark backend in a directory, a temporary one without a path; a session starts when something needs it.
 
-    def refuse(_path: str | None, _spark: SparkSession | None, _options: Mapping[str, Any]) -> NoReturn:
-        raise UnsupportedOperation(
-            f"the {name} backend is not part of this version.", hint="connect() opens the embedded backend."
-        )
+    ``history`` is the number of versions whose deltas can be asked for, ``local_rows`` the size up to which segments are kept
+    at the driver.
+    """
+    local_rows = options.get("local_rows", 200_000)
+    if not isinstance(local_rows, int) or isinstance(local_rows, bool) or local_rows < 0:
+        raise UnsupportedOperation(f"local_rows={local_rows!r} is not a number of rows.")
 
-    return refuse
+    def user_session() -> SparkSession:
+        session: SparkSession = importlib.import_module("everview.frontend.gateway").SparkGateway(spark).user_session
+        return session
+
+    module = importlib.import_module("everview.backends.spark.backend")
+    backend: Backend = module.SparkBackend(path, user_session, _history(options), local_rows=local_rows)
+    return backend
 
 
 backends: dict[str, BackendChoice] = {
     "embedded": BackendChoice(open_embedded, ("history",)),
-    "spark": BackendChoice(not_there_yet("spark"), ("history",)),
+    "spark": BackendChoice(open_spark, ("history", "local_rows")),
     "reference": BackendChoice(open_reference, ("history",)),
 }
 """The backends by name."""

@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.dataset as ds
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 
 from everview.algebra.zset import ZSet, bag, difference
@@ -264,16 +263,14 @@ def _same_columns(delta: DeltaTable, schema: pa.Schema) -> bool:
 def _candidates(delta: DeltaTable, rows: pa.Table) -> pa.Table:
     """The rows of a Delta table that agree with some of ``rows`` in the column that tells them apart best."""
     dataset = delta.to_pyarrow_dataset()
-    # Without the statistics of the log, whose nulls and NaNs a filter must not be simplified by.
-    fragments = [dataset.format.make_fragment(path, filesystem=dataset.filesystem) for path in dataset.files]
-    files = ds.FileSystemDataset(fragments, dataset.schema, dataset.format, dataset.filesystem)
     simple = [n for n in rows.column_names if not _is_nested_or_float(rows.schema.field(n).type)]
     if not simple:
-        return files.to_table()
+        return dataset.to_table()
     best = max(simple, key=lambda n: len(rows.column(n).unique()))
     wanted = rows.column(best).unique()
-    condition = ds.field(best).isin(wanted.drop_null())
-    return files.to_table(filter=condition | ds.field(best).is_null() if wanted.null_count else condition)
+    # Filtered here, not by the scan: that reasons with statistics, whose nulls, NaNs and string views it gets wrong.
+    found = [b.filter(pc.is_in(b.column(best), value_set=wanted)) for b in dataset.to_batches()]
+    return pa.Table.from_batches(found, dataset.schema)
 
 
 def _is_nested_or_float(arrow: pa.DataType) -> bool:

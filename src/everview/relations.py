@@ -56,7 +56,22 @@ class _Relation(Readable):
         with self._locked():
             return self._database._backend.read(self.name)
 
-    def to_spark(self) -> DataFrame:
+    def to_spark(self, version: int | None = None) -> DataFrame:
+        """The rows as a DataFrame; on the Spark backend over its files, and at an older version if asked.
+
+        Raises:
+            UnsupportedOperation: the backend keeps no older versions, or not this one.
+        """
+        self._check()
+        frame_of = getattr(self._database._backend, "to_spark", None)
+        if frame_of is not None:
+            frame: DataFrame = frame_of(self.name, version)
+            return frame
+        if version is not None:
+            raise UnsupportedOperation(
+                f"the {self._database._backend.name} backend keeps no older versions of {self._title()}.",
+                hint="connect(path, backend='spark') does.",
+            )
         return self._database._to_spark(self.to_arrow())
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
@@ -105,13 +120,13 @@ class Table(_Relation):
         """The columns of the primary key; none without one."""
         return self._definition.primary_key
 
-    def insert(self, rows: Any) -> Commit:
-        """Adds rows."""
-        return self._change(rows, Mode.INSERT)
+    def insert(self, rows: Any, *, decompose: bool = False) -> Commit:
+        """Adds rows, or an ``ev.Product``; ``decompose`` finds out whether the rows are a product, as for ``db.apply``."""
+        return self._change(rows, Mode.INSERT, decompose)
 
-    def delete(self, rows: Any) -> Commit:
+    def delete(self, rows: Any, *, decompose: bool = False) -> Commit:
         """Removes rows, each as often as it is given; a row that is not there rejects the transaction."""
-        return self._change(rows, Mode.DELETE)
+        return self._change(rows, Mode.DELETE, decompose)
 
     def upsert(self, rows: Any) -> Commit:
         """Replaces the rows with the same primary key, and adds those whose key is new."""
@@ -121,9 +136,9 @@ class Table(_Relation):
         """Removes the rows with these primary keys: tuples, dicts or a table; bare values for a key of one column."""
         return self._change(keys, Mode.DELETE_KEYS)
 
-    def _change(self, rows: Any, mode: Mode) -> Commit:
+    def _change(self, rows: Any, mode: Mode, decompose: bool = False) -> Commit:
         self._check()
-        return self._database._run([self._database._read_change(self.name, rows, mode)])
+        return self._database._run([self._database._read_change(self.name, rows, mode, decompose)])
 
     def __repr__(self) -> str:
         key = f" primary key ({', '.join(self.primary_key)})" if self.primary_key else ""

@@ -22,8 +22,10 @@ from everview.catalog import Catalog, TableDefinition, ViewDefinition, ViewOptio
 from everview.change_shape import shape_of
 from everview.changes import check_source, read_changes
 from everview.ddl import read_schema
+from everview.decompose import decompose as decomposed_change
 from everview.errors import InvalidChange, UnknownName, UnsupportedOperation
 from everview.execute import execute_script
+from everview.factorized_change import is_factorized, read_products
 from everview.feeding import FedFromOutside
 from everview.given_rows import Mode
 from everview.open_backend import open_backend
@@ -74,6 +76,8 @@ class Database(FedFromOutside):
         self._backend = backend
         self._spark = spark
         self._catalog = Catalog()
+        for definition in getattr(backend, "definitions", ()):  # what a database on disk held when it was opened
+            self._catalog.add(definition)
         self._gateway: SparkGateway | None = None
         self._dataframes: dict[str, DataFrame | UnionMaxQuery] = {}
         self._subscriptions = Subscriptions()
@@ -172,16 +176,20 @@ class Database(FedFromOutside):
             if self._gateway is not None and is_registered:
                 self._gateway.unregister(definition.name)
 
-    def apply(self, changes: Mapping[str, Any], *, source: tuple[str, int] | None = None) -> Commit:
-        """Commits one transaction: for each table, rows with ``_weight`` or ``_change_type``, or rows to insert.
+    def apply(
+        self, changes: Mapping[str, Any], *, source: tuple[str, int] | None = None, decompose: bool = False
+    ) -> Commit:
+        """Commits one transaction: for each table, rows with ``_weight`` or ``_change_type``, rows to insert, or products.
 
         Args:
             changes: Table names to rows.
             source: The name of where they come from, and the number of the batch, ascending: recorded in the same
                 transaction. A batch that is not above the recorded one is not applied (``Commit.is_repeat``), so a program
                 that reads a source again after a failure applies each batch once.
+            decompose: Find out whether the rows for a table are a product (``ev.Product``) and take them in as such;
+                ``Commit.decomposed`` says what was found.
         """
-        return self._run(self._read_mapping(changes), None if source is None else check_source(source))
+        return self._run(self._read_mapping(changes, decompose), None if source is None else check_source(source))
 
     def transaction(self) -> Transaction:
         """Several changes in one transaction: ``with db.transaction() as tx: …``."""
@@ -333,16 +341,20 @@ class Database(FedFromOutside):
             self._dataframes[name.lower()] = query
         return definition
 
-    def _read_change(self, table: str, rows: Any, mode: Mode) -> Change:
+    def _read_change(self, table: str, rows: Any, mode: Mode, decompose: bool = False) -> Change:
         self._check_open()
-        return read_changes(self._catalog.table(table), rows, mode)
+        definition = self._catalog.table(table)
+        if is_factorized(rows):
+            return read_products(definition, rows, mode)
+        change = read_changes(definition, rows, mode)
+        return decomposed_change(definition, change) if decompose else change
 
-    def _read_mapping(self, changes: Mapping[str, Any]) -> list[Change]:
+    def _read_mapping(self, changes: Mapping[str, Any], decompose: bool = False) -> list[Change]:
         if not isinstance(changes, Mapping):
             raise InvalidChange(
                 f"changes are of type {type(changes).__name__}.", hint="give a dict from table names to rows."
             )
-        return [self._read_change(table, rows, Mode.APPLY) for table, rows in changes.items()]
+        return [self._read_change(table, rows, Mode.APPLY, decompose) for table, rows in changes.items()]
 
     def _run(self, changes: list[Change], source: tuple[str, int] | None = None) -> Commit:
         commit = self._commit(changes, source)
@@ -362,14 +374,15 @@ class Database(FedFromOutside):
             seconds = time.perf_counter() - started
             version = self._backend.version
             self._subscriptions.announce(version, deltas)
-            return Commit(version, GuardedDeltas(deltas, self._lock), seconds, self._backend.refreshed())
+            found = {c.table: c.decomposed for c in changes if c.decomposed is not None}
+            return Commit(version, GuardedDeltas(deltas, self._lock), seconds, self._backend.refreshed(), decomposed=found)
 
     def _check_current(self, change: Change) -> None:
         """Raises if the table was dropped, or made anew with other columns, since its rows were read."""
         table = self._catalog.table(change.table)
         by_key = change.kind is ChangeKind.DELETE_KEYS
         schema = arrow_schema(table.key_fields) if by_key else shape_of(table).exact
-        if not change.given.schema.equals(schema):
+        if not change.schema.equals(schema):
             raise UnknownName(f"table '{change.table}' was dropped and made anew during the transaction.")
 
     def _notify(self) -> None:

@@ -30,6 +30,7 @@ class Commit:
     A delta has the view's columns and ``_weight``: how many times the row was added, or removed where it is negative.
     ``refreshed`` says of each view that was brought up to date how (``.how``: incremental or full) and why (``.reason``).
     ``is_repeat`` is True where the given batch of a source had been committed before, so that nothing was done.
+    ``decomposed`` says of each table with ``decompose=True`` which columns its rows are a product of; one group: of none.
     """
 
     version: int
@@ -37,6 +38,7 @@ class Commit:
     seconds: float
     refreshed: Mapping[str, Refresh] = field(default_factory=dict)
     is_repeat: bool = False
+    decomposed: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         if self.is_repeat:
@@ -84,13 +86,13 @@ class Transaction:
         self._stage = _Stage.NEW
         self._commit: Commit | None = None
 
-    def insert(self, table: str, rows: Any) -> None:
-        """Adds rows to a table."""
-        self._add(table, rows, Mode.INSERT)
+    def insert(self, table: str, rows: Any, *, decompose: bool = False) -> None:
+        """Adds rows, or an ``ev.Product``, to a table; ``decompose`` as for ``db.apply``."""
+        self._add(table, rows, Mode.INSERT, decompose)
 
-    def delete(self, table: str, rows: Any) -> None:
+    def delete(self, table: str, rows: Any, *, decompose: bool = False) -> None:
         """Removes rows, each as often as it is given, from a table that has them."""
-        self._add(table, rows, Mode.DELETE)
+        self._add(table, rows, Mode.DELETE, decompose)
 
     def upsert(self, table: str, rows: Any) -> None:
         """Replaces the rows with the same primary key, as of the changes so far, or adds them."""
@@ -100,10 +102,10 @@ class Transaction:
         """Removes the rows that have these primary keys, as of the changes so far."""
         self._add(table, keys, Mode.DELETE_KEYS)
 
-    def apply(self, changes: Mapping[str, Any]) -> None:
+    def apply(self, changes: Mapping[str, Any], *, decompose: bool = False) -> None:
         """Adds changes with weights or change types, as ``db.apply`` takes them."""
         self._check_open()
-        self._changes += self._database._read_mapping(changes)
+        self._changes += self._database._read_mapping(changes, decompose)
 
     @property
     def commit(self) -> Commit:
@@ -134,9 +136,9 @@ class Transaction:
         self._stage = _Stage.COMMITTED
         self._database._notify()
 
-    def _add(self, table: str, rows: Any, mode: Mode) -> None:
+    def _add(self, table: str, rows: Any, mode: Mode, decompose: bool = False) -> None:
         self._check_open()
-        self._changes.append(self._database._read_change(table, rows, mode))
+        self._changes.append(self._database._read_change(table, rows, mode, decompose))
 
     def _check_open(self) -> None:
         if self._stage is not _Stage.OPEN:

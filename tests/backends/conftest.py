@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.fixture(params=["reference", "embedded"])
+@pytest.fixture(params=["reference", "embedded", "spark"])
 def backend(request: pytest.FixtureRequest) -> str:
     """The backends under test."""
     return str(request.param)

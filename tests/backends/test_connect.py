@@ -20,10 +20,13 @@ def test_a_path_is_refused_for_now(backend: str) -> None:
         ev.connect("shop/", backend=backend)
 
 
-def test_the_spark_backend_is_not_there_yet() -> None:
-    """A planned backend says so."""
-    with pytest.raises(ev.UnsupportedOperation, match="the spark backend is not part of this version"):
-        ev.connect(backend="spark")
+def test_a_spark_database_starts_no_spark_by_itself(tmp_path: Path) -> None:
+    """Opening, filling and reading a small database on disk needs no JVM; opening it again finds everything."""
+    with ev.connect(tmp_path, backend="spark") as db:
+        db.create_table("t", "a int").insert([(1,), (2,)])
+    with ev.connect(tmp_path, backend="spark") as db:
+        assert sorted(db.table("t").rows()) == [(1,), (2,)]
+        assert db.version == 1
 
 
 def test_unknown_backend() -> None:

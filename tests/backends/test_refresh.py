@@ -18,6 +18,7 @@ def test_a_commit_says_how_views_were_refreshed(db: ev.Database, backend: str) -
     commit = table.insert([(1,)])
     how, reason = {
         "embedded": ("incremental", "every operator of the view takes in deltas"),
+        "spark": ("incremental", "every operator of the view takes in deltas"),
         "reference": ("full", "the reference backend recomputes every view"),
     }[backend]
     assert {name: (r.how, r.reason) for name, r in commit.refreshed.items()} == {"v": (how, reason), "w": (how, reason)}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -141,6 +142,53 @@ def test_a_failure_after_the_commit_does_not_repeat_it(db: ev.Database, folder: 
     files.put({"k": 2})
     files.run(db, "t")
     assert sorted(table.rows()) == [(1,), (2,)]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("quiet")
+def test_failures_at_random_points(
+    db: ev.Database, folder: Callable[[str], Folder], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether batches fail before or after their transaction, or Spark forgets the last one: each row is there once."""
+    from pyspark.errors import StreamingQueryException
+
+    files = folder("k int, x int")
+    db.create_table("t", "k int, x int")
+    view = db.create_view("sums", "SELECT k % 3 AS g, count(*) AS n, sum(x) AS s FROM t GROUP BY k % 3")
+    rng = random.Random(5)
+    apply = db._backend.apply
+
+    def failing(changes: Any, *, source: Any = None) -> Any:
+        dice = rng.random()
+        if dice < 0.2:
+            raise OSError("before the transaction")
+        deltas = apply(changes, source=source)
+        if dice < 0.4:
+            raise OSError("after the transaction")
+        return deltas
+
+    monkeypatch.setattr(db._backend, "apply", failing)
+    given: list[tuple[int, int]] = []
+    failures = 0
+    for _ in range(8):
+        for _ in range(rng.randrange(3)):
+            rows = [(rng.randrange(100), rng.randrange(100)) for _ in range(5)]
+            files.put(*({"k": k, "x": x} for k, x in rows))
+            given += rows
+        while True:
+            try:
+                files.run(db, "t")
+                break
+            except StreamingQueryException:
+                failures += 1
+        entries = sorted((files.checkpoint / "commits").glob("[0-9]*"), key=lambda entry: int(entry.name))
+        if entries and rng.random() < 0.5:
+            for entry in (entries[-1], entries[-1].with_name(f".{entries[-1].name}.crc")):
+                entry.unlink(missing_ok=True)
+    assert failures > 2
+    groups = {g: [x for k, x in given if k % 3 == g] for g in range(3)}
+    assert sorted(view.rows()) == [(g, len(xs), sum(xs)) for g, xs in groups.items()]
+    assert sorted(db.table("t").rows()) == sorted(given)
 
 
 def test_several_streams_into_one_database(

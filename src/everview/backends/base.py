@@ -38,13 +38,19 @@ class Change:
     """Rows for one table, checked against its schema: the table's columns in order (DELETE_KEYS: its key columns).
 
     ``given`` is the rows as they came, a table or one batch. ``weights`` is an int64 array without nulls and zeros, or None
-    when every weight is 1.
+    when every weight is 1. ``decomposed`` is there if the caller asked whether the rows are a product: the columns by factor.
     """
 
     table: str
     kind: ChangeKind
     given: pa.Table | pa.RecordBatch
     weights: pa.Array | None = None
+    decomposed: tuple[tuple[str, ...], ...] | None = None
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema of the rows."""
+        return self.given.schema
 
     @property
     def rows(self) -> pa.Table:

@@ -21,7 +21,6 @@ BENCHMARKS = Path(ev.__file__).parents[2] / "benchmarks"
 SUITES: dict[str, str] = {
     "tpch": "the 22 TPC-H queries under updates",
     "growth": "millions of rows into one table, time per batch",
-    "stream": "micro-batches of Structured Streaming into views",
     "classes": "one update by query class: O(1), O(√N), O(N)",
     "housing": "joins and sums over a star of six tables",
     "retailer": "joins and covariance over five tables",
@@ -32,6 +31,7 @@ SUITES: dict[str, str] = {
     "triangle": "triangle counts, uniform and skewed",
     "covariance": "covariance matrices and regression",
     "matrix": "matrix chains under rank-1 updates",
+    "stream": "micro-batches of Structured Streaming into views",
     "spark": "the spark backend beside full recomputation",
     "rivals": "other systems on the same streams",
 }

@@ -41,7 +41,9 @@ def flatten(relation: Relation) -> FlatJoin:
     match relation:
         case Project(child=child):
             flat = flatten(child)
-            return FlatJoin(flat.inputs, flat.conditions, tuple(substitute(e, flat.outputs) for e in relation.expressions))
+            return FlatJoin(
+                flat.inputs, flat.conditions, tuple(substitute(e, flat.outputs) for e in relation.expressions)
+            )
         case Filter(child=child):
             flat = flatten(child)
             added = tuple(substitute(c, flat.outputs) for c in conjuncts(relation.condition))
@@ -55,4 +57,3 @@ def flatten(relation: Relation) -> FlatJoin:
             return FlatJoin(left.inputs + right.inputs, left.conditions + moved + own, outputs)
         case _:
             return FlatJoin((relation,), (), columns(relation))
-

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from everview.relational.expressions import Call, Case, Cast, Column, Expression, Literal
+from everview.relational.functions.decimals import CONTEXT
 from everview.relational.types import Boolean, DataType, Decimal, Null, integer_bounds, is_integral
 
 
@@ -24,7 +25,23 @@ def exact_bound(expression: Expression) -> int | None:
     """
     found = _bound(expression)
     limit = type_bound(expression.type)
-    return found if found is not None and limit is not None and found <= limit else None
+    if found is None or limit is None:
+        return None
+    if is_integral(expression.type) and not _keeps_range(expression):
+        limit -= 1  # -2^63 is a bigint, and 2^63 is not
+    return found if found <= limit else None
+
+
+def _keeps_range(expression: Expression) -> bool:
+    """Whether the value is in the range of its type because the value it comes from is."""
+    match expression:
+        case Column() | Literal() | Case():
+            return True
+        case Cast(child=child):
+            inner = type_bound(child.type) if is_integral(child.type) else None
+            return inner is not None and inner <= (type_bound(expression.type) or 0)
+        case _:
+            return False
 
 
 def type_bound(data_type: DataType) -> int | None:
@@ -41,9 +58,9 @@ def scale_of(data_type: DataType) -> int:
 
 def unscaled(literal: Literal) -> int:
     """The integer that stands for an exact constant."""
-    return (
-        int(literal.value.scaleb(scale_of(literal.type))) if isinstance(literal.type, Decimal) else int(literal.value)
-    )
+    if isinstance(literal.type, Decimal):
+        return int(literal.value.scaleb(scale_of(literal.type), CONTEXT))
+    return int(literal.value)
 
 
 def _bound(expression: Expression) -> int | None:

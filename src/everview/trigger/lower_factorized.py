@@ -25,7 +25,7 @@ from everview.trigger.program import Program
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """The entries of ``view`` with the values of ``bound``; each binds ``new``. A factor's payload is part of a row's payload."""
+    """The entries of ``view`` with the values of ``bound``; each binds ``new``. Factors make up the payload of a row."""
 
     view: str
     bound: tuple[str, ...]

@@ -137,8 +137,7 @@ class EmbeddedBackend:
         except BaseException:
             running.rollback()
             raise
-        running.commit()
-        self._propagation.committed(running)
+        self._propagation.commit(running)
         self._version += 1
         if source is not None:
             self._batches[source[0]] = source[1]
@@ -172,9 +171,8 @@ class EmbeddedBackend:
             by_table.setdefault(change.table.lower(), []).append(change)
         for name, own in by_table.items():
             source = self._graph.tables[name]
-            delta = source.table.prepare(own)
+            source.prepare(own)
             running.tables.append(source)
-            source.offer(delta.rows, delta.weights)
 
     def _rejected(self, operator: Operator, error: EvaluationError) -> Exception:
         return rejections.failed_in_view(self._view_over(operator), error)

@@ -47,7 +47,7 @@ _STORAGES: Final[dict[DataType, int]] = {
     INT32: kernels.INT32,
     DATE: kernels.INT32,
     INT64: kernels.INT64,
-    FLOAT64: kernels.INT64,
+    FLOAT64: kernels.FLOAT64,
     TIMESTAMP: kernels.INT64,
     TIMESTAMP_NTZ: kernels.INT64,
     DAY_TIME_INTERVAL: kernels.INT64,

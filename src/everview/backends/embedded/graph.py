@@ -212,15 +212,13 @@ class Graph:
     ) -> Operator | str:
         """The view tree of an aggregate, or why it has none."""
         try:
-            program, plan = plan_block(aggregate, self._facts, self._strategy)
+            lowered = plan_block(aggregate, self._facts, self._strategy)
         except Refused as refused:
             return str(refused)
-        inputs = tuple(visit(atom.input) for atom in program.block.atoms)
-        key: Hashable = ("tree", tuple(id(i) for i in inputs), program)
+        inputs = tuple(visit(atom.input) for atom in lowered.program.block.atoms)
+        key: Hashable = ("tree", self._strategy, tuple(id(i) for i in inputs), aggregate)
         fields = schema(aggregate)
-        return self._share(
-            key, inputs, contents, lambda: TreeOperator(fields, program, inputs, self.dictionary, plan=plan)
-        )
+        return self._share(key, inputs, contents, lambda: TreeOperator(fields, lowered, inputs, self.dictionary))
 
     def _join_tree(
         self, relation: Relation, visit: Callable[[Relation], Operator], contents: dict[int, Batch]
@@ -229,17 +227,14 @@ class Graph:
         if len(flatten(relation).inputs) < 2:
             return None
         try:
-            program, join, plan = plan_join(relation, self._facts, self._strategy)
+            lowered, join = plan_join(relation, self._facts, self._strategy)
         except Refused:
             return None
-        inputs = tuple(visit(atom.input) for atom in program.block.atoms)
-        key: Hashable = ("join tree", tuple(id(i) for i in inputs), program, join.outputs)
+        inputs = tuple(visit(atom.input) for atom in lowered.program.block.atoms)
+        key: Hashable = ("join tree", self._strategy, tuple(id(i) for i in inputs), relation)
         fields = schema(relation)
         return self._share(
-            key,
-            inputs,
-            contents,
-            lambda: JoinTreeOperator(fields, program, join.outputs, inputs, self.dictionary, plan=plan),
+            key, inputs, contents, lambda: JoinTreeOperator(fields, lowered, join.outputs, inputs, self.dictionary)
         )
 
     def _recomputed(self, plan: Relation, contents: dict[int, Batch]) -> Operator:
@@ -260,9 +255,10 @@ class Graph:
         source = self.tables.get(relation.table.lower()) if isinstance(relation, Scan) else None
         if source is None:
             return Facts()
-        key = source.table.definition.primary_key
-        names = [f.name.lower() for f in source.fields]
-        return Facts(tuple(names.index(k.lower()) for k in key) if key else None)
+        definition = source.table.definition
+        is_fixed = definition.static and source.table.has_received_rows
+        rows = float(max(1000, source.table.row_count if definition.retain else 0))
+        return Facts(definition.key_positions or None, not is_fixed, rows)
 
     def _scan(self, scan: Scan, columns: tuple[int, ...], contents: dict[int, Batch]) -> Operator:
         root = self.roots.get(scan.table.lower())

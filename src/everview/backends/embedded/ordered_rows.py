@@ -67,9 +67,7 @@ class OrderedRows:
             if _is_text(term):
                 words += (null_ranks(vector, nulls_first=term.nulls_first), vector.values)
             else:
-                words += order_words(
-                    vector, self._dictionary, descending=term.descending, nulls_first=term.nulls_first
-                )
+                words += order_words(vector, self._dictionary, descending=term.descending, nulls_first=term.nulls_first)
         words.extend(values[i].values for i in self._coded)
         return stacked(words, count)
 

@@ -76,9 +76,7 @@ class Propagation:
         if not self._lazy_views:
             return
         eager = {id(o) for name, r in self._graph.roots.items() if name not in self._lazy_views for o in below(r)}
-        is_lazy = {
-            id(o) for o in self._graph.operators if id(o) not in eager and not isinstance(o, ScanOperator)
-        }
+        is_lazy = {id(o) for o in self._graph.operators if id(o) not in eager and not isinstance(o, ScanOperator)}
         self._lazy = [o for o in self._graph.operators if id(o) in is_lazy]
         self._feeding = {id(i) for o in self._lazy for i in o.inputs if id(i) not in is_lazy}
         self._feeding |= {id(r) for n, r in self._graph.roots.items() if n in self._lazy_views and id(r) not in is_lazy}
@@ -114,8 +112,11 @@ class Propagation:
         if operator.arrangement is not None:
             operator.arrangement.apply(delta)
 
-    def committed(self, running: Running) -> None:
-        """Keeps what lazy operators will need of a committed transaction."""
+    def commit(self, running: Running) -> None:
+        """Makes a transaction final, and keeps what lazy operators will need of it."""
+        running.commit()
+        if not self._feeding:
+            return
         for operator in self._feeding & running.deltas.keys():
             waiting = self._waiting.setdefault(operator, [])
             waiting.append(running.deltas[operator])

@@ -6,12 +6,17 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from everview.backends.base import Change, ChangeKind
 from everview.backends.embedded.column_reader import ColumnReader, Rows
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import constant_vector
+from everview.backends.embedded.factorized_batch import Factor, FactorizedBatch, FactorProduct
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.tables.stored_table import StoredTable
+from everview.backends.embedded.tables.transaction_rows import WeightedRows, joined, rows_of
 from everview.backends.embedded.vectors import Batch, Ints, Vector
+from everview.backends.factorized_rows import FactorizedChange, ProductRows
+from everview.relational.arrow import arrow_schema
 from everview.relational.expressions import Literal
 from everview.relational.nodes import Values
 
@@ -27,25 +32,81 @@ class TableInput:
         self._rows: Rows | None = None
         self._weights: Ints = np.zeros(0, dtype=np.int64)
         self._encoded: dict[int, Vector] = {}
+        self._products: tuple[ProductRows, ...] = ()
+        self._encoded_products: list[list[dict[int, Vector]]] = []
         self._read_for: tuple[tuple[int, ...], ...] = ()
         self._reader = ColumnReader(self.fields, (), dictionary)
 
-    def offer(self, rows: Rows, weights: Ints) -> None:
+    def prepare(self, changes: Sequence[Change]) -> None:
+        """Applies the changes of one transaction to the table, and offers them to the scans.
+
+        Products are offered as they are; a table that keeps its rows expands them for itself, and so does a static one.
+        """
+        products = tuple(p for c in changes if isinstance(c, FactorizedChange) for p in c.products)
+        if not products or any(c.kind is not ChangeKind.WEIGHTED for c in changes):
+            delta = self.table.prepare(changes)
+            self.offer(delta.rows, delta.weights)
+            return
+        plain = [c for c in changes if not isinstance(c, FactorizedChange)]
+        definition = self.table.definition
+        if definition.retain or definition.static:
+            self.table.prepare(changes)
+            given = joined([rows_of(c) for c in plain]) if plain else WeightedRows(self._no_rows(), None)
+            self.offer(given.rows, given.each_weight(), products)
+        else:
+            delta = self.table.prepare(plain)
+            self.offer(delta.rows, delta.weights, products)
+
+    def _no_rows(self) -> Rows:
+        return arrow_schema(self.fields).empty_table()
+
+    def offer(self, rows: Rows, weights: Ints, products: tuple[ProductRows, ...] = ()) -> None:
         """The table's change in the transaction at hand."""
-        self._rows, self._weights = rows, weights
-        self._encoded = {}
+        self._rows, self._weights, self._products = rows, weights, products
+        self._encoded, self._encoded_products = {}, []
 
     def withdraw(self) -> None:
         """The transaction is over."""
-        self._rows = None
-        self._encoded = {}
+        self._rows, self._products = None, ()
+        self._encoded, self._encoded_products = {}, []
 
     def delta(self, columns: Sequence[int]) -> Batch:
         """The change, in these columns."""
+        if self._products:
+            return self._factorized(columns)
+        return self._plain(columns)
+
+    def _plain(self, columns: Sequence[int]) -> Batch:
         if not self._encoded:
             self._encoded = self._read()
         encoded = self._encoded
         return Batch(tuple([encoded[c] for c in columns]), self._weights)
+
+    def _factorized(self, columns: Sequence[int]) -> Batch:
+        if not self._encoded_products:
+            self._encoded_products = [self._read_factors(product) for product in self._products]
+        place = {c: i for i, c in enumerate(columns)}
+        products: list[FactorProduct] = []
+        for product, vectors in zip(self._products, self._encoded_products, strict=True):
+            factors = []
+            for rows, encoded in zip(product, vectors, strict=True):
+                own = [c for c in rows.columns if c in place]
+                weights = rows.each_weight()
+                if not own:  # nothing is left of the factor but how often it makes the others count
+                    weights = weights.sum(keepdims=True)
+                factors.append(Factor(tuple(place[c] for c in own), Batch(tuple(encoded[c] for c in own), weights)))
+            products.append(tuple(factors))
+        rest = self._plain(columns) if len(self._weights) else None
+        return FactorizedBatch(products, rest)
+
+    def _read_factors(self, product: ProductRows) -> list[dict[int, Vector]]:
+        wanted = {c for scan in self.scans for c in scan}
+        found = []
+        for factor in product:
+            chosen = [i for i, c in enumerate(factor.columns) if c in wanted]
+            reader = ColumnReader([self.fields[c] for c in factor.columns], chosen, self._dictionary)
+            found.append({factor.columns[i]: v for i, v in reader.read(factor.rows).items()})
+        return found
 
     def _read(self) -> dict[int, Vector]:
         """All columns that some scan reads, in one go."""

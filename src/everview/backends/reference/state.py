@@ -15,7 +15,7 @@ from everview.algebra.zset import ZSet
 from everview.backends.base import Change, ChangeKind
 from everview.backends.rejections import absent_keys, absent_rows, duplicate_keys, repeated_keys, static_changed
 from everview.catalog import TableDefinition
-from everview.relational.arrow import rows_from_arrow
+from everview.relational.arrow import canonical_rows, rows_from_arrow
 from everview.relational.types import Row
 
 
@@ -55,7 +55,7 @@ class _WorkingTable:
 
     def take(self, change: Change) -> None:
         fields = self._table.key_fields if change.kind is ChangeKind.DELETE_KEYS else self._table.fields
-        rows = rows_from_arrow(change.rows, fields)
+        rows = canonical_rows(rows_from_arrow(change.rows, fields), fields)
         match change.kind:
             case ChangeKind.WEIGHTED:
                 weights = [1] * len(rows) if change.weights is None else change.weights.to_pylist()

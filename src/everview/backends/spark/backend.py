@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from everview.backends import rejections
-from everview.backends.base import WEIGHT, Change, Refresh, VersionedDelta
+from everview.backends.base import WEIGHT, Change, Refresh, VersionedDelta, without_sources_of
+from everview.backends.refresh_choice import choose_refresh
 from everview.backends.spark.catalog_file import Entry
 from everview.backends.spark.commit_log import Move
 from everview.backends.spark.compaction import compaction_of
@@ -43,6 +45,10 @@ from everview.relational.types import Value
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+_SORTED = 10_000
+"""Deltas of at most so many rows are given out in order, so that the same change looks the same."""
+_SHARE = 0.5
+"""With refresh='auto': from which share of changed rows on computing anew is taken to be cheaper than the delta."""
 LOCAL_ROWS = 200_000
 """Segments of at most so many rows are kept at the driver once they are read."""
 
@@ -175,7 +181,10 @@ class SparkBackend:
         dropped = frozenset({key}) if view is None else frozenset(_relations_of(view.program))
         entries = [e for e in self._files.entries if e.definition.name.lower() != key]
         received = frozenset(self._files.last.received) - {key}
-        self._files.commit("catalog", self.version, {}, entries=entries, dropped=dropped, received=received)
+        sources = self._files.last.sources if view is not None else without_sources_of(name, self._files.last.sources)
+        self._files.commit(
+            "catalog", self.version, {}, entries=entries, dropped=dropped, received=received, sources=sources
+        )
         self._views.pop(key, None)
         self._tables.pop(key, None)
 
@@ -195,7 +204,8 @@ class SparkBackend:
             written = self._write(work)
             try:
                 received = frozenset(self._files.last.received) | touched
-                self._files.commit("apply", self.version + 1, written, source=source, received=received)
+                sources = {**self._files.last.sources, **dict([source] if source else [])}
+                self._files.commit("apply", self.version + 1, written, sources=sources, received=received)
             except BaseException:
                 self._discard(written)
                 raise
@@ -240,7 +250,9 @@ class SparkBackend:
             if view.program.inputs().isdisjoint(work.changes):
                 continue
             moved.append(key)
-            refreshed[view.definition.name] = self._refresh(view, work, maintenance)
+            done = self._refresh(view, work, maintenance)
+            if not view.definition.is_assertion:
+                refreshed[view.definition.name] = done
             if view.definition.is_assertion and key in work.changes:
                 rows = _delta_table(work.changes[key], view.definition.fields).drop_columns([WEIGHT])
                 raise rejections.assertion_violated(view.definition, rows_from_arrow(rows, view.definition.fields))
@@ -249,15 +261,16 @@ class SparkBackend:
     def _refresh(self, view: _View, work: Work, maintenance: Maintenance) -> Refresh:
         zone = view.definition.time_zone
         attempt = Work(dict(work.changes))
+        refresh = self._choice(view, work)
         try:
-            if view.definition.options.refresh == "full":
-                refresh = Refresh("full", "asked for by refresh='full'")
+            if refresh.how == "full":
                 maintenance.refill(view.program, attempt, zone)
             else:
-                refresh = Refresh("incremental", "the change is pushed through the view's stages")
                 maintenance.move(view.program, attempt, zone)
         except EvaluationError as error:
             # A delta may see a pair of rows that were never there together; the whole content decides.
+            if view.definition.options.refresh == "incremental_strict":
+                raise rejections.failed_in_view(view.definition, error) from error
             attempt = Work(dict(work.changes))
             refresh = Refresh("full", f"the delta met a row that cannot be computed ({error.condition})")
             try:
@@ -269,6 +282,16 @@ class SparkBackend:
         attempt.forget_scratch()
         work.replaced.update({n: made for n, made in attempt.replaced.items() if n in self._files.relations})
         return refresh
+
+    def _choice(self, view: _View, work: Work) -> Refresh:
+        """Whether the view takes in the change or is computed anew."""
+        options = view.definition.options
+        if options.strategy == "recompute":
+            return Refresh("full", "the view has strategy='recompute'")
+        read = view.program.inputs()
+        changed = sum(rows.num_rows for name, rows in work.changes.items() if name in read)
+        held = changed + sum(self._files.relations[name].row_count for name in read)
+        return choose_refresh(options.refresh, changed, held, _SHARE)
 
     def _write(self, work: Work) -> dict[str, Move]:
         moves: dict[str, Move] = {}
@@ -424,14 +447,23 @@ def _segments(relation: StoredRelation, made: list[Segment] | pa.Table) -> list[
 def _delta_table(rows: pa.Table, fields: Schema) -> pa.Table:
     """The strongly minimal delta as users see it."""
     net, weights = net_rows(rows, fields)
-    return net.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), weights)
+    whole = net.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), weights)
+    if whole.num_rows <= _SORTED and all(_is_sortable(t) for t in whole.schema.types):
+        names = [f"c{i}" for i in range(whole.num_columns)]
+        order = pc.sort_indices(pa.Table.from_arrays(whole.columns, names=names), [(n, "ascending") for n in names])
+        return whole.take(order)
+    return whole
+
+
+def _is_sortable(arrow: pa.DataType) -> bool:
+    return not (pa.types.is_nested(arrow) or pa.types.is_interval(arrow) or pa.types.is_null(arrow))
 
 
 def _check_options(view: ViewDefinition) -> None:
     """Refuses what this version of the backend would otherwise ignore."""
     options = view.options
     refused = {
-        f"strategy='{options.strategy}'": options.strategy != "auto",
+        f"strategy='{options.strategy}'": options.strategy not in ("auto", "first_order", "recompute"),
         "lazy=True": options.lazy,
         f"representation='{options.representation}'": options.representation == "factorized",
     }

@@ -73,7 +73,7 @@ class DatabaseFiles:
         version: int,
         moves: Mapping[str, Move],
         *,
-        source: tuple[str, int] | None = None,
+        sources: Mapping[str, int] | None = None,
         received: frozenset[str] | None = None,
         entries: list[Entry] | None = None,
         added: Mapping[str, StoredRelation] | None = None,
@@ -100,7 +100,7 @@ class DatabaseFiles:
             last.catalog if entries is None else sequence,
             places,
             every,
-            {**last.sources, **({} if source is None else {source[0]: source[1]})},
+            dict(last.sources if sources is None else sources),
             tuple(sorted(last.received if received is None else received)),
         )
         self._log.append(record)

@@ -12,6 +12,8 @@ from everview.catalog import ViewDefinition
 from everview.relational.format import format_plan
 from everview.relational.nodes import Scan
 
+_FULL: Final = {"recompute": "full"}
+
 
 def _text(view: ViewDefinition, program: Program) -> str:
     lines = [format_plan(view.plan).rstrip(), "", "stages:"]
@@ -20,7 +22,10 @@ def _text(view: ViewDefinition, program: Program) -> str:
         told = _told(stage, stored)
         lines.append(f"  {stage.name}: {told['kind']}, {told['rule']}; keeps {told['keeps']}")
         lines += [f"    {'-' if t.sign < 0 else '+'} {_term(t)}" for t in stage.terms]
-    lines.append("update: incremental; Spark jobs only for look-ups in segments that are too large for the driver")
+    if "full" in (view.options.refresh, _FULL.get(view.options.strategy)):
+        lines.append("update: every stage computed anew from its inputs")
+    else:
+        lines.append("update: incremental; Spark jobs only for look-ups in segments that are too large for the driver")
     return "\n".join(lines) + "\n"
 
 

@@ -32,6 +32,7 @@ from everview.relational.types import (
     INT64,
     DataType,
     Decimal,
+    integer_bounds,
     is_integral,
 )
 
@@ -143,6 +144,16 @@ def _is_counted(call: AggregateCall) -> Expression:
 
 def _if(condition: Expression, value: Expression, otherwise: Expression) -> Expression:
     return value if condition == TRUE else Case(((condition, value),), otherwise)
+
+
+def _within_bounds(total: Expression, count: Expression) -> Expression:
+    """The sum as a 64-bit integer; where it is none, an addition that overflows as Spark's sum does."""
+    least, most = integer_bounds(INT64)
+    assert isinstance(total.type, Decimal)
+    over = Call(">", (total, Literal(PythonDecimal(most), total.type)), BOOLEAN)
+    under = Call("<", (total, Literal(PythonDecimal(least), total.type)), BOOLEAN)
+    overflow = Call("+", (Literal(most, INT64), count), INT64)
+    return Case(((Call("or", (over, under), BOOLEAN), overflow),), Cast(total, INT64))
 
 
 def _total(total: Expression, data_type: DataType) -> Expression:

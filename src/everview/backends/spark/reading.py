@@ -16,7 +16,6 @@ from everview.backends.spark.relation_store import StoredRelation
 from everview.backends.spark.restrict import Bound, Restriction, Source
 from everview.backends.spark.segments import Segment, by_position, empty_rows
 from everview.backends.spark.spark_engine import SparkEngine
-from everview.backends.spark.sql_literals import quoted_name
 from everview.backends.spark.stages import WEIGHT
 from everview.backends.spark.table_changes import content_rows
 from everview.backends.spark.term_plans import consolidated, expanded, weighted
@@ -109,15 +108,8 @@ class Reading:
         """The content as a DataFrame of the user's columns, at the current version or an older one."""
         relation = self._files.relations[name]
         segments = relation.segments if version is None else self._segments_at(relation, version)
-        names = [quoted_name(f.name) for f in fields]
-        scan = Scan("t", weighted(fields))
-        plan = expanded(consolidated(scan))
-        if segments:
-            view = self._engine.view_of(self._engine.frame_of_segments(relation, relation.paths(segments)))
-        else:
-            view = self._engine.view_of_rows(empty_rows((*fields, WEIGHT)), (*fields, WEIGHT))
-        frame = self._engine.run(plan, {"t": view}, "UTC")
-        return frame.selectExpr(*(f"c{i} AS {n}" for i, n in enumerate(names)))
+        plan = expanded(consolidated(Scan("t", weighted(fields))))
+        return self._engine.for_user(relation, relation.paths(segments), plan, [f.name for f in fields])
 
     def _segments_at(self, relation: StoredRelation, version: int) -> list[Segment]:
         record = self._files.record_at(version)

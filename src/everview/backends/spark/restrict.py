@@ -18,11 +18,15 @@ from everview.backends.spark.relation_store import StoredRelation
 from everview.backends.spark.segments import by_position
 from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.sql_expressions import expression_sql
+from everview.backends.spark.sql_literals import literal_sql
 from everview.backends.spark.stages import WEIGHT
 from everview.backends.spark.terms import Term
+from everview.relational.arrow import rows_from_arrow
 from everview.relational.expressions import Call, Column, Expression, conjunction
 from everview.relational.nodes import Field
 
+_WRITTEN_KEYS = 1000
+"""Up to so many keys of one column are written into the text of a look-up."""
 _WORTH_FILTERING = 4096
 """From so many rows on, rows at the driver are filtered by key before they are joined."""
 
@@ -255,10 +259,16 @@ class Restriction:
         names = [f"t.c{c}" for c in lookup.columns]
         listed = ", ".join(f"{n} AS c{i}" for i, n in enumerate([*names, f"t.c{len(relation.fields)}"]))
         where = [expression_sql(conjunction(lookup.conditions), names)] if lookup.conditions else []
+        text = f"SELECT {listed} FROM {view} t"
+        if len(lookup.by) == 1 and keys.num_rows <= _WRITTEN_KEYS and not pa.types.is_nested(keys.schema.types[0]):
+            where.append(_among(names[lookup.by[0]], keys, fields[lookup.by[0]]))
+            return self._engine.collect(
+                self._engine.sql(f"{text} WHERE {' AND '.join(where)}", self._zone), (*fields, WEIGHT)
+            )
         key_fields = tuple(Field(f"c{i}", fields[b].type, True) for i, b in enumerate(lookup.by))
         key_view = self._engine.view_of_rows(keys, key_fields)
         on = " AND ".join(f"{names[b]} <=> k.c{i}" for i, b in enumerate(lookup.by))
-        text = f"SELECT /*+ BROADCAST(k) */ {listed} FROM {view} t LEFT SEMI JOIN {key_view} k ON {on}"
+        text = text.replace("SELECT", "SELECT /*+ BROADCAST(k) */", 1) + f" LEFT SEMI JOIN {key_view} k ON {on}"
         if where:
             text += f" WHERE {where[0]}"
         try:
@@ -266,6 +276,16 @@ class Restriction:
             return self._engine.collect(frame, (*fields, WEIGHT))
         finally:
             self._engine.drop([key_view])
+
+
+def _among(name: str, keys: pa.Table, field: Field) -> str:
+    """Few keys as a list in the text, which needs no job to send them out and lets Parquet skip row groups."""
+    values = [row[0] for row in rows_from_arrow(keys, (field,))]
+    known = [literal_sql(v, field.type) for v in values if v is not None]
+    tests = [f"{name} IN ({', '.join(known)})"] if known else []
+    if len(known) < len(values):
+        tests.append(f"{name} IS NULL")
+    return f"({' OR '.join(tests)})" if tests else "FALSE"
 
 
 def matching(rows: pa.Table, by: tuple[int, ...], keys: pa.Table) -> pa.Table:

@@ -39,6 +39,7 @@ _SETTINGS = {
     "spark.sql.debug.maxToStringFields": "100000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
+_GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _UNREADABLE = ("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER", "FILE_NOT_EXIST", "PATH_NOT_FOUND")
 
@@ -60,6 +61,18 @@ class SparkEngine:
             for key, value in _SETTINGS.items():
                 self._session.conf.set(key, value)
         return self._session
+
+    def for_user(
+        self, relation: StoredRelation, paths: Sequence[str], plan: Relation, names: Sequence[str]
+    ) -> DataFrame:
+        """A plan over a scan ``t`` of files as a DataFrame of the user's session, whose columns have these names."""
+        user = self._user_session()
+        view = self.view_of(self.frame_of_segments(relation, paths, user))
+        try:  # resolved at once, so the view is not needed afterwards
+            frame = user.sql(plan_sql(plan, lambda _table: view))
+        finally:
+            user.catalog.dropTempView(view)
+        return frame.selectExpr(*(f"c{i} AS {quoted_name(n)}" for i, n in enumerate(names)))
 
     @property
     def is_started(self) -> bool:
@@ -88,11 +101,17 @@ class SparkEngine:
         self._frames[relation.name] = (paths, name)
         return name
 
-    def frame_of_segments(self, relation: StoredRelation, paths: Sequence[str]) -> DataFrame:
+    def frame_of_segments(
+        self, relation: StoredRelation, paths: Sequence[str], session: SparkSession | None = None
+    ) -> DataFrame:
         """The weighted rows of files, columns named by position."""
         stored = stored_fields(relation.stored)
         ddl = ", ".join(f"{quoted_name(f.name)} {type_sql(f.type)}" for f in stored)
-        return _decoded(self.session.read.schema(ddl).parquet(*paths), relation.stored)
+        session = session or self.session
+        if not paths:
+            empty = ", ".join(f"c{i} {type_sql(f.type)}" for i, f in enumerate(stored))
+            return _decoded(session.createDataFrame([], empty), relation.stored)
+        return _decoded(session.read.schema(ddl).parquet(*paths), relation.stored)
 
     def run(
         self, plan: Relation, views: Mapping[str, str], zone: str, small: frozenset[str] = frozenset()
@@ -150,8 +169,10 @@ class SparkEngine:
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
+        context = self.session.sparkContext
+        before = {p: context.getLocalProperty(p) for p in _GROUP_PROPERTIES}
         if self._groups:
-            self.session.sparkContext.setJobGroup(self._groups[-1], "everview", interruptOnCancel=False)
+            context.setJobGroup(self._groups[-1], "everview", interruptOnCancel=False)
         try:
             yield
         except AnalysisException as error:
@@ -162,6 +183,9 @@ class SparkEngine:
             if _CONDITION.search(str(error)) is None:
                 raise
             raise _from_spark(error) from error
+        finally:
+            for name, value in before.items():  # the thread is the user's, and so are its jobs to come
+                context.setLocalProperty(name, value)  # type: ignore[arg-type]  # None removes it
 
     def drop(self, views: Sequence[str]) -> None:
         """Forgets temporary views."""

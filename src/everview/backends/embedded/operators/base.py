@@ -66,6 +66,7 @@ class Arrangement:
     def commit(self) -> None:
         """Makes the changes since the last commit final."""
         self._applied.clear()
+        self.rows.forget_if_empty()
 
     def rollback(self) -> None:
         """Takes back the changes since the last commit."""

@@ -12,8 +12,13 @@ STORAGE, DATA, FIRST, VALIDITY, AT, STEP = range(6)
 """Words of a column in the plan: how it is stored; address of its values; position of its first value; address of its validity
 bits, or 0 where no value is NULL; where its first word goes, and how far the next is from there."""
 
-BITS, INT8, INT16, INT32, INT64, DECIMAL, MONTHS = range(7)
-"""Storages. A decimal is the lower one of its two words, an interval of months the first of its four half words."""
+BITS, INT8, INT16, INT32, INT64, DECIMAL, MONTHS, FLOAT64 = range(8)
+"""Storages. A decimal is the lower one of its two words, an interval of months the first of its four half words. A float is its
+bits, with those of 0.0 for -0.0 and the same for every NaN."""
+
+_INFINITY = 0x7FF0000000000000
+_NAN = 0x7FF8000000000000
+_MAGNITUDE = 0x7FFFFFFFFFFFFFFF
 
 
 @kernel
@@ -34,6 +39,15 @@ def read_columns(plan: Ints, count: Word, out: Ints, nulls: Bools) -> None:
         if storage == INT64:
             for i in range(count):
                 words[at + i * step] = load64(data + 8 * (first + i))
+        elif storage == FLOAT64:
+            for i in range(count):
+                word = load64(data + 8 * (first + i))
+                size = word & _MAGNITUDE
+                if size == 0:
+                    word = 0
+                elif size > _INFINITY:
+                    word = _NAN
+                words[at + i * step] = word
         elif storage == DECIMAL:
             for i in range(count):
                 words[at + i * step] = load64(data + 16 * (first + i))

@@ -25,26 +25,31 @@ import numpy.typing as npt
 
 from everview.backends.embedded.state import keymap_kernels as kernels
 from everview.backends.embedded.state.keymap_kernels import (
+    BITS,
     FREE,
     HIGH,
     LIVE,
     LONG,
-    LOW,
     META_WORDS,
+    NO_STACK,
     REMOVED,
     SHIFT,
     STRONG,
     TOUCHED,
     TRIM_AT,
+    Entries,
 )
-from everview.backends.embedded.vectors import Bools, Ints
+from everview.backends.embedded.vectors import Bools, Bytes, Ints
 
 SMALLEST = 64
 """Slots of an empty map; its table is twice as long."""
 
 QUICK_GROWTH = 1 << 16
-"""Below so many slots a map grows fourfold or twofold, since rehashing often costs more than the memory; above, its slots grow
-by half at a time, so that memory stays near the data, and only the probe table doubles."""
+"""Below so many slots a map grows fourfold where that is foreseen, above always twofold. Slots that were never used take no memory:
+the system gives a page when it is first written to."""
+
+MOST_SLOTS = (1 << 31) - 2
+"""What an entry of 32 bits can number, with a bit of the tag."""
 
 UNTOLD: Bools = np.zeros(0, dtype=np.bool_)
 NEVER = np.iinfo(np.int64).max
@@ -80,9 +85,9 @@ class KeyMap:
 
     def _reset(self, capacity: int) -> None:
         self._meta: Ints = np.zeros(META_WORDS, dtype=np.int64)
-        self._links: Ints = np.empty(capacity, dtype=np.int64)
+        self._free: Entries = np.empty(0, dtype=np.uint32)
         self._set_store(np.empty((capacity, self.width + self._inline), dtype=np.int64))
-        self._set_table(np.zeros(2 * capacity, dtype=np.int64))
+        self._set_table(2 * capacity)
 
     def _set_store(self, store: Ints) -> None:
         self.store = store
@@ -90,9 +95,11 @@ class KeyMap:
         self.inline: Ints = store[:, self.width :]
         self._meta[TRIM_AT] = len(store) // 2 if len(store) > SMALLEST else NEVER
 
-    def _set_table(self, table: Ints) -> None:
-        self._table = table
-        self._meta[SHIFT] = 33 - len(table).bit_length()
+    def _set_table(self, length: int) -> None:
+        """Have an empty table of this length, for slots up to the capacity and as many as the table is long."""
+        self._table: Entries = np.zeros(length, dtype=np.uint32)
+        self._meta[SHIFT] = 33 - length.bit_length()
+        self._meta[BITS] = max(length.bit_length() - 1, (self.capacity + 1).bit_length())
 
     def __len__(self) -> int:
         return int(self._meta[LIVE])
@@ -104,8 +111,15 @@ class KeyMap:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the map itself, without its followers."""
-        return self._table.nbytes + self.store.nbytes + self._links.nbytes
+        """Memory of the map itself, without its followers: the table, and the slots that have been used."""
+        return (
+            self._table.nbytes + int(self._meta[HIGH]) * self.store.itemsize * self.store.shape[1] + self._free.nbytes
+        )
+
+    @property
+    def used(self) -> int:
+        """How many slots have ever been used: those above were never written."""
+        return int(self._meta[HIGH])
 
     @property
     def is_sparse(self) -> bool:
@@ -114,7 +128,12 @@ class KeyMap:
 
     def live_slots(self) -> Ints:
         """The slots in use, ascending."""
-        return np.flatnonzero(self._links[: self._meta[HIGH]] >= 0)
+        meta = self._meta
+        if not meta[FREE]:
+            return np.arange(meta[HIGH])
+        is_live = np.ones(meta[HIGH], dtype=np.bool_)
+        is_live[self._free[: meta[FREE]]] = False
+        return np.flatnonzero(is_live)
 
     def find(self, keys: Ints) -> Ints:
         """The slot of each row, or -1."""
@@ -136,17 +155,18 @@ class KeyMap:
         assert keys.shape[1] == self.width
         n = len(keys)
         slots = np.empty(n, dtype=np.int64)
-        done = kernels.upsert(self._table, self.store, self._links, self._meta, keys, 0, slots, created)
+        done = kernels.upsert(self._table, self.store, self._free, self._meta, keys, 0, slots, created)
         while done < n:
             self._take_care(n - done)
-            done = kernels.upsert(self._table, self.store, self._links, self._meta, keys, done, slots, created)
+            done = kernels.upsert(self._table, self.store, self._free, self._meta, keys, done, slots, created)
         return slots
 
     def remove(self, slots: Ints) -> None:
         """Remove these live slots, each once; their payloads in SlotArrays become 0."""
         if self._meta[REMOVED] >= self._meta[TRIM_AT]:
             self.trim()
-        done = kernels.remove(self._table, self._links, self._meta, slots)
+        self._stack_up(len(slots))
+        done = kernels.remove(self._table, self.store, self._free, self._meta, self.width, slots)
         assert done == len(slots), f"slot {slots[done]} is not live"
         for follower in self._followers:
             follower.vacate(slots)
@@ -155,11 +175,17 @@ class KeyMap:
         """Make room for so many more entries now; needless for correctness, since batches make room as they go."""
         wanted = len(self) + extra
         if wanted > self.capacity:
-            self._resize_store(
-                _power_of_two(wanted) if wanted <= QUICK_GROWTH else max(wanted, _half_more(self.capacity))
-            )
+            self._resize_store(_power_of_two(wanted))
         if 2 * wanted > len(self._table):
             self._resize_table(_power_of_two(2 * wanted))
+
+    def _stack_up(self, extra: int) -> None:
+        """Make room for so many more free slots."""
+        wanted = int(self._meta[FREE]) + extra
+        if wanted > len(self._free):
+            longer = np.empty(max(wanted, len(self._free) + len(self._free) // 2), dtype=np.uint32)
+            longer[: self._meta[FREE]] = self._free[: self._meta[FREE]]
+            self._free = longer
 
     def clear(self) -> None:
         """Remove everything, and the memory with it."""
@@ -167,13 +193,18 @@ class KeyMap:
         for follower in self._followers:
             follower.reorder(np.zeros(0, dtype=np.int64), SMALLEST)
 
+    def forget_if_empty(self) -> None:
+        """Give the memory of a map back from which everything was removed; for when nobody needs the removed keys any more."""
+        if not self._meta[LIVE] and self._meta[HIGH]:
+            self.trim()
+
     def copy(self) -> KeyMap:
         """An independent map with the same slots; followers are not copied."""
         twin = object.__new__(type(self))
         twin.width, twin._inline, twin._followers = self.width, self._inline, []
-        twin._meta, twin._links = self._meta.copy(), self._links.copy()
+        twin._meta, twin._free = self._meta.copy(), self._free.copy()
         twin._set_store(self.store.copy())
-        twin._set_table(self._table.copy())
+        twin._table = self._table.copy()
         return twin
 
     def follow(self, follower: Follower) -> None:
@@ -190,15 +221,13 @@ class KeyMap:
         meta = self._meta
         if meta[LONG]:
             meta[LONG], meta[STRONG] = 0, 1
-            self._table[:] = 0
-            kernels.change_hash(self._table, self.store, self._links, meta, self.width)
+            self._resize_table(len(self._table))
         elif meta[REMOVED] >= meta[TRIM_AT]:
             self.trim()
         else:
             step = 4 if self.capacity < QUICK_GROWTH and extra >= self.capacity else 2
             if not meta[FREE] and meta[HIGH] == self.capacity:
-                grown = self.capacity * step if self.capacity < QUICK_GROWTH else _half_more(self.capacity)
-                self._resize_store(grown)
+                self._resize_store(self.capacity * step)
             if 2 * len(self) >= len(self._table):
                 self._resize_table(len(self._table) * step)
 
@@ -215,7 +244,10 @@ class KeyMap:
         if live * 4 < self.capacity and self.capacity > SMALLEST:
             slots = self.live_slots()
             meta[HIGH] = slots[-1] + 1 if live else 0
-            kernels.chain_free(self._links, meta)
+            is_free = np.ones(meta[HIGH], dtype=np.bool_)
+            is_free[slots] = False
+            self._free = np.flatnonzero(is_free)[::-1].astype(np.uint32)  # the lowest is the next to be used
+            meta[FREE] = len(self._free)
             capacity = _power_of_two(max(2 * int(meta[HIGH]), SMALLEST))
             if capacity < self.capacity:
                 self._resize_store(capacity)
@@ -228,31 +260,26 @@ class KeyMap:
         meta = self._meta
         live = self.live_slots()
         capacity = max(len(live), SMALLEST)
-        renumbered = np.full(self.capacity, -1, dtype=np.int64)
-        renumbered[live] = np.arange(len(live))
-        used = self._table != 0
-        entries = self._table[used]
-        self._table[used] = (entries & ~LOW) | (renumbered[(entries & LOW) - 1] + 1)
-        store, links = self.store[live], self._links[live]
+        store = self.store[live]
         meta[HIGH], meta[FREE], meta[REMOVED] = len(live), 0, 0
-        self._links = _with_length(links, capacity)
+        self._free = self._free[:0].copy()
         self._set_store(_with_length(store, capacity))
-        if len(self._table) > 4 * _power_of_two(capacity):
-            self._resize_table(2 * _power_of_two(capacity))
+        self._resize_table(min(len(self._table), 2 * _power_of_two(capacity)))
         for follower in self._followers:
             follower.reorder(live, capacity)
         return live
 
     def _resize_store(self, capacity: int) -> None:
-        self._links = _with_length(self._links, capacity)
-        self._set_store(_with_length(self.store, capacity))
+        assert capacity <= MOST_SLOTS, f"a map of {capacity} entries is larger than this engine can hold"
+        self._set_store(_with_length(self.store, capacity, self.used))
+        if (capacity + 1).bit_length() > self._meta[BITS]:
+            self._resize_table(len(self._table))
         for follower in self._followers:
             follower.resize(capacity)
 
     def _resize_table(self, length: int) -> None:
-        old = self._table
-        self._set_table(np.zeros(length, dtype=np.int64))
-        kernels.rehash(old, self._table, int(self._meta[SHIFT]))
+        self._set_table(length)
+        kernels.rehash(self._table, self.store, self._meta, self.width, self.live_slots())
 
 
 class SlotArray:
@@ -260,17 +287,18 @@ class SlotArray:
 
     def __init__(self, keymap: KeyMap, dtype: npt.DTypeLike, columns: int = 1) -> None:
         self.data: npt.NDArray[Any] = np.zeros((0, columns), dtype=dtype)
+        self._keymap = keymap
         keymap.follow(self)
 
     @property
     def nbytes(self) -> int:
-        """Memory of the matrix."""
-        return self.data.nbytes
+        """Memory of the matrix, as far as its slots have been used."""
+        return self._keymap.used * self.data.itemsize * self.data.shape[1]
 
     def resize(self, capacity: int) -> None:
         """Have this many slots, new ones 0."""
         data = np.zeros((capacity, self.data.shape[1]), dtype=self.data.dtype)
-        kept = min(capacity, len(self.data))
+        kept = min(capacity, len(self.data), self._keymap.used)
         data[:kept] = self.data[:kept]
         self.data = data
 
@@ -301,8 +329,23 @@ class WeightChanges(NamedTuple):
 class WeightMap(KeyMap):
     """A Z-set: rows with a weight that is never 0."""
 
+    _marks: Bytes = np.zeros(0, dtype=np.uint8)
+    """Per slot whether the batch at hand has met it; all 0 between batches."""
+
     def __init__(self, width: int, capacity: int = SMALLEST) -> None:
-        super().__init__(width, capacity, inline=2)  # the weight, and a mark that is 0 between batches
+        super().__init__(width, capacity, inline=1)
+
+    def _set_store(self, store: Ints) -> None:
+        super()._set_store(store)
+        marks: Bytes = np.zeros(len(store), dtype=np.uint8)
+        kept = min(len(marks), len(self._marks), self.used)  # a batch may be under way
+        marks[:kept] = self._marks[:kept]
+        self._marks = marks
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the map."""
+        return super().nbytes + self.used
 
     @property
     def weights(self) -> Ints:
@@ -319,10 +362,18 @@ class WeightMap(KeyMap):
         assert keys.shape[1] == self.width
         n = len(keys)
         out = np.empty((4, n), dtype=np.int64)
-        done = kernels.add_weights(self._table, self.store, self._links, self._meta, keys, weights, 0, out)
-        while done < n:
-            self._take_care(n - done)
-            done = kernels.add_weights(self._table, self.store, self._links, self._meta, keys, weights, done, out)
+        done = 0
+        while True:
+            done = kernels.add_weights(
+                self._table, self.store, self._free, self._meta, self._marks, keys, weights, done, out
+            )
+            if done == n:
+                break
+            if done == NO_STACK:
+                self._stack_up(int(self._meta[TOUCHED]))
+                done = n
+            else:
+                self._take_care(n - done)
         count = self._meta[TOUCHED]
         changes = WeightChanges(out[0, :count], out[1, :count], out[2, :count], out[3, :count])
         if self._followers:
@@ -332,20 +383,16 @@ class WeightMap(KeyMap):
         return changes
 
 
-def _half_more(capacity: int) -> int:
-    return capacity + capacity // 2
-
-
 def _power_of_two(least: int) -> int:
     """The smallest power of two that is not smaller."""
     return 1 << (least - 1).bit_length()
 
 
-def _with_length(array: Ints, length: int) -> Ints:
-    """The same rows, cut off or with undefined rows after them."""
+def _with_length(array: Ints, length: int, used: int | None = None) -> Ints:
+    """The same rows, cut off or with undefined rows after them; only the first rows are worth copying if ``used`` is given."""
     if len(array) == length:
         return array
     resized = np.empty((length, *array.shape[1:]), dtype=np.int64)
-    kept = min(length, len(array))
+    kept = min(length, len(array) if used is None else used)
     resized[:kept] = array[:kept]
     return resized

@@ -2,15 +2,16 @@
 
 A map is four arrays:
 
-- ``table``: the probe table, a power of two long, at most half full, linear probing. An entry is the upper half of the row's
-  hash (the tag) above slot + 1; 0 is empty. Tags decide almost every comparison; rehashing and deleting read nothing else.
+- ``table``: the probe table, a power of two long, at most half full, linear probing, entries of 32 bits. An entry is slot + 1 in
+  its lower BITS and the lowest bits of the row's hash (the tag) above them; 0 is empty. Tags decide most comparisons.
 - ``store``: one row per slot: the key words, then the inline payload words.
-- ``links``: per slot its tag if it is live, else -1 - FREE: the chain of free slots.
+- ``free``: the slots below HIGH that are not live, a stack of FREE entries.
 - ``meta``: the counters below.
 
 The hash is multiplicative (each word, its halves folded together, times an odd constant; the upper bits count), which spreads
 dense keys without any collision. Keys that it clusters (some strides, some grids) are noticed by a long probe; the map then
-changes to a second, non-linear hash for good. So the common case is fast and no natural pattern is slow.
+changes to a second, non-linear hash for good. So the common case is fast and no natural pattern is slow. The hash is not kept:
+what deletes or rehashes an entry computes it again from the key.
 
 A kernel that finds the map full, or in need of care, stops and returns how many rows it has done; the caller sees to it and
 calls again. The inlined bodies take the width as an argument, so that keys of one and two words get code of their own.
@@ -18,16 +19,25 @@ calls again. The inlined bodies take the width as an argument, so that keys of o
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import numpy as np
+import numpy.typing as npt
 
 from everview.backends.embedded.state.kernel import Word, inlined, kernel, prefetch
-from everview.backends.embedded.vectors import Bools, Ints
+from everview.backends.embedded.vectors import Bools, Bytes, Ints
 
-LIVE, HIGH, FREE, STRONG, LONG, SHIFT, TOUCHED, REMOVED, TRIM_AT = range(9)
-"""Places in ``meta``: entries; slots ever used; first free slot + 1; whether the second hash is in use; whether a long probe
+Entries: TypeAlias = npt.NDArray[np.uint32]
+Marks: TypeAlias = Bytes
+
+LIVE, HIGH, FREE, STRONG, LONG, SHIFT, TOUCHED, REMOVED, TRIM_AT, BITS = range(10)
+"""Places in ``meta``: entries; slots ever used; free slots below that; whether the second hash is in use; whether a long probe
 happened; 32 minus the bits of the table's length; distinct rows of an ``add_weights``; entries removed since the last trim, and
-the number of them that calls for the next."""
-META_WORDS = 9
+the number of them that calls for the next; bits of an entry that are the slot."""
+META_WORDS = 10
+
+NO_STACK = -2
+"""What ``add_weights`` returns when the stack of free slots is too short."""
 
 NO_ROOM = -1
 """What ``_claim`` returns when the map is full; a slot is 0 or more, a slot just created is below -1."""
@@ -70,29 +80,37 @@ def _same(store: Ints, slot: Word, rows: Ints, i: Word, width: Word) -> Word:
 
 
 @inlined
+def _entry(tag: Word, slot: Word, bits: Word) -> Word:
+    """The entry of a slot."""
+    return ((tag << bits) | (slot + ONE)) & LOW
+
+
+@inlined
 def _claim(
-    table: Ints, store: Ints, links: Ints, meta: Ints, rows: Ints, i: Word, width: Word, strong: Word, shift: Word
-) -> Word:
+    table: Entries, store: Ints, free: Entries, meta: Ints, rows: Ints, i: Word, width: Word, strong: Word, shift: Word,
+    bits: Word,
+) -> Word:  # fmt: skip
     """The slot of a row; -2 - slot if it is created now; NO_ROOM."""
     size = table.shape[0]
     tag = _tag(rows, i, width, strong)
     home = (tag & LOW) >> shift
+    slots, wanted = (ONE << bits) - ONE, ((tag << bits) & LOW) >> bits
     at = home
     while True:
-        entry = table[at]
+        entry = np.int64(table[at])
         if entry == 0:
             break
-        if entry >> HALF == tag:
-            slot = (entry & LOW) - ONE
+        if entry >> bits == wanted:
+            slot = (entry & slots) - ONE
             if _same(store, slot, rows, i, width):
                 return slot
         at = (at + 1) & (size - 1)
-    free, high = meta[FREE], meta[HIGH]
-    if meta[LIVE] * 2 >= size or (free == 0 and high == store.shape[0]):
+    count, high = meta[FREE], meta[HIGH]
+    if meta[LIVE] * 2 >= size or (count == 0 and high == store.shape[0]):
         return NO_ROOM
-    if free != 0:
-        slot = free - ONE
-        meta[FREE] = -ONE - links[slot]
+    if count != 0:
+        slot = np.int64(free[count - ONE])
+        meta[FREE] = count - ONE
     else:
         slot = high
         meta[HIGH] = high + ONE
@@ -101,75 +119,72 @@ def _claim(
         store[slot, j] = rows[i, j]
     for j in range(width, store.shape[1]):
         store[slot, j] = 0
-    links[slot] = tag & LOW
-    table[at] = (tag << HALF) | (slot + ONE)
+    table[at] = _entry(tag, slot, bits)
     if strong == 0 and (at - home) & (size - 1) > LONG_PROBE:
         meta[LONG] = ONE
     return -2 - slot
 
 
 @inlined
-def _delete(table: Ints, links: Ints, meta: Ints, slot: Word, shift: Word) -> None:
-    """Take a live slot out of the table, moving later entries of its run back so that no tombstone is needed."""
+def _delete(table: Entries, store: Ints, free: Entries, meta: Ints, slot: Word, width: Word) -> Word:
+    """Take a slot out of the table, moving later entries of its run back so that no tombstone is needed; whether it was live."""
     mask = table.shape[0] - 1
-    hole = links[slot] >> shift
-    while table[hole] & LOW != slot + ONE:
+    shift, strong, slots = meta[SHIFT], meta[STRONG], (ONE << meta[BITS]) - ONE
+    hole = (_tag(store, slot, width, strong) & LOW) >> shift
+    while np.int64(table[hole]) & slots != slot + ONE:
+        if table[hole] == 0:
+            return False
         hole = (hole + 1) & mask
     at = hole
     while True:
         at = (at + 1) & mask
-        entry = table[at]
+        entry = np.int64(table[at])
         if entry == 0:
             break
-        home = ((entry >> HALF) & LOW) >> shift
+        home = (_tag(store, (entry & slots) - ONE, width, strong) & LOW) >> shift
         if (at - home) & mask >= (at - hole) & mask:
             table[hole] = entry
             hole = at
     table[hole] = 0
-    links[slot] = -ONE - meta[FREE]
-    meta[FREE] = slot + ONE
+    free[meta[FREE]] = slot
+    meta[FREE] += ONE
     meta[LIVE] -= ONE
     meta[REMOVED] += ONE
-
-
-@inlined
-def _place(table: Ints, tag: Word, slot: Word, shift: Word) -> None:
-    """Put a slot that is not in the table into it."""
-    at = (tag & LOW) >> shift
-    while table[at] != 0:
-        at = (at + 1) & (table.shape[0] - 1)
-    table[at] = (tag << HALF) | (slot + ONE)
+    return True
 
 
 @inlined
 def _look_ahead(
-    table: Ints, store: Ints, rows: Ints, i: Word, n: Word, width: Word, strong: Word, shift: Word, is_large: Word
-) -> None:
+    table: Entries, store: Ints, rows: Ints, i: Word, n: Word, width: Word, strong: Word, shift: Word, bits: Word,
+    is_large: Word,
+) -> None:  # fmt: skip
     """Ask for the lines that later rows will read: of the table, and of a large store, once the table's line is there."""
     if i + AHEAD < n:
         prefetch(table, (_tag(rows, i + AHEAD, width, strong) & LOW) >> shift)
     if is_large and i + SOON < n:
-        entry = table[(_tag(rows, i + SOON, width, strong) & LOW) >> shift]
-        prefetch(store, ((entry & LOW) - ONE) * store.shape[1])
+        entry = np.int64(table[(_tag(rows, i + SOON, width, strong) & LOW) >> shift])
+        prefetch(store, ((entry & ((ONE << bits) - ONE)) - ONE) * store.shape[1])
 
 
 @inlined
-def _find(table: Ints, store: Ints, meta: Ints, rows: Ints, slots: Ints, width: Word) -> None:
+def _find(table: Entries, store: Ints, meta: Ints, rows: Ints, slots: Ints, width: Word) -> None:
     mask = table.shape[0] - 1
-    shift, strong = meta[SHIFT], meta[STRONG]
+    shift, strong, bits = meta[SHIFT], meta[STRONG], meta[BITS]
+    numbers = (ONE << bits) - ONE
     n = rows.shape[0]
     is_large = store.size > LARGE
     for i in range(n):
-        _look_ahead(table, store, rows, i, n, width, strong, shift, is_large)
+        _look_ahead(table, store, rows, i, n, width, strong, shift, bits, is_large)
         tag = _tag(rows, i, width, strong)
         at = (tag & LOW) >> shift
+        wanted = ((tag << bits) & LOW) >> bits
         found = -ONE
         while True:
-            entry = table[at]
+            entry = np.int64(table[at])
             if entry == 0:
                 break
-            if entry >> HALF == tag:
-                slot = (entry & LOW) - ONE
+            if entry >> bits == wanted:
+                slot = (entry & numbers) - ONE
                 if _same(store, slot, rows, i, width):
                     found = slot
                     break
@@ -179,25 +194,18 @@ def _find(table: Ints, store: Ints, meta: Ints, rows: Ints, slots: Ints, width: 
 
 @inlined
 def _upsert(
-    table: Ints,
-    store: Ints,
-    links: Ints,
-    meta: Ints,
-    rows: Ints,
-    start: Word,
-    slots: Ints,
-    created: Bools,
+    table: Entries, store: Ints, free: Entries, meta: Ints, rows: Ints, start: Word, slots: Ints, created: Bools,
     width: Word,
-) -> Word:
+) -> Word:  # fmt: skip
     if meta[LONG] != 0 or meta[REMOVED] >= meta[TRIM_AT]:
         return start
-    shift, strong = meta[SHIFT], meta[STRONG]
+    shift, strong, bits = meta[SHIFT], meta[STRONG], meta[BITS]
     n = rows.shape[0]
     is_large = store.size > LARGE
     tells = created.shape[0] != 0
     for i in range(start, n):
-        _look_ahead(table, store, rows, i, n, width, strong, shift, is_large)
-        slot = _claim(table, store, links, meta, rows, i, width, strong, shift)
+        _look_ahead(table, store, rows, i, n, width, strong, shift, bits, is_large)
+        slot = _claim(table, store, free, meta, rows, i, width, strong, shift, bits)
         if slot < 0:
             if slot == NO_ROOM:
                 return i
@@ -213,27 +221,19 @@ def _upsert(
 
 @inlined
 def _add_weights(
-    table: Ints,
-    store: Ints,
-    links: Ints,
-    meta: Ints,
-    rows: Ints,
-    weights: Ints,
-    start: Word,
-    out: Ints,
-    width: Word,
-) -> Word:
+    table: Entries, store: Ints, free: Entries, meta: Ints, marks: Marks, rows: Ints, weights: Ints, start: Word,
+    out: Ints, width: Word,
+) -> Word:  # fmt: skip
     count = meta[TOUCHED] if start > 0 else np.int64(0)
     meta[TOUCHED] = count
-    if meta[LONG] != 0 or meta[REMOVED] >= meta[TRIM_AT]:
-        return start
-    shift, strong = meta[SHIFT], meta[STRONG]
     n = rows.shape[0]
+    if start < n and (meta[LONG] != 0 or meta[REMOVED] >= meta[TRIM_AT]):
+        return start
+    shift, strong, bits = meta[SHIFT], meta[STRONG], meta[BITS]
     is_large = store.size > LARGE
-    mark = width + 1
     for i in range(start, n):
-        _look_ahead(table, store, rows, i, n, width, strong, shift, is_large)
-        slot = _claim(table, store, links, meta, rows, i, width, strong, shift)
+        _look_ahead(table, store, rows, i, n, width, strong, shift, bits, is_large)
+        slot = _claim(table, store, free, meta, rows, i, width, strong, shift, bits)
         is_long = False
         if slot < 0:
             if slot == NO_ROOM:
@@ -241,8 +241,8 @@ def _add_weights(
                 return i
             slot = -2 - slot
             is_long = meta[LONG] != 0
-        if store[slot, mark] == 0:
-            store[slot, mark] = 1
+        if marks[slot] == 0:
+            marks[slot] = 1
             out[0, count] = slot
             out[1, count] = i
             out[2, count] = store[slot, width]
@@ -251,13 +251,19 @@ def _add_weights(
         if is_long and i + 1 < n:
             meta[TOUCHED] = count
             return i + 1
+    meta[TOUCHED] = count
+    gone = 0
     for k in range(count):
         slot = out[0, k]
-        store[slot, mark] = 0
         out[3, k] = store[slot, width]
-        if store[slot, width] == 0:
-            _delete(table, links, meta, slot, shift)
-    meta[TOUCHED] = count
+        gone += store[slot, width] == 0
+    if meta[FREE] + gone > free.shape[0]:
+        return NO_STACK
+    for k in range(count):
+        slot = out[0, k]
+        marks[slot] = 0
+        if gone != 0 and out[3, k] == 0:
+            _delete(table, store, free, meta, slot, width)
     return n
 
 
@@ -299,48 +305,33 @@ def _consolidate(
 
 
 @kernel
-def remove(table: Ints, links: Ints, meta: Ints, slots: Ints) -> Word:
+def remove(table: Entries, store: Ints, free: Entries, meta: Ints, width: Word, slots: Ints) -> Word:
     """Delete live slots; returns how many, which is less than asked if a slot was not live."""
-    shift = meta[SHIFT]
     for i in range(slots.shape[0]):
         slot = slots[i]
-        if slot < 0 or slot >= links.shape[0] or links[slot] < 0:
+        if slot < 0 or slot >= meta[HIGH] or not _delete(table, store, free, meta, slot, width):
             return i
-        _delete(table, links, meta, slot, shift)
     return slots.shape[0]
 
 
 @kernel
-def rehash(old: Ints, table: Ints, shift: Word) -> None:
-    """Fill an empty table with the entries of another."""
-    for at in range(old.shape[0]):
-        entry = old[at]
-        if entry != 0:
-            _place(table, entry >> HALF, (entry & LOW) - ONE, shift)
+def rehash(table: Entries, store: Ints, meta: Ints, width: Word, slots: Ints) -> None:
+    """Fill an empty table with live slots."""
+    mask = table.shape[0] - 1
+    shift, strong, bits = meta[SHIFT], meta[STRONG], meta[BITS]
+    n = slots.shape[0]
+    for i in range(n):
+        if i + AHEAD < n:
+            prefetch(table, (_tag(store, slots[i + AHEAD], width, strong) & LOW) >> shift)
+        tag = _tag(store, slots[i], width, strong)
+        at = (tag & LOW) >> shift
+        while table[at] != 0:
+            at = (at + 1) & mask
+        table[at] = _entry(tag, slots[i], bits)
 
 
 @kernel
-def change_hash(table: Ints, store: Ints, links: Ints, meta: Ints, width: Word) -> None:
-    """Fill an empty table by the second hash."""
-    for slot in range(meta[HIGH]):
-        if links[slot] >= 0:
-            tag = _tag(store, slot, width, 1)
-            links[slot] = tag & LOW
-            _place(table, tag, slot, meta[SHIFT])
-
-
-@kernel
-def chain_free(links: Ints, meta: Ints) -> None:
-    """Chain the free slots below HIGH anew, the lowest first: it is the next to be used."""
-    meta[FREE] = 0
-    for slot in range(meta[HIGH] - ONE, -1, -1):
-        if links[slot] < 0:
-            links[slot] = -ONE - meta[FREE]
-            meta[FREE] = slot + ONE
-
-
-@kernel
-def find(table: Ints, store: Ints, meta: Ints, rows: Ints, slots: Ints) -> None:
+def find(table: Entries, store: Ints, meta: Ints, rows: Ints, slots: Ints) -> None:
     """Write the slot of each row, or -1."""
     if rows.shape[1] == 1:
         _find(table, store, meta, rows, slots, 1)
@@ -352,26 +343,30 @@ def find(table: Ints, store: Ints, meta: Ints, rows: Ints, slots: Ints) -> None:
 
 @kernel
 def upsert(
-    table: Ints, store: Ints, links: Ints, meta: Ints, rows: Ints, start: Word, slots: Ints, created: Bools
+    table: Entries, store: Ints, free: Entries, meta: Ints, rows: Ints, start: Word, slots: Ints, created: Bools
 ) -> Word:
     """Write the slot of each row, creating what is missing, and mark what was created unless ``created`` is empty."""
     if rows.shape[1] == 1:
-        return _upsert(table, store, links, meta, rows, start, slots, created, 1)
+        return _upsert(table, store, free, meta, rows, start, slots, created, 1)
     if rows.shape[1] == 2:
-        return _upsert(table, store, links, meta, rows, start, slots, created, 2)
-    return _upsert(table, store, links, meta, rows, start, slots, created, rows.shape[1])
+        return _upsert(table, store, free, meta, rows, start, slots, created, 2)
+    return _upsert(table, store, free, meta, rows, start, slots, created, rows.shape[1])
 
 
 @kernel
 def add_weights(
-    table: Ints, store: Ints, links: Ints, meta: Ints, rows: Ints, weights: Ints, start: Word, out: Ints
-) -> Word:
-    """Add weights to rows; when done, write slot, first row, old and new weight of each distinct row; delete zeros."""
+    table: Entries, store: Ints, free: Entries, meta: Ints, marks: Marks, rows: Ints, weights: Ints, start: Word,
+    out: Ints,
+) -> Word:  # fmt: skip
+    """Add weights to rows; when done, write slot, first row, old and new weight of each distinct row; delete zeros.
+
+    Returns NO_STACK when all is added, and only the stack of free slots is too short to delete the zeros.
+    """
     if rows.shape[1] == 1:
-        return _add_weights(table, store, links, meta, rows, weights, start, out, 1)
+        return _add_weights(table, store, free, meta, marks, rows, weights, start, out, 1)
     if rows.shape[1] == 2:
-        return _add_weights(table, store, links, meta, rows, weights, start, out, 2)
-    return _add_weights(table, store, links, meta, rows, weights, start, out, rows.shape[1])
+        return _add_weights(table, store, free, meta, marks, rows, weights, start, out, 2)
+    return _add_weights(table, store, free, meta, marks, rows, weights, start, out, rows.shape[1])
 
 
 @kernel

@@ -48,6 +48,11 @@ class LeafRegisters:
     """(lift, register)."""
     weights: int
 
+    @property
+    def registers(self) -> frozenset[int]:
+        """All of them."""
+        return frozenset({*(r for words in self.keys for r in words), *(r for _, r in self.lifts), self.weights})
+
 
 @dataclass(frozen=True, slots=True)
 class ResultRegisters:
@@ -70,6 +75,11 @@ class TriggerCode:
     result: ResultRegisters
     wide_sums: tuple[int, ...]
     """Where the code says WIDE_VALUES: a leaf program, which has values of one word, makes it INT_VALUES."""
+
+    @property
+    def given(self) -> frozenset[int]:
+        """The registers that a change is put into."""
+        return self.leaf.registers
 
 
 def key_layout(block: Block, keys: Iterable[str]) -> KeyLayout:
@@ -124,9 +134,7 @@ class Assembler:
         delta = deltas[last.name]
         keys = tuple(r for k in last.keys for r in delta.keys[k])
         result = ResultRegisters(delta.frame, keys, tuple(delta.parts[m] for m in last.payload))
-        return TriggerCode(
-            code, frames, self._registers, leaf, tuple(self._pauses), result, tuple(self._wide_sums)
-        )
+        return TriggerCode(code, frames, self._registers, leaf, tuple(self._pauses), result, tuple(self._wide_sums))
 
     def _frame(self) -> int:
         self._frames.append([])

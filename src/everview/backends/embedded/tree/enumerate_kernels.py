@@ -1,8 +1,8 @@
 """Enumeration of a factorized result: a nested loop over chains of entries that stops after so many rows and goes on later.
 
-A *level* is the entries of one view that agree with those chosen on earlier levels; a row is a slot for every level. No level has
-an end without a row below it (the views of the tree hold only what takes part), so the time between rows does not depend on how
-many there are. The hash is that of ``view_kernels``: a kernel calls only kernels of its own module.
+A *level* is the entries of one view that agree with those chosen on earlier levels; a row is a slot for every level. Every
+entry of a level has a row below it (the views of the tree hold only what takes part), so the time between rows does not depend
+on how many there are. The hash is that of ``view_kernels`` (a kernel calls only kernels of its own module).
 """
 
 from __future__ import annotations
@@ -65,7 +65,8 @@ def _wanted(levels: Word, sources: Word, k: Word, constants: Word) -> Word:
 
 @inlined
 def _mix(hashed: Word, word: Word) -> Word:
-    mixed = (hashed ^ word) * FACTOR
+    folded = hashed ^ word ^ shift_right(word, 32)
+    mixed = folded * FACTOR
     return mixed ^ shift_right(mixed, 32)
 
 
@@ -88,11 +89,12 @@ def _first(levels: Word, level: Word, constants: Word) -> int:
         for k in range(width):
             hashed = _mix(hashed, _wanted(levels, sources, k, constants))
     hashed &= LOW
-    position = hashed & mask
+    position, slot = hashed & mask, NONE
     while True:
         found = load(table, position)
         if found == 0:
-            return NONE
+            slot = NONE
+            break
         if shift_right(found, 32) == hashed:
             slot = (found & LOW) - 1
             entry = _entry(view, slot)
@@ -102,8 +104,9 @@ def _first(levels: Word, level: Word, constants: Word) -> int:
                     same = False
                     break
             if same:
-                return slot
+                break
         position = (position + 1) & mask
+    return int(slot)
 
 
 @kernel

@@ -14,12 +14,11 @@ from everview.backends.embedded.expressions import compile_projection
 from everview.backends.embedded.operators.base import Cost, Operator
 from everview.backends.embedded.tree.assemble import key_layout
 from everview.backends.embedded.tree.machine import Machine
+from everview.backends.embedded.tree.plan_block import Lowered
 from everview.backends.embedded.tree.tree_state import TreeState
 from everview.backends.embedded.vectors import Batch, Ints
-from everview.planner.plan_tree import TreePlan
 from everview.relational.expressions import Expression
 from everview.relational.nodes import Schema
-from everview.trigger.program import Program
 
 
 class JoinTreeOperator(Operator):
@@ -28,25 +27,37 @@ class JoinTreeOperator(Operator):
     def __init__(
         self,
         fields: Schema,
-        program: Program,
+        lowered: Lowered,
         outputs: tuple[Expression, ...],
         inputs: tuple[Operator, ...],
         dictionary: Dictionary,
-        *,
-        plan: TreePlan | None = None,
     ) -> None:
         super().__init__(fields, inputs)
-        self.program = program
-        self.plan = plan
+        self.program = program = lowered.program
+        self.plan = lowered.plan
+        self._loading = lowered.loading
+        self._dictionary = dictionary
         self.state = TreeState(program, inputs, dictionary)
         block, result = program.block, program.view(program.result)
         self._result_layout = key_layout(block, result.keys)
         self._places = tuple(result.keys.index(k) for k in block.keys)
         self._project = compile_projection(outputs, dictionary)
         self._outputs = outputs
-        self._dictionary = dictionary
+        self._lowered = lowered
 
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
+        return self._taken(deltas, self.state)
+
+    def load(self, contents: Sequence[Batch]) -> Batch:
+        if self._loading is None:
+            return self._taken(contents, self.state) or self.nothing()
+        loading = TreeState(self._loading, self.inputs, self._dictionary)
+        rows = self._taken(contents, loading)
+        loading.commit()
+        self.state = TreeState(self.program, self.inputs, self._dictionary, loading.maps)
+        return rows or self.nothing()
+
+    def _taken(self, deltas: Sequence[Batch | None], state: TreeState) -> Batch | None:
         keys: list[Ints] = []
         weights: list[Ints] = []
 
@@ -58,7 +69,7 @@ class JoinTreeOperator(Operator):
                 weights.append(counts.copy())
                 keys.append(np.stack(words, axis=1) if words else np.zeros((len(counts), 1), dtype=np.int64))
 
-        self.state.take(deltas, collect)
+        state.take(deltas, collect)
         if not keys:
             return None
         return self._rows(np.concatenate(keys), np.concatenate(weights))
@@ -73,10 +84,7 @@ class JoinTreeOperator(Operator):
 
     def recompute(self, contents: Sequence[Batch]) -> Batch:
         """The whole join: built in a tree of its own, since this one has already taken its inputs in."""
-        fresh = JoinTreeOperator(
-            self.fields, self.program, self._outputs, self.inputs, self._dictionary, plan=self.plan
-        )
-        return fresh.load(contents)
+        return JoinTreeOperator(self.fields, self._lowered, self._outputs, self.inputs, self._dictionary).load(contents)
 
     def commit(self) -> None:
         self.state.commit()

@@ -76,7 +76,9 @@ STAMP: Final = 2
 NEED: Final = 3
 WHICH: Final = 4
 AMOUNT: Final = 5
-ENVIRONMENT_WORDS: Final = 6
+WORK: Final = 6
+"""Rows that instructions have read or made so far."""
+ENVIRONMENT_WORDS: Final = 7
 
 
 class Op(IntEnum):
@@ -104,3 +106,14 @@ class Op(IntEnum):
     """frame in, mask, frame out, rows: the positions where the mask is not 0."""
     PAUSE = 10
     """number: leaves the machine, so that Python computes something in between."""
+    CROSS = 11
+    """frame a, frame b, frame out, rows a, rows b, cursor or -1, limit: pairs each row with each; with a cursor (a frame without
+    registers, whose number of rows says how many pairs have been made), the next ``limit`` pairs."""
+    CLEAR = 12
+    """frame: has no rows."""
+    REPEAT = 13
+    """cursor, frame a, frame b, words: goes so many words back while the cursor is not through all pairs."""
+    JOIN = 14
+    """frame a, frame b, frame out, rows a, rows b, links in b, k, k key registers of a, k of b: pairs rows with equal keys."""
+    MULTIPLY_ROWS = 15
+    """frame, rows a, rows b, kind a, register a, kind b, register b, target, registers of counts a and b: products of parts."""

@@ -215,7 +215,9 @@ class _Compiler:
             return None
         register = self.value(case.otherwise, frame)
         for condition, chosen in reversed(case.branches):
-            register = self.emit(LeafOp.SELECT, frame, self.value(condition, frame), self.value(chosen, frame), register)
+            register = self.emit(
+                LeafOp.SELECT, frame, self.value(condition, frame), self.value(chosen, frame), register
+            )
         return register
 
 

@@ -26,7 +26,9 @@ class Leaf:
         self._where = None if atom.condition == TRUE else compile_predicate(atom.condition, dictionary)
         self._expressions = (*(e for _, e in atom.variables), *(lift.value for lift in atom.lifts))
         self._project = compile_projection(self._expressions, dictionary)
-        view = next(v for v in program.views if v.atoms == frozenset({number}) and set(v.keys) == {n for n, _ in atom.variables})
+        view = next(
+            v for v in program.views if v.atoms == frozenset({number}) and set(v.keys) == {n for n, _ in atom.variables}
+        )
         order = [n for n, _ in atom.variables]
         self._key_places = tuple(order.index(k) for k in view.keys)
         self._layouts = tuple(_layout_of(program.block.variable(k)) for k in view.keys)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from typing import TypeAlias
 
 import numpy as np
@@ -40,6 +40,7 @@ CHUNK = 4096
 
 
 AfterChunk: TypeAlias = "Callable[[Machine], None]"
+Masks: TypeAlias = Callable[[Pause, list[Ints]], Ints]
 
 
 OTHERWISE = "Create the view with strategy='recompute'."
@@ -64,11 +65,15 @@ class Scratch:
         self.environment[SCRATCH], self.environment[SCRATCH_MASK] = address_of(self._table), len(self._table) - 1
 
 
-class Machine:
-    """One trigger, ready to run.
+class RegisterMachine:
+    """Instructions, ready to run over registers; those not ``given`` have memory here, which grows as the kernel asks for it.
 
     Args:
-        trigger: What to run.
+        code: What to run.
+        frames: The registers of each frame.
+        registers: How many registers there are.
+        given: Those that point into the caller's arrays.
+        pauses: Where Python computes a mask.
         maps: The views it works on, in the order that its instructions number them.
         views: Their addresses.
         scratch: Shared memory.
@@ -77,40 +82,31 @@ class Machine:
 
     def __init__(
         self,
-        trigger: TriggerCode,
+        code: Ints,
+        frames: Sequence[Sequence[int]],
+        registers: int,
+        given: Set[int],
+        pauses: Sequence[Pause],
         maps: Sequence[ViewMap],
         views: Ints,
         scratch: Scratch,
-        masks: Callable[[Pause, list[Ints]], Ints],
-        leaf: LeafProgram | None = None,
+        masks: Masks,
     ) -> None:
-        self.trigger = trigger
         self._maps = maps
         self._views_address = address_of(views)
         self._scratch = scratch
         self._masks = masks
-        self._leaf = leaf
-        self._registers = np.zeros((trigger.registers if leaf is None else leaf.registers) + 1, dtype=np.int64)
-        self._rows = np.zeros(len(trigger.frames) + 1, dtype=np.int64)
-        self._capacities = np.zeros(len(trigger.frames) + 1, dtype=np.int64)
-        self._buffers: list[Ints] = [np.zeros((len(f), 0), dtype=np.int64) for f in trigger.frames]
-        self._extra = [r for r in trigger.frames[0] if r not in self._given()]
-        self._buffers[0] = np.zeros((len(self._extra), 0), dtype=np.int64)
+        self._pauses = pauses
+        self._registers = np.zeros(registers + 1, dtype=np.int64)
+        self._rows = np.zeros(len(frames) + 1, dtype=np.int64)
+        self._capacities = np.zeros(len(frames) + 1, dtype=np.int64)
+        self._owned = [[r for r in frame if r not in given] for frame in frames]
+        self._buffers: list[Ints] = [np.zeros((len(f), 0), dtype=np.int64) for f in self._owned]
         self._addresses = tuple(address_of(a) for a in (self._registers, self._rows, self._capacities))
-        self._start = address_of(trigger.code)
-        self._end = self._start + 8 * len(trigger.code)
-        for frame in range(len(trigger.frames)):
+        self._start = address_of(code)
+        self._end = self._start + 8 * len(code)
+        for frame in range(len(frames)):
             self._grow(frame, FIRST_ROWS)
-        self._wide_kind = WIDE_VALUES
-        self._leaf_rows = np.zeros(2, dtype=np.int64)
-        self._leaf_buffers: Ints = np.zeros((0, 0), dtype=np.int64)
-        if leaf is not None:
-            start = address_of(leaf.code)
-            self._leaf_code = (start, start + 8 * len(leaf.code), self._addresses[0], address_of(self._leaf_rows))
-
-    def _given(self) -> set[int]:
-        leaf = self.trigger.leaf
-        return {r for words in leaf.keys for r in words} | {r for _, r in leaf.lifts} | {leaf.weights}
 
     def _grow(self, frame: int, rows: int) -> None:
         capacity = max(int(rows), int(self._capacities[frame]) * 3 // 2)
@@ -120,15 +116,76 @@ class Machine:
         grown[:, :kept] = old[:, :kept]
         self._buffers[frame] = grown
         self._capacities[frame] = capacity
-        registers = self._extra if frame == 0 else self.trigger.frames[frame]
         base = address_of(grown)
-        for i, register in enumerate(registers):
+        for i, register in enumerate(self._owned[frame]):
             self._registers[register] = base + 8 * i * capacity
+
+    def _run(self) -> None:
+        at, environment = self._start, self._scratch.environment
+        while True:
+            at = run(at, self._end, *self._addresses, self._views_address, self._scratch.address)
+            need = environment[NEED]
+            if need == DONE:
+                return
+            which, amount = int(environment[WHICH]), int(environment[AMOUNT])
+            if need == NEED_ROWS:
+                self._grow(which, amount)
+            elif need == NEED_MAP:
+                self._maps[which].reserve(amount)
+            elif need == NEED_SCRATCH:
+                self._scratch.grow(amount)
+            elif need == PAUSED:
+                self._compute_mask(self._pauses[which])
+            else:
+                raise EvaluationError(_TROUBLE[int(need)], condition="ARITHMETIC_OVERFLOW", hint=OTHERWISE)
+
+    def _compute_mask(self, pause: Pause) -> None:
+        rows = int(self._rows[pause.frame])
+        columns = [self._register(r, pause.frame, rows) for words in pause.columns for r in words]
+        mask = self._masks(pause, columns)
+        self._register(pause.mask, pause.frame, rows)[:] = mask
+
+    def registers(self, frame: int, wanted: Sequence[int]) -> list[Ints]:
+        """What some registers of a frame hold, until the next run."""
+        rows = int(self._rows[frame])
+        return [self._register(r, frame, rows) for r in wanted]
+
+    def _register(self, register: int, frame: int, rows: int) -> Ints:
+        held = self._owned[frame]
+        return self._buffers[frame][held.index(register), :rows]
+
+
+class Machine(RegisterMachine):
+    """One trigger, ready to run; ``leaf`` computes its first registers where the atom has such a program."""
+
+    def __init__(
+        self,
+        trigger: TriggerCode,
+        maps: Sequence[ViewMap],
+        views: Ints,
+        scratch: Scratch,
+        masks: Masks,
+        leaf: LeafProgram | None = None,
+    ) -> None:
+        registers = trigger.registers if leaf is None else leaf.registers
+        super().__init__(
+            trigger.code, trigger.frames, registers, trigger.given, trigger.pauses, maps, views, scratch, masks
+        )
+        self.trigger = trigger
+        self._leaf = leaf
+        self._wide_kind = WIDE_VALUES
+        self._leaf_rows = np.zeros(2, dtype=np.int64)
+        self._leaf_buffers: Ints = np.zeros((0, 0), dtype=np.int64)
+        if leaf is not None:
+            start = address_of(leaf.code)
+            self._leaf_code = (start, start + 8 * len(leaf.code), self._addresses[0], address_of(self._leaf_rows))
 
     def run(self, given: Sequence[tuple[int, Ints]], count: int, after_chunk: AfterChunk | None = None) -> None:
         """Runs the trigger over rows whose registers are given as contiguous arrays of words, in chunks."""
         self._expect_wide(WIDE_VALUES)
-        self._leaf_buffers = self._leaf_buffers[:, :0]  # its registers are taken; the next program has to claim them again
+        self._leaf_buffers = self._leaf_buffers[
+            :, :0
+        ]  # its registers are taken; the next program has to claim them again
         places = [(register, address_of(array), 16 if array.ndim == 2 else 8) for register, array in given]
         for start in range(0, count, CHUNK):
             size = min(CHUNK, count - start)
@@ -187,37 +244,3 @@ class Machine:
         base, width = address_of(self._leaf_buffers), 8 * self._leaf_buffers.shape[1]
         for i, register in enumerate(leaf.buffers):
             self._registers[register] = base + i * width
-
-    def _run(self) -> None:
-        at, environment = self._start, self._scratch.environment
-        while True:
-            at = run(at, self._end, *self._addresses, self._views_address, self._scratch.address)
-            need = environment[NEED]
-            if need == DONE:
-                return
-            which, amount = int(environment[WHICH]), int(environment[AMOUNT])
-            if need == NEED_ROWS:
-                self._grow(which, amount)
-            elif need == NEED_MAP:
-                self._maps[which].reserve(amount)
-            elif need == NEED_SCRATCH:
-                self._scratch.grow(amount)
-            elif need == PAUSED:
-                self._compute_mask(self.trigger.pauses[which])
-            else:
-                raise EvaluationError(_TROUBLE[int(need)], condition="ARITHMETIC_OVERFLOW", hint=OTHERWISE)
-
-    def _compute_mask(self, pause: Pause) -> None:
-        rows = int(self._rows[pause.frame])
-        columns = [self._register(r, pause.frame, rows) for words in pause.columns for r in words]
-        mask = self._masks(pause, columns)
-        self._register(pause.mask, pause.frame, rows)[:] = mask
-
-    def registers(self, frame: int, wanted: Sequence[int]) -> list[Ints]:
-        """What some registers of a frame hold, until the next run."""
-        rows = int(self._rows[frame])
-        return [self._register(r, frame, rows) for r in wanted]
-
-    def _register(self, register: int, frame: int, rows: int) -> Ints:
-        held = self._extra if frame == 0 else self.trigger.frames[frame]
-        return self._buffers[frame][list(held).index(register), :rows]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from everview.planner.block import Block
 from everview.planner.block_build import build_block
 from everview.planner.block_join import JoinBlock, build_join_block
@@ -16,33 +18,46 @@ from everview.trigger.program import Program
 __all__ = ["Refused", "plan_block", "plan_join"]
 
 
-def plan_block(aggregate: Aggregate, facts_of: FactsOf, strategy: str) -> tuple[Program, TreePlan | None]:
-    """The trigger program of an aggregate, with the plan of its tree unless the strategy is first-order.
+@dataclass(frozen=True, slots=True)
+class Lowered:
+    """A block's trigger program, and the plan of its tree (None for a first-order one).
+
+    ``loading`` is the program that takes in what is there when the view is made, where that needs more views stored than the
+    changes to come do: relations that no longer change must be joined once.
+    """
+
+    program: Program
+    plan: TreePlan | None
+    loading: Program | None
+
+
+def plan_block(aggregate: Aggregate, facts_of: FactsOf, strategy: str) -> Lowered:
+    """The program of an aggregate and the joins below it.
 
     Raises:
         Refused: no view tree can maintain it, and why.
     """
-    block = build_block(aggregate, facts_of)
-    if strategy == "first_order":
-        tree = flat_tree(block)
-        return lower_tree(block, tree, materialized_nodes(tree, roots=False)), None
-    plan = plan_tree(block.query)
-    return lower_tree(block, plan.tree, materialized_nodes(plan.tree, roots=False)), plan
+    return _lowered(build_block(aggregate, facts_of), strategy, keeps_result=True)
 
 
-def plan_join(relation: Relation, facts_of: FactsOf, strategy: str) -> tuple[Program, JoinBlock, TreePlan | None]:
-    """The trigger program of a join without an aggregate, whose result is passed on and not stored.
+def plan_join(relation: Relation, facts_of: FactsOf, strategy: str) -> tuple[Lowered, JoinBlock]:
+    """The program of a join without an aggregate, whose result is passed on and not stored.
 
     Raises:
         Refused: no view tree can maintain it, and why.
     """
     join = build_join_block(relation, facts_of)
-    if strategy == "first_order":
-        tree, plan = flat_tree(join.block), None
-    else:
-        plan = plan_tree(join.block.query)
-        tree = plan.tree
-    return lower_tree(join.block, tree, materialized_nodes(tree, roots=False), keeps_result=False), join, plan
+    return _lowered(join.block, strategy, keeps_result=False), join
+
+
+def _lowered(block: Block, strategy: str, *, keeps_result: bool) -> Lowered:
+    plan = None if strategy == "first_order" else plan_tree(block.query)
+    tree = flat_tree(block) if plan is None else plan.tree
+    program = lower_tree(block, tree, materialized_nodes(tree, roots=False), keeps_result=keeps_result)
+    if all(atom.updatable for atom in block.query.atoms):
+        return Lowered(program, plan, None)
+    joined = {c.name for v in tree.nodes() if isinstance(v, View) and len(v.children) > 1 for c in v.children}
+    return Lowered(program, plan, lower_tree(block, tree, frozenset(joined), keeps_result=keeps_result))
 
 
 def flat_tree(block: Block) -> ViewTree:

@@ -14,11 +14,10 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.base import Cost, Operator
 from everview.backends.embedded.tree.answers import always_fit, finishers
 from everview.backends.embedded.tree.assemble import key_layout
+from everview.backends.embedded.tree.plan_block import Lowered
 from everview.backends.embedded.tree.tree_state import TreeState
 from everview.backends.embedded.vectors import Batch, Bools, DeferredBatch, Ints, Vector, concatenate
-from everview.planner.plan_tree import TreePlan
 from everview.relational.nodes import Schema
-from everview.trigger.program import Program
 
 
 class TreeOperator(Operator):
@@ -27,15 +26,15 @@ class TreeOperator(Operator):
     def __init__(
         self,
         fields: Schema,
-        program: Program,
+        lowered: Lowered,
         inputs: tuple[Operator, ...],
         dictionary: Dictionary,
-        *,
-        plan: TreePlan | None = None,
     ) -> None:
         super().__init__(fields, inputs)
-        self.program = program
-        self.plan = plan
+        self.program = program = lowered.program
+        self.plan = lowered.plan
+        self._loading = lowered.loading
+        self._dictionary = dictionary
         self.state = TreeState(program, inputs, dictionary)
         block = program.block
         self._is_global = not block.keys
@@ -51,7 +50,11 @@ class TreeOperator(Operator):
         return self._delta()
 
     def load(self, contents: Sequence[Batch]) -> Batch:
-        self.state.take(contents)
+        if self._loading is not None:
+            self.state = self.state.loaded(self._loading, self.inputs, self._dictionary, contents)
+            self._result = self.state.maps[self.program.result]
+        else:
+            self.state.take(contents)
         return self.content()
 
     def _delta(self) -> Batch | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -21,14 +21,21 @@ from everview.trigger.program import AccessKind, Compute, Lift, Program, Trigger
 
 
 class TreeState:
-    """A program made ready to run over its inputs, one a block's atom."""
+    """A program made ready to run over its inputs, one a block's atom; ``maps`` are views that are filled already."""
 
-    def __init__(self, program: Program, inputs: Sequence[Operator], dictionary: Dictionary) -> None:
+    def __init__(
+        self,
+        program: Program,
+        inputs: Sequence[Operator],
+        dictionary: Dictionary,
+        maps: Mapping[str, ViewMap] | None = None,
+    ) -> None:
         self.program = program
         block = program.block
         stored = [v for v in program.views if v.name in program.stored]
         self.maps = {
-            v.name: ViewMap(
+            v.name: (maps or {}).get(v.name)
+            or ViewMap(
                 key_layout(block, v.keys).width if v.keys else 0,
                 [KIND_OF[block.number_of(m)] for m in v.payload],
                 is_result=v.name == program.result,
@@ -60,12 +67,21 @@ class TreeState:
                 if count:
                     machine.run(given, count, after_chunk)
 
+    def loaded(
+        self, loading: Program, inputs: Sequence[Operator], dictionary: Dictionary, contents: Sequence[Batch]
+    ) -> TreeState:
+        """This program's state after all contents were taken in by one that stores more views."""
+        full = TreeState(loading, inputs, dictionary)
+        full.take(contents)
+        full.commit()
+        return TreeState(self.program, inputs, dictionary, full.maps)
+
     def commit(self) -> None:
         """Makes the changes since the last commit final, and removes entries that became zero."""
         if self._is_moved:
-            kernels.settle(*self._settled)
-            for view in self.maps.values():
-                view.end_transaction()
+            if kernels.settle(*self._settled):
+                for view in self.maps.values():
+                    view.end_transaction()
             self._is_moved = False
 
     def rollback(self) -> None:

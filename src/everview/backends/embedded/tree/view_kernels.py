@@ -78,6 +78,7 @@ from everview.backends.embedded.tree.layout import (
     USED,
     WHICH,
     WIDE_VALUES,
+    WORK,
     Op,
 )
 
@@ -92,14 +93,22 @@ MULTIPLY = int(Op.MULTIPLY)
 UPSERT = int(Op.UPSERT)
 COMPACT = int(Op.COMPACT)
 PAUSE = int(Op.PAUSE)
+CROSS = int(Op.CROSS)
+CLEAR = int(Op.CLEAR)
+REPEAT = int(Op.REPEAT)
+JOIN = int(Op.JOIN)
+MULTIPLY_ROWS = int(Op.MULTIPLY_ROWS)
 
 LOW = 0xFFFFFFFF
 FACTOR = -7046029254386353131
 HUGE = 2.0**900
 WORD_RANGE = 2.0**64
 EXACT_LIMIT = 2.0**126.999
-AHEAD = 12
-"""Rows between asking for a cache line and reading it."""
+LONG_PROBE = 48
+"""A probe this long means that the keys do not suit the plain hash."""
+SPARSE = 64
+LARGE_LOG = 65_536
+"""Unused slots, and records of a log, beyond four times the entries: what is worth giving back."""
 
 
 # Hashing and probing
@@ -107,7 +116,9 @@ AHEAD = 12
 
 @inlined
 def _mix(hashed: Word, word: Word) -> Word:
-    mixed = (hashed ^ word) * FACTOR
+    # The upper half goes down first: a product spreads bits upwards only, and doubles of whole numbers have them all on top.
+    folded = hashed ^ word ^ shift_right(word, 32)
+    mixed = folded * FACTOR
     return mixed ^ shift_right(mixed, 32)
 
 
@@ -222,6 +233,7 @@ def _link(view: Word, index: Word, slot: Word) -> None:
     entry = _entry(view, slot)
     hashed = _hash_entry(entry, words, width, load(index, INDEX_MODE))
     position = hashed & mask
+    distance = 0
     store_short(links, 2 * slot + 1, -1)
     while True:
         word = load(table, position)
@@ -236,7 +248,10 @@ def _link(view: Word, index: Word, slot: Word) -> None:
                 store_short(links, 2 * head + 1, slot)
                 break
         position = (position + 1) & mask
+        distance += 1
     store(table, position, (hashed << 32) | (slot + 1))
+    if distance > load(view, LONGEST):
+        store(view, LONGEST, distance)
 
 
 @kernel
@@ -340,8 +355,9 @@ def _is_zero(view: Word, entry: Word) -> bool:
 
 
 @kernel
-def settle(views: Word, count: Word) -> None:
-    """Ends a transaction: entries that became zero go, the logs are emptied."""
+def settle(views: Word, count: Word) -> int:
+    """Ends a transaction: entries that became zero go, the logs are emptied; returns how many maps want housekeeping."""
+    untidy = 0
     for v in range(count):
         view = load(views, v)
         logged = load(view, LOG_COUNT)
@@ -356,6 +372,12 @@ def settle(views: Word, count: Word) -> None:
         store(view, LOG_COUNT, 0)
         store(view, SUSPECT, 0)
         store(view, EPOCH, load(view, EPOCH) + 1)
+        live = load(view, COUNT)
+        if load(view, LONGEST) > LONG_PROBE and load(view, MODE) == 0:
+            untidy += 1
+        elif load(view, USED) > 4 * live + SPARSE or load(view, LOG_CAPACITY) > 4 * live + LARGE_LOG:
+            untidy += 1
+    return untidy
 
 
 @inlined
@@ -391,7 +413,7 @@ def undo(views: Word, count: Word) -> None:
         for j in range(load(view, LOG_COUNT)):
             i = load(view, LOG_COUNT) - 1 - j
             record = log + i * (stride + 1) * 8
-            slot = load(record, 0) 
+            slot = load(record, 0)
             entry = _entry(view, slot)
             if load(record, 1) == 0:
                 _drop(view, slot)
@@ -729,6 +751,126 @@ def _multiply(code: Word, registers: Word, rows: Word, views: Word) -> int:
 
 
 @kernel
+def _multiply_rows(code: Word, registers: Word, rows: Word) -> int:
+    """target[i] = a[rows_a[i]] · b[rows_b[i]], as ``_multiply`` does with entries; returns what went wrong, or 0."""
+    count, from_a, from_b = load(rows, load(code, 2)), load(registers, load(code, 3)), load(registers, load(code, 4))
+    kind_a, a, kind_b, b, target = load(code, 5), load(code, 6), load(code, 7), load(code, 8), load(code, 9)
+    left, right, first = load(registers, a), load(registers, b), load(registers, target)
+    if kind_a == COUNTED and kind_b == COUNTED:
+        for i in range(count):
+            store(first, i, load(left, load(from_a, i)) * load(right, load(from_b, i)))
+        return 0
+    second = load(registers, target + 1)
+    if kind_a != FLOATING and kind_b != FLOATING:
+        upper = load(registers, a + 1) if kind_a == EXACT else 0
+        other_upper = load(registers, b + 1) if kind_b == EXACT else 0
+        outgrown = 0
+        for i in range(count):
+            j, k = load(from_a, i), load(from_b, i)
+            low, other = load(left, j), load(right, k)
+            high = load(upper, j) if kind_a == EXACT else low >> 63
+            other_high = load(other_upper, k) if kind_b == EXACT else other >> 63
+            store(first, i, low * other)
+            store(second, i, multiply_high(low, other) + low * other_high + high * other)
+            is_wide = (high ^ (low >> 63)) | (other_high ^ (other >> 63))
+            if is_wide != 0 and not _is_small_product(low, high, other, other_high):
+                outgrown = EXACT_RANGE
+        return outgrown
+    third = load(registers, target + 2)
+    count_a, count_b = load(registers, load(code, 10)), load(registers, load(code, 11))
+    for i in range(count):
+        j, k = load(from_a, i), load(from_b, i)
+        if kind_a == FLOATING:
+            value, error = load_float(left, j), load_float(load(registers, a + 1), j)
+            special, mine = load(load(registers, a + 2), j), load(count_a, j)
+        else:
+            value, error, special, mine = float(load(left, j)), 0.0, 0, load(left, j)
+        if kind_b == FLOATING:
+            other, other_error = load_float(right, k), load_float(load(registers, b + 1), k)
+            other_special, theirs = load(load(registers, b + 2), k), load(count_b, k)
+        else:
+            other, other_error, other_special, theirs = float(load(right, k)), 0.0, 0, load(right, k)
+        product = value * other
+        store_float(first, i, product)
+        store_float(second, i, fused(value, other, -product) + (value * other_error + error * other))
+        store(third, i, special * theirs + mine * other_special)
+    return 0
+
+
+@kernel
+def _cross(code: Word, registers: Word, rows: Word, start: Word, size: Word) -> None:
+    """Makes ``size`` pairs of the product of two frames, from pair ``start`` on."""
+    others, cursor = load(rows, load(code, 3)), load(code, 7)
+    from_a, from_b = load(registers, load(code, 5)), load(registers, load(code, 6))
+    j = start // others if others > 0 else 0
+    k = start - j * others
+    for i in range(size):
+        store(from_a, i, j)
+        store(from_b, i, k)
+        k += 1
+        if k == others:
+            k = 0
+            j += 1
+    store(rows, load(code, 4), size)
+    if cursor >= 0:
+        store(rows, cursor, start + size)
+
+
+@inlined
+def _same_keys(code: Word, at: Word, to: Word, width: Word, registers: Word, one: Word, other: Word) -> Word:
+    for k in range(width):
+        if load(load(registers, load(code, at + k)), one) != load(load(registers, load(code, to + k)), other):
+            return False
+    return True
+
+
+@kernel
+def _join(code: Word, registers: Word, rows: Word, capacities: Word, environment: Word) -> int:
+    """Returns the number of rows that the frame would have needed, or 0."""
+    count, others, out = load(rows, load(code, 2)), load(rows, load(code, 3)), load(code, 4)
+    from_a, from_b = load(registers, load(code, 5)), load(registers, load(code, 6))
+    links, width, room = load(registers, load(code, 7)), load(code, 8), load(capacities, out)
+    at, to = 9, 9 + width
+    table, mask = load(environment, SCRATCH), load(environment, SCRATCH_MASK)
+    stamp = load(environment, STAMP) + 1
+    store(environment, STAMP, stamp)
+    for k in range(others):  # chains of b's rows with equal keys, their heads in the table
+        position = _hash_row(code, to, width, registers, k, 1) & mask
+        while True:
+            word = load(table, position)
+            if shift_right(word, 32) != stamp:
+                store(links, k, -1)
+                break
+            if _same_keys(code, to, to, width, registers, k, word & LOW):
+                store(links, k, word & LOW)
+                break
+            position = (position + 1) & mask
+        store(table, position, (stamp << 32) | k)
+    pairs = 0
+    for i in range(count):
+        position = _hash_row(code, at, width, registers, i, 1) & mask
+        k = -1
+        while True:
+            word = load(table, position)
+            if shift_right(word, 32) != stamp:
+                break
+            if _same_keys(code, at, to, width, registers, i, word & LOW):
+                k = word & LOW
+                break
+            position = (position + 1) & mask
+        while k >= 0:
+            if pairs < room:
+                store(from_a, pairs, i)
+                store(from_b, pairs, k)
+            pairs += 1
+            k = load(links, k)
+    if pairs > room:
+        return pairs
+    store(rows, out, pairs)
+    return 0
+
+
+@kernel
 def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> int:
     """Returns what went wrong, or 0."""
     view = load(views, load(code, 2))
@@ -737,7 +879,7 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> int:
     table, mask, mode, stride = load(view, TABLE), load(view, MASK), load(view, MODE), load(view, STRIDE)
     log, epoch_at, epoch = load(view, LOG), load(view, EPOCH_AT), load(view, EPOCH)
     part_count, keys, indexes = load(view, PARTS), load(view, KEY_WORDS), load(view, INDEXES)
-    index_count, longest, suspect = load(view, INDEX_COUNT), load(view, LONGEST), load(view, SUSPECT)
+    index_count, longest, suspect = load(view, INDEX_COUNT), 0, load(view, SUSPECT)
     outgrown = 0
     for i in range(count):
         hashed = _hash_row(code, 6, width, registers, i, mode)
@@ -793,7 +935,8 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> int:
                 if load(entry, at + 2) != 0:
                     suspect = 1
                 at += 3
-    store(view, LONGEST, longest)
+    if longest > load(view, LONGEST):
+        store(view, LONGEST, longest)
     store(view, SUSPECT, suspect)
     return EXACT_RANGE if outgrown < 0 else 0
 
@@ -808,8 +951,10 @@ def _stop(environment: Word, need: Word, which: Word, amount: Word) -> None:
 @inlined
 def _has_room(view: Word, more: Word) -> Word:
     count = load(view, COUNT) + more
-    return count <= load(view, CAPACITY) and count <= load(view, LIMIT) and load(view, LOG_COUNT) + more <= load(
-        view, LOG_CAPACITY
+    return (
+        count <= load(view, CAPACITY)
+        and count <= load(view, LIMIT)
+        and load(view, LOG_COUNT) + more <= load(view, LOG_CAPACITY)
     )
 
 
@@ -880,9 +1025,45 @@ def run(start: Word, end: Word, registers: Word, rows: Word, capacities: Word, v
                     store(chosen, kept, i)
                     kept += 1
             store(rows, load(code, 4), kept)
+        elif op == CROSS:
+            cursor, start = load(code, 7), 0
+            if cursor >= 0:
+                start = load(rows, cursor)
+            wanted = load(rows, load(code, 2)) * load(rows, load(code, 3)) - start
+            if cursor >= 0 and wanted > load(code, 8):
+                wanted = load(code, 8)
+            if wanted > load(capacities, load(code, 4)):
+                _stop(environment, NEED_ROWS, load(code, 4), wanted)
+                return code
+            _cross(code, registers, rows, start, wanted)
+        elif op == CLEAR:
+            store(rows, load(code, 2), 0)
+        elif op == REPEAT:
+            if load(rows, load(code, 2)) < load(rows, load(code, 3)) * load(rows, load(code, 4)):
+                code -= load(code, 5) * 8
+                continue
+        elif op == JOIN:
+            if 2 * load(rows, load(code, 3)) > load(environment, SCRATCH_MASK):
+                _stop(environment, NEED_SCRATCH, 0, 2 * load(rows, load(code, 3)))
+                return code
+            wanted = _join(code, registers, rows, capacities, environment)
+            if wanted > 0:
+                _stop(environment, NEED_ROWS, load(code, 4), wanted)
+                return code
+        elif op == MULTIPLY_ROWS:
+            trouble = _multiply_rows(code, registers, rows)
+            if trouble != 0:
+                _stop(environment, trouble, 0, 0)
+                return code
         elif op == PAUSE:
             _stop(environment, PAUSED, load(code, 2), 0)
             return code + load(code, 1) * 8
+        if op == GROUP:
+            store(environment, WORK, load(environment, WORK) + load(rows, load(code, 2)))
+        elif op == UPSERT:
+            store(environment, WORK, load(environment, WORK) + load(rows, load(code, 3)))
+        elif op == LOOKUP or op == SLICE or op == SCAN or op == CROSS or op == JOIN:
+            store(environment, WORK, load(environment, WORK) + load(rows, load(code, 4)))
         code += load(code, 1) * 8
     return code
 

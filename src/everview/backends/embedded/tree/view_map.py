@@ -48,8 +48,6 @@ from everview.backends.embedded.tree.layout import (
 from everview.backends.embedded.vectors import Ints
 
 SMALLEST = 16
-LONG_PROBE = 48
-"""A probe this long means that the keys do not suit the plain hash."""
 
 
 class ViewMap:
@@ -90,8 +88,9 @@ class ViewMap:
         return f"<view map of {len(self)} entries, {self.key_words} key words, {self.nbytes} bytes>"
 
     def reserve(self, more: int) -> None:
-        """Makes room for so many more entries."""
+        """Makes room for so many more entries, in a table that suits those there are."""
         f = self.fields
+        self._hash_better()
         wanted = int(f[COUNT]) + more
         if wanted > f[CAPACITY]:
             self._grow_entries(max(wanted, int(f[CAPACITY]) * 3 // 2))
@@ -133,18 +132,22 @@ class ViewMap:
     def end_transaction(self) -> None:
         """Housekeeping after a transaction: a better hash for keys that clash, less memory after many removals."""
         f = self.fields
-        if f[LONGEST] > LONG_PROBE and f[MODE] == 0:
+        self._hash_better()
+        if f[USED] > 4 * f[COUNT] + kernels.SPARSE:
+            self._shrink()
+        if f[LOG_CAPACITY] > 4 * f[COUNT] + kernels.LARGE_LOG:
+            self._log = np.empty((0, self.stride + 1), dtype=np.int64)
+            self._grow_log(SMALLEST)
+
+    def _hash_better(self) -> None:
+        f = self.fields
+        if f[LONGEST] > kernels.LONG_PROBE and f[MODE] == 0:
             slots = self.live_slots()
             f[MODE], f[LONGEST] = 1, 0
             self._set_table(np.zeros(len(self._table), dtype=np.int64))
             kernels.hash_again(self.address, address_of(slots), len(slots))
             for index in self._indexes:
                 index.fill(slots, len(self._table))
-        if f[USED] > 4 * f[COUNT] + 4 * SMALLEST:
-            self._shrink()
-        if f[LOG_CAPACITY] > 4 * f[COUNT] + 65_536:
-            self._log = np.empty((0, self.stride + 1), dtype=np.int64)
-            self._grow_log(SMALLEST)
 
     def _shrink(self) -> None:
         f = self.fields
@@ -206,7 +209,7 @@ class ViewMap:
 
 
 class _Index:
-    """Chains of the entries that agree on some key words."""
+    """Chains of the entries that agree on some key words; on none: one chain of all entries."""
 
     def __init__(self, view: ViewMap, words: tuple[int, ...]) -> None:
         self.words = words
@@ -226,11 +229,13 @@ class _Index:
         self.fields[INDEX_LINKS] = address_of(grown)
 
     def fill(self, slots: Ints, length: int) -> None:
-        self._set_table(np.zeros(length, dtype=np.int64))
+        self._set_table(np.zeros(length if self.words else SMALLEST, dtype=np.int64))
         self.fields[INDEX_MODE] = self._view.fields[MODE]
         kernels.link_all(self._view.address, self.address, address_of(slots), len(slots))
 
     def rehash(self, length: int) -> None:
+        if not self.words:
+            return
         table = np.zeros(length, dtype=np.int64)
         kernels.rehash(address_of(self._table), len(self._table), address_of(table), length - 1)
         self._set_table(table)

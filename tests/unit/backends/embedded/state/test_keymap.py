@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from everview.backends.embedded.state.consolidate import consolidate
 from everview.backends.embedded.state.keymap import SMALLEST, KeyMap, SlotArray, WeightMap
-from everview.backends.embedded.state.keymap_kernels import SHIFT, STRONG
+from everview.backends.embedded.state.keymap_kernels import BITS, SHIFT, STRONG, _tag
 from everview.backends.embedded.vectors import Ints
 
 Key = tuple[int, ...]
@@ -197,7 +197,8 @@ def test_no_pattern_of_keys_makes_long_probes(name: str, width: int) -> None:
     keymap = KeyMap(width)
     keymap.upsert(keys)
     occupied = np.flatnonzero(keymap._table)
-    tags = (keymap._table[occupied] >> 32) & 0xFFFFFFFF
+    slots = (keymap._table[occupied].astype(np.int64) & ((1 << keymap._meta[BITS]) - 1)) - 1
+    tags = np.array([_tag(keymap.store, slot, width, keymap._meta[STRONG]) for slot in slots]) & 0xFFFFFFFF
     distance = (occupied - (tags >> keymap._meta[SHIFT])) % len(keymap._table)
     assert len(occupied) == 30_000
     assert distance.max() <= 40

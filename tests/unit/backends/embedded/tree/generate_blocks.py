@@ -14,7 +14,18 @@ from everview.planner.plan_tree import plan_tree
 from everview.planner.variable_order import VariableOrder, variable_order
 from everview.relational.expressions import TRUE, Call, Case, Cast, Column, Expression, Literal, conjunction
 from everview.relational.functions.decimals import product_type, sum_type
-from everview.relational.nodes import Aggregate, AggregateCall, Field, Filter, Join, JoinKind, Project, Relation, Scan, Schema
+from everview.relational.nodes import (
+    Aggregate,
+    AggregateCall,
+    Field,
+    Filter,
+    Join,
+    JoinKind,
+    Project,
+    Relation,
+    Scan,
+    Schema,
+)
 from everview.relational.schema import columns, schema
 from everview.relational.types import (
     BOOLEAN,
@@ -43,7 +54,12 @@ VALUES: dict[DataType, tuple[Value, ...]] = {
     DATE: (0, 9000, 9366, -1),
     BOOLEAN: (True, False),
     NARROW: (Number("0.00"), Number("0.05"), Number("-3.10"), Number("999999.99"), Number("17.00")),
-    WIDE: (Number("0.000"), Number("9999999999999999999999.999"), Number("-9999999999999999999999.999"), Number("2.500")),
+    WIDE: (
+        Number("0.000"),
+        Number("9999999999999999999999.999"),
+        Number("-9999999999999999999999.999"),
+        Number("2.500"),
+    ),
 }
 KEY_TYPES = (INT32, INT64, KEY, WIDE_KEY, FLOAT64, STRING, DATE, BOOLEAN)
 NUMBERS = (INT32, NARROW, WIDE, FLOAT64)

@@ -1,0 +1,196 @@
+"""Which part of an atom's work each factor of a product can do alone: conditions, key variables and pieces of lifts.
+
+    σ[p(a) ∧ q(b)] (A ⊗ B)  =  σ[p] A ⊗ σ[q] B             Σ x(a) · y(b)  =  (Σ x) · (Σ y)
+
+Factors that a condition, a variable or a lift reads together, and that cannot be taken apart, are one factor. Expressions that can
+fail keep the product together: a row that a condition over another factor drops must not make the transaction fail.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from everview.planner.block import BlockAtom, Number
+from everview.planner.block_terms import Factor as Term
+from everview.planner.block_terms import lifted, value_of
+from everview.relational.bounds import exact_bound, scale_of
+from everview.relational.expressions import Call, Case, Expression, Literal, columns_of, conjunction, conjuncts
+from everview.relational.failing import can_fail
+from everview.relational.types import FLOAT64, is_floating
+
+Partition = tuple[frozenset[int], ...]
+"""The columns of each factor, as positions in the atom's input."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The part of a lift that one factor computes."""
+
+    value: Expression
+    number: Number
+
+
+@dataclass(frozen=True, slots=True)
+class FactorPlan:
+    """What one factor does: over the product of ``members`` of the given factors."""
+
+    members: tuple[int, ...]
+    columns: tuple[int, ...]
+    condition: Expression
+    variables: tuple[tuple[str, Expression], ...]
+    pieces: tuple[tuple[int, Piece], ...]
+    """(lift, piece)."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProductPlan:
+    """The factors that do an atom's work; ``split_floats`` are lifts of which several factors have floating pieces."""
+
+    factors: tuple[FactorPlan, ...]
+    split_floats: frozenset[int]
+
+
+def plan_factors(atom: BlockAtom, partition: Partition, together: Iterable[frozenset[int]] = ()) -> ProductPlan:
+    """The plan of an atom for a product over these columns.
+
+    Args:
+        atom: Whose work.
+        partition: The columns of the factors, which are all that the atom reads.
+        together: Factors (by number) that must be one, for reasons of the tree above.
+    """
+    groups = _Groups(partition)
+    for numbers in together:
+        groups.unite(numbers)
+    expressions = (atom.condition, *(e for _, e in atom.variables), *(lift.value for lift in atom.lifts))
+    if any(can_fail(e) for e in expressions):
+        groups.unite(range(len(partition)))
+    for e in (*conjuncts(atom.condition), *(e for _, e in atom.variables)):
+        groups.unite(groups.read_by(e))
+    is_changing = True
+    while is_changing:  # a union can only make more lifts one factor's own, but let it settle
+        is_changing = False
+        for lift in atom.lifts:
+            if split_lift(lift.value, groups.home) is None:
+                groups.unite(groups.read_by(lift.value))
+                is_changing = True
+    return _plan(atom, partition, groups)
+
+
+def _plan(atom: BlockAtom, partition: Partition, groups: _Groups) -> ProductPlan:
+    roots = groups.roots()
+    conditions: dict[int, list[Expression]] = {r: [] for r in roots}
+    variables: dict[int, list[tuple[str, Expression]]] = {r: [] for r in roots}
+    pieces: dict[int, list[tuple[int, Piece]]] = {r: [] for r in roots}
+    for condition in conjuncts(atom.condition):
+        conditions[groups.home(condition)].append(condition)
+    for name, e in atom.variables:
+        variables[groups.home(e)].append((name, e))
+    split_floats = set()
+    for i, lift in enumerate(atom.lifts):
+        parts = split_lift(lift.value, groups.home)
+        assert parts is not None, "lifts that cannot be taken apart have one factor"
+        if sum(p.number is Number.FLOAT for p in parts.values()) > 1:
+            split_floats.add(i)
+        for root, piece in parts.items():
+            pieces[root].append((i, piece))
+    factors = tuple(
+        FactorPlan(
+            members,
+            tuple(sorted(c for m in members for c in partition[m])),
+            conjunction(tuple(conditions[root])),
+            tuple(variables[root]),
+            tuple(pieces[root]),
+        )
+        for root, members in roots.items()
+    )
+    return ProductPlan(factors, frozenset(split_floats))
+
+
+class _Groups:
+    """Factors that have become one; what reads no column belongs to the first."""
+
+    def __init__(self, partition: Partition) -> None:
+        self._of_column = {c: i for i, columns in enumerate(partition) for c in columns}
+        self._root = list(range(len(partition)))
+
+    def unite(self, numbers: Iterable[int]) -> None:
+        roots = {self._root[n] for n in numbers}
+        self._root = [min(roots) if r in roots else r for r in self._root]
+
+    def read_by(self, expression: Expression) -> frozenset[int]:
+        return frozenset(self._root[self._of_column[c]] for c in columns_of(expression))
+
+    def home(self, expression: Expression) -> int:
+        """The factor that reads the expression's columns; -1 if several do."""
+        found = self.read_by(expression)
+        if len(found) > 1:
+            return -1
+        return next(iter(found), self._root[0])
+
+    def roots(self) -> dict[int, tuple[int, ...]]:
+        """The numbers of the factors by the first of each group."""
+        return {r: tuple(i for i, own in enumerate(self._root) if own == r) for r in sorted(set(self._root))}
+
+
+def split_lift(value: Expression, home: Callable[[Expression], int]) -> dict[int, Piece] | None:
+    """The lift as a product of pieces, by factor; None where it is no such product."""
+    values: dict[int, list[Expression]] = {}
+    masks: dict[int, set[Expression]] = {}
+    if home(value) >= 0:
+        return {home(value): Piece(value, _number_of(value))}
+    if not _collect(value, home, values, masks):
+        return None
+    pieces = {}
+    for factor in sorted({*values, *masks}):
+        own = tuple(values.get(factor, ()))
+        try:
+            if own:
+                value_of(own)
+        except Exception:  # noqa: BLE001 -- what block_terms raises for factors without a common type is its own
+            return None
+        number = Number.COUNT if not own else Number.FLOAT if is_floating(own[0].type) else Number.EXACT
+        pieces[factor] = Piece(lifted(Term(own, frozenset(masks.get(factor, ())))), number)
+    return pieces
+
+
+def _number_of(value: Expression) -> Number:
+    return Number.FLOAT if is_floating(value.type) else Number.EXACT
+
+
+def _collect(
+    value: Expression,
+    home: Callable[[Expression], int],
+    values: dict[int, list[Expression]],
+    masks: dict[int, set[Expression]],
+) -> bool:
+    """Adds the factors of the expression to ``values`` and ``masks``; False where it is no product."""
+    if home(value) >= 0:
+        values.setdefault(home(value), []).append(value)
+        return True
+    match value:
+        case Call(function="*", args=(left, right)) if _is_plain_product(value):
+            return _collect(left, home, values, masks) and _collect(right, home, values, masks)
+        case Case(branches=((condition, chosen),), otherwise=Literal(value=zero)) if not zero:
+            for part in conjuncts(condition):
+                if home(part) < 0:
+                    return False
+                masks.setdefault(home(part), set()).add(part)
+            if isinstance(chosen, Literal) and chosen.value == 1:
+                return True
+            return _collect(chosen, home, values, masks)
+        case _:
+            return False
+
+
+def _is_plain_product(product: Call) -> bool:
+    """Whether multiplying the numbers (unscaled) of the two sides gives that of the product."""
+    left, right = product.args
+    if product.type == FLOAT64:
+        return left.type == FLOAT64 and right.type == FLOAT64
+    return exact_bound(product) is not None and scale_of(product.type) == scale_of(left.type) + scale_of(right.type)
+
+
+def sizes_first(sizes: Sequence[int]) -> tuple[int, ...]:
+    """The order in which factors are taken: the smallest first, since joins begin with the first that they can."""
+    return tuple(sorted(range(len(sizes)), key=lambda i: sizes[i]))

@@ -1,0 +1,59 @@
+"""Whether, and how, a query is kept as a factorized result: from the relation to the program and the columns of its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from everview.planner.block import Block
+from everview.planner.block_build import build_block
+from everview.planner.block_join import build_join_block
+from everview.planner.block_join_builder import FactsOf, Refused
+from everview.planner.plan_tree import TreePlan, plan_tree
+from everview.relational.expressions import Expression
+from everview.relational.failing import can_fail
+from everview.relational.nodes import Aggregate, Project, Relation
+from everview.relational.schema import columns
+from everview.trigger.lower_factorized import FactorizedProgram, lower_factorized
+
+__all__ = ["FactorizedPlan", "Refused", "plan_factorized"]
+
+
+@dataclass(frozen=True, slots=True)
+class FactorizedPlan:
+    """``outputs`` are over the block's keys and, for an aggregate, its answers behind them."""
+
+    block: Block
+    outputs: tuple[Expression, ...]
+    is_aggregate: bool
+    factorized: FactorizedProgram
+    plan: TreePlan
+
+
+def plan_factorized(relation: Relation, facts_of: FactsOf) -> FactorizedPlan:
+    """The plan of a join, or of an aggregate over a join (with a projection above it), whose result stays factorized.
+
+    Raises:
+        Refused: it cannot, and why.
+    """
+    outputs: tuple[Expression, ...]
+    match relation:
+        case Aggregate():
+            aggregate, outputs = relation, columns(relation)
+        case Project(child=Aggregate() as aggregate):
+            outputs = relation.expressions
+        case _:
+            join = build_join_block(relation, facts_of)
+            return _plan(join.block, join.outputs, is_aggregate=False)
+    return _plan(build_block(aggregate, facts_of), outputs, is_aggregate=True)
+
+
+def _plan(block: Block, outputs: tuple[Expression, ...], *, is_aggregate: bool) -> FactorizedPlan:
+    if any(can_fail(e) for e in outputs):
+        raise Refused(
+            "an output column can fail, and a factorized result computes it when a row is read, not when a change comes"
+        )
+    try:
+        plan = plan_tree(block.query, representation="factorized")
+    except ValueError as no_tree:
+        raise Refused(str(no_tree)) from no_tree
+    return FactorizedPlan(block, outputs, is_aggregate, lower_factorized(block, plan.tree), plan)
