@@ -375,7 +375,9 @@ class Database(FedFromOutside):
             version = self._backend.version
             self._subscriptions.announce(version, deltas)
             found = {c.table: c.decomposed for c in changes if c.decomposed is not None}
-            return Commit(version, GuardedDeltas(deltas, self._lock), seconds, self._backend.refreshed(), decomposed=found)
+            return Commit(
+                version, GuardedDeltas(deltas, self._lock), seconds, self._backend.refreshed(), decomposed=found
+            )
 
     def _check_current(self, change: Change) -> None:
         """Raises if the table was dropped, or made anew with other columns, since its rows were read."""

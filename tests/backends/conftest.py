@@ -13,6 +13,25 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+QUICK_ON_SPARK = ("test_connect", "test_tables", "test_transactions")
+"""The modules that the quick run tries on the Spark backend too; the others are slow there."""
+
+LACKING = {("spark", "test_registered_rings"): "Spark cannot sum in a user's ring"}
+"""What a backend does not have, by module of tests."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before the slow ones are skipped
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what is slow on Spark, and what a backend lacks."""
+    for item in items:
+        engine = getattr(item, "callspec", None) and item.callspec.params.get("backend")  # type: ignore[attr-defined]
+        module = item.path.stem
+        if engine == "spark" and module not in QUICK_ON_SPARK:
+            item.add_marker(pytest.mark.slow)
+        if (engine, module) in LACKING:
+            item.add_marker(pytest.mark.xfail(reason=LACKING[engine, module], raises=ev.UnsupportedQuery, strict=True))
+
+
 @pytest.fixture(params=["reference", "embedded", "spark"])
 def backend(request: pytest.FixtureRequest) -> str:
     """The backends under test."""

@@ -43,7 +43,7 @@ GENERAL = (
     "intersect_distinct",
     "limit_offset",
 )
-EXPLAINED = ("q03", "q04", "q13", "q17", "not_in_null_aware_with_nulls", "range_dates")
+EXPLAINED = ("q03", "q04", "q05", "q09", "q13", "q17", "q18", "not_in_null_aware_with_nulls", "range_dates")
 
 
 @cache

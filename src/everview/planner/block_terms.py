@@ -94,12 +94,12 @@ def multiply(a: Polynomial, b: Polynomial) -> Polynomial | None:
     """The product; None if two factors of an atom have no common type."""
     try:
         return _times(a, b)
-    except _Untyped:
+    except Untyped:
         return None
 
 
-class _Untyped(Exception):
-    pass
+class Untyped(Exception):
+    """Values that have no product in a type that surely holds it."""
 
 
 def _literal(literal: Literal, owners: Owners) -> Nullable | None:
@@ -132,7 +132,7 @@ def _apply(
     scale = scale_of(result)
     try:
         return combine(a, b, int(10 ** (scale - scale_of(left.type))), int(10 ** (scale - scale_of(right.type))))
-    except _Untyped:
+    except Untyped:
         return None
 
 
@@ -166,7 +166,7 @@ def _case(condition: Expression, chosen: Expression, otherwise: Expression, owne
     try:
         value = _collected(_times(holds, yes.value) + _times(fails, no.value))
         return Nullable(value, _collected(_times(holds, yes.valid) + _times(fails, no.valid)))
-    except _Untyped:
+    except Untyped:
         return None
 
 
@@ -211,7 +211,11 @@ def _collected(a: Polynomial) -> Polynomial:
 
 
 def value_of(values: tuple[Expression, ...]) -> Expression:
-    """The product of exact or floating values over one atom, in a type that holds it."""
+    """The product of exact or floating values over one atom, in a type that holds it.
+
+    Raises:
+        Untyped: there is no such type.
+    """
     result = values[0]
     for value in values[1:]:
         left, right = result.type, value.type
@@ -225,7 +229,7 @@ def value_of(values: tuple[Expression, ...]) -> Expression:
             wide = tuple(v if v.type == INT64 else Cast(v, INT64) for v in (result, value))
             product = Call("*", wide, INT64)
         if product is None or exact_bound(product) is None:
-            raise _Untyped
+            raise Untyped
         result = product
     return result
 

@@ -125,12 +125,15 @@ def _statements(
 ) -> tuple[Statement, ...]:
     path = next((found for root in roots if (found := _path(root, atom)) is not None), None)
     assert path is not None, f"{atom} is in no view"
+    is_changing = next(a.updatable for a in block.query.atoms if a.name == atom)
     statements: list[Statement] = [Lift(path[0].name)]
     if path[0].name in stored:
         statements.append(Add(path[0].name))
     for child, view in zip(path, path[1:], strict=False):
         assert isinstance(view, View)
         siblings = [c for c in view.children if c is not child]
+        if not is_changing and any(s.name not in stored for s in siblings):
+            break  # nothing comes this way any more, and so nothing is kept for it
         monomials = () if view.name in counted else block.monomials
         statements.append(_compute(monomials, view, child, siblings, definitions, placed.get(view.name, ())))
         if view.name in stored:

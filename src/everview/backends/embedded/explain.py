@@ -1,8 +1,9 @@
 """What ``explain`` says of a view on the embedded backend.
 
-``text`` and ``svg`` show the operators with their access paths, ``json`` the same for programs, ``triggers`` what a change of
-each table sets in motion, ``code`` what runs as machine code and what does not. All but ``code`` say what one changed row
-of each table costs: the most expensive step on its way, where a step that yields several rows is O(matches).
+``text`` and ``svg`` show the operators with their access paths and the view trees with what they store, ``json`` the same for
+programs, ``triggers`` what a change of each table sets in motion, ``code`` what runs as machine code and what does not. All
+but ``code`` say what one changed row of each table costs: the most expensive step on its way, where a step that yields several
+rows is O(matches).
 """
 
 from __future__ import annotations
@@ -10,7 +11,9 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from html import escape
+from typing import Any
 
+from everview.backends.embedded.explain_tree import as_tree, code_lines, is_constant, tree_json, tree_lines, trigger_texts
 from everview.backends.embedded.operators.base import Cost, Operator
 from everview.backends.embedded.sources import ScanOperator
 from everview.catalog import ViewDefinition
@@ -42,11 +45,19 @@ def _touched(order: list[Operator], table: str) -> list[tuple[Operator, Cost]]:
                 moving.add(id(operator))
                 steps.append((operator, Cost.CONSTANT))
             continue
-        costs = [operator.update_cost(i) for i, child in enumerate(operator.inputs) if id(child) in moving]
+        costs = [_cost(operator, i) for i, child in enumerate(operator.inputs) if id(child) in moving]
         if costs:
             moving.add(id(operator))
             steps.append((operator, max(costs)))
     return steps
+
+
+def _cost(operator: Operator, side: int) -> Cost:
+    """What one row of an input costs; a slice that dependencies leave one match of is O(1)."""
+    tree = as_tree(operator)
+    if tree is not None and is_constant(tree, side):
+        return Cost.CONSTANT
+    return operator.update_cost(side)
 
 
 def update_costs(root: Operator) -> dict[str, Cost]:
@@ -59,7 +70,7 @@ def update_costs(root: Operator) -> dict[str, Cost]:
 def explain_text(view: ViewDefinition, root: Operator) -> str:
     """The operators as an indented tree; one that is used twice is printed once and referred to afterwards."""
     labels: dict[int, int] = {}
-    lines = [f"view {view.name}: maintained incrementally by push operators"]
+    lines = [f"view {view.name}: maintained incrementally by {_means(root)}"]
 
     def visit(operator: Operator, depth: int) -> None:
         pad = "  " * depth
@@ -69,6 +80,7 @@ def explain_text(view: ViewDefinition, root: Operator) -> str:
         labels[id(operator)] = len(labels) + 1
         kept = "" if operator.arrangement is None else " (output kept)"
         lines.append(f"{pad}#{labels[id(operator)]} {operator.describe()}{kept}")
+        lines.extend(f"{pad}   {line}" for line in _details(operator))
         for child in operator.inputs:
             visit(child, depth + 1)
 
@@ -76,6 +88,23 @@ def explain_text(view: ViewDefinition, root: Operator) -> str:
     lines.append("one changed row costs:")
     lines.extend(f"  {table}: {cost}" for table, cost in update_costs(root).items())
     return "\n".join(lines) + "\n"
+
+
+def _means(root: Operator) -> str:
+    """What kinds of operators maintain the view."""
+    inner = [o for o in _ordered(root) if o.inputs]
+    trees = [o for o in inner if as_tree(o) is not None]
+    if not trees:
+        return "push operators"
+    return "view trees" if len(trees) == len(inner) else "view trees and push operators"
+
+
+def _details(operator: Operator) -> list[str]:
+    """What stands below the line of an operator: its tree, or why it has none."""
+    tree = as_tree(operator)
+    if tree is not None:
+        return tree_lines(tree)
+    return [] if operator.why_no_tree is None else [f"view tree: no, {operator.why_no_tree}"]
 
 
 def explain_json(view: ViewDefinition, root: Operator) -> str:
@@ -88,12 +117,20 @@ def explain_json(view: ViewDefinition, root: Operator) -> str:
             "inputs": [number[id(i)] for i in o.inputs],
             "columns": [f.name for f in o.fields],
             "output_kept": o.arrangement is not None,
+            **_json_details(o),
         }
         for o in order
     ]
     costs = {table: str(cost) for table, cost in update_costs(root).items()}
     told = {"view": view.name, "backend": "embedded", "strategy": "auto", "update": costs, "operators": operators}
     return json.dumps(told, indent=2)
+
+
+def _json_details(operator: Operator) -> dict[str, Any]:
+    tree = as_tree(operator)
+    if tree is not None:
+        return {"view_tree": tree_json(tree)}
+    return {} if operator.why_no_tree is None else {"why_no_tree": operator.why_no_tree}
 
 
 def explain_triggers(view: ViewDefinition, root: Operator) -> str:
@@ -103,27 +140,43 @@ def explain_triggers(view: ViewDefinition, root: Operator) -> str:
     lines = [f"view {view.name} = #{number[id(root)]}"]
     for table, total in update_costs(root).items():
         lines.append(f"on {table}    -- {total}")
+        moving: set[int] = set()
         for operator, cost in _touched(order, table):
-            inputs = ", ".join(f"#{number[id(i)]}" for i in operator.inputs)
-            of = f" of {inputs}" if inputs else ""
-            lines.append(f"  δ#{number[id(operator)]} := {operator.describe()}{of}    -- {cost}")
-            if operator.nbytes() or operator.arrangement is not None:
-                lines.append(f"  #{number[id(operator)]} += δ#{number[id(operator)]}")
+            name = f"#{number[id(operator)]}"
+            tree = as_tree(operator)
+            if tree is None:
+                inputs = ", ".join(f"#{number[id(i)]}" for i in operator.inputs)
+                of = f" of {inputs}" if inputs else ""
+                lines.append(f"  δ{name} := {operator.describe()}{of}    -- {cost}")
+                if operator.nbytes() or operator.arrangement is not None:
+                    lines.append(f"  {name} += δ{name}")
+            else:
+                lines.append(f"  δ{name} := view tree    -- {cost}")
+                for side, child in enumerate(operator.inputs):
+                    if id(child) in moving:
+                        lines.extend(f"    {line}" for line in trigger_texts(tree, side))
+            moving.add(id(operator))
     return "\n".join(lines) + "\n"
 
 
 def explain_code(view: ViewDefinition, root: Operator) -> str:
-    """Where each operator's work is done: no code is generated for a view by this version."""
-    lines = [f"view {view.name}: no code is generated; operators run compiled kernels and whole-column NumPy"]
+    """Where each operator's work is done, and the instructions of view trees."""
+    lines = [
+        f"view {view.name}: operators run compiled kernels and whole-column NumPy, view trees run instructions "
+        "in one compiled machine"
+    ]
     for operator in _ordered(root):
         lines.append(f"  {operator.describe()}")
+        tree = as_tree(operator)
+        if tree is not None:
+            lines.extend(f"    {line}" for line in code_lines(tree))
         lines.extend(
             f"    in Python, remembered per distinct value where it can be: {part}" for part in operator.python_parts()
         )
     return "\n".join(lines) + "\n"
 
 
-_WIDTH, _HEIGHT, _GAP = 460, 34, 22
+_WIDTH, _HEIGHT, _GAP, _LINE = 460, 34, 22, 15
 
 
 def explain_svg(view: ViewDefinition, root: Operator) -> str:
@@ -136,32 +189,40 @@ def explain_svg(view: ViewDefinition, root: Operator) -> str:
     rows: dict[int, list[Operator]] = {}
     for operator in order:
         rows.setdefault(depth[id(operator)], []).append(operator)
-    at = {
-        id(o): (20 + i * (_WIDTH + _GAP), 50 + level * (_HEIGHT + 2 * _GAP))
-        for level, row in rows.items()
-        for i, o in enumerate(row)
-    }
+    tall = {id(o): _HEIGHT + _LINE * len(_details(o)) for o in order}
+    top, at = 50, {}
+    for level in sorted(rows):
+        for i, o in enumerate(rows[level]):
+            at[id(o)] = (20 + i * (_WIDTH + _GAP), top)
+        top += max(tall[id(o)] for o in rows[level]) + 2 * _GAP
     width = 40 + max(len(r) for r in rows.values()) * (_WIDTH + _GAP)
-    height = 80 + len(rows) * (_HEIGHT + 2 * _GAP)
     costs = ", ".join(f"{table} {cost}" for table, cost in update_costs(root).items())
     title = f'<text x="20" y="28" font-weight="bold">{escape(f"view {view.name}: one changed row of {costs}")}</text>'
-    arrows = [_arrow(at[id(child)], at[id(o)]) for o in order for child in o.inputs]
-    boxes = [_box(at[id(o)], o.describe()) for o in order]
+    arrows = [_arrow(at[id(child)], at[id(o)], tall[id(o)]) for o in order for child in o.inputs]
+    boxes = [_box(at[id(o)], tall[id(o)], [o.describe(), *_details(o)]) for o in order]
     style = 'font-family="monospace" font-size="11" fill="#222"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" {style}>'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{top}" {style}>'
     return "\n".join([head, title, *arrows, *boxes, "</svg>"]) + "\n"
 
 
-def _box(corner: tuple[int, int], text: str) -> str:
+def _box(corner: tuple[int, int], height: int, lines: list[str]) -> str:
     x, y = corner
-    shown = escape(text if len(text) <= 68 else text[:67] + "…")
-    box = f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{_HEIGHT}" rx="4" fill="#eef3fa" stroke="#446"/>'
-    return f'<g><title>{escape(text)}</title>{box}<text x="{x + 8}" y="{y + 21}">{shown}</text></g>'
+    box = f'<rect x="{x}" y="{y}" width="{_WIDTH}" height="{height}" rx="4" fill="#eef3fa" stroke="#446"/>'
+    texts = "".join(
+        f'<text x="{x + 8}" y="{y + 21 + i * _LINE}" xml:space="preserve">{escape(_short(line))}</text>'
+        for i, line in enumerate(lines)
+    )
+    told = escape("\n".join(lines))
+    return f"<g><title>{told}</title>{box}{texts}</g>"
 
 
-def _arrow(below: tuple[int, int], above: tuple[int, int]) -> str:
+def _short(text: str) -> str:
+    return text if len(text) <= 68 else text[:67] + "…"
+
+
+def _arrow(below: tuple[int, int], above: tuple[int, int], height: int) -> str:
     (x1, y1), (x2, y2) = below, above
-    return f'<line x1="{x1 + _WIDTH // 2}" y1="{y1}" x2="{x2 + _WIDTH // 2}" y2="{y2 + _HEIGHT}" stroke="#889"/>'
+    return f'<line x1="{x1 + _WIDTH // 2}" y1="{y1}" x2="{x2 + _WIDTH // 2}" y2="{y2 + height}" stroke="#889"/>'
 
 
 EXPLAINERS: dict[str, Callable[[ViewDefinition, Operator], str]] = {

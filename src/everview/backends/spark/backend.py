@@ -10,16 +10,13 @@ import datetime
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from everview.backends import rejections
-from everview.backends.base import WEIGHT, Change, Refresh, VersionedDelta, without_sources_of
-from everview.backends.refresh_choice import choose_refresh
+from everview.backends.base import Change, Refresh, VersionedDelta, without_sources_of
 from everview.backends.spark.catalog_file import Entry
 from everview.backends.spark.commit_log import Move
 from everview.backends.spark.compaction import compaction_of
@@ -30,11 +27,11 @@ from everview.backends.spark.lower import lower
 from everview.backends.spark.maintain import Maintenance, Work
 from everview.backends.spark.reading import Reading
 from everview.backends.spark.relation_store import StoredRelation
-from everview.backends.spark.restrict import Restriction
 from everview.backends.spark.segments import Segment, stored_fields
 from everview.backends.spark.spark_engine import SparkEngine
-from everview.backends.spark.stages import Grouped, Program
-from everview.backends.spark.table_changes import net_rows, table_change
+from everview.backends.spark.stages import Grouped
+from everview.backends.spark.table_changes import net_rows
+from everview.backends.spark.transactions import Run, View, delta_table, relations_of
 from everview.catalog import Definition, TableDefinition, ViewDefinition
 from everview.errors import EvaluationError, UnsupportedOperation
 from everview.relational.arrow import public_rows, rows_from_arrow
@@ -45,23 +42,8 @@ from everview.relational.types import Value
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_SORTED = 10_000
-"""Deltas of at most so many rows are given out in order, so that the same change looks the same."""
-_SHARE = 0.5
-"""With refresh='auto': from which share of changed rows on computing anew is taken to be cheaper than the delta."""
 LOCAL_ROWS = 200_000
 """Segments of at most so many rows are kept at the driver once they are read."""
-
-
-@dataclass
-class _View:
-    definition: ViewDefinition
-    program: Program
-    created_at: int
-    updates: int = 0
-    seconds: float = 0.0
-    jobs: int = 0
-    """Spark jobs of the last transaction that touched the view, and of all views together in it."""
 
 
 class SparkBackend:
@@ -96,7 +78,7 @@ class SparkBackend:
         self._history = history
         self._limit = local_rows
         self._tables: dict[str, TableDefinition] = {}
-        self._views: dict[str, _View] = {}
+        self._views: dict[str, View] = {}
         self._refreshed: dict[str, Refresh] = {}
         try:
             self._files.open(self._take_in)
@@ -116,8 +98,8 @@ class SparkBackend:
                     fields[table.name.lower()] = table.fields
                 case ViewDefinition() as view:
                     program = lower(view.name.lower(), view.plan)
-                    self._views[view.name.lower()] = _View(view, program, entry.created_at)
-                    fields.update(_relations_of(program))
+                    self._views[view.name.lower()] = View(view, program, entry.created_at)
+                    fields.update(relations_of(program))
         return fields
 
     @property
@@ -154,7 +136,7 @@ class SparkBackend:
                 raise rejections.too_late_for_view(view, table)
         plan_sql(view.plan, lambda table: table)  # what Spark SQL cannot say is refused now, not when it is needed
         program = lower(view.name.lower(), view.plan)
-        added = {n: self._files.new_relation(n, f) for n, f in _relations_of(program).items()}
+        added = {n: self._files.new_relation(n, f) for n, f in relations_of(program).items()}
         work = Work()
         maintenance = self._maintenance({**self._files.relations, **added})
         try:
@@ -172,13 +154,13 @@ class SparkBackend:
             raise rejections.assertion_violated(view, rows_from_arrow(net_rows(held, view.fields)[0], view.fields))
         entries = [*self._files.entries, Entry(view, self.version)]
         self._files.commit("catalog", self.version, moves, entries=entries, added=added)
-        self._views[view.name.lower()] = _View(view, program, self.version)
+        self._views[view.name.lower()] = View(view, program, self.version)
 
     def drop(self, name: str) -> None:
         """Removes a table, view or assertion; its files go with the next vacuum."""
         key = name.lower()
         view = self._views.get(key)
-        dropped = frozenset({key}) if view is None else frozenset(_relations_of(view.program))
+        dropped = frozenset({key}) if view is None else frozenset(relations_of(view.program))
         entries = [e for e in self._files.entries if e.definition.name.lower() != key]
         received = frozenset(self._files.last.received) - {key}
         sources = self._files.last.sources if view is not None else without_sources_of(name, self._files.last.sources)
@@ -199,8 +181,9 @@ class SparkBackend:
         work = Work()
         refreshed: dict[str, Refresh] = {}
         with self._engine.jobs() as jobs:
-            touched = self._change_tables(changes, work)
-            moved = self._move_views(work, refreshed)
+            run = Run(self._files, self._engine, self._limit, self._tables, self._views)
+            touched = run.change_tables(changes, work)
+            moved = run.move_views(work, refreshed)
             written = self._write(work)
             try:
                 received = frozenset(self._files.last.received) | touched
@@ -216,7 +199,7 @@ class SparkBackend:
                 view.updates, view.seconds, view.jobs = view.updates + 1, view.seconds + seconds, jobs()
         self._refreshed = refreshed
         found = [(self._views[k].definition, work.changes[k]) for k in moved if k in work.changes]
-        return {view.name: _delta_table(rows, view.fields) for view, rows in found}
+        return {view.name: delta_table(rows, view.fields) for view, rows in found}
 
     def last_batch(self, source: str) -> int | None:
         """The last committed batch of a source."""
@@ -225,73 +208,6 @@ class SparkBackend:
     def refreshed(self) -> Mapping[str, Refresh]:
         """How the last transaction brought each view up to date."""
         return self._refreshed
-
-    def _change_tables(self, changes: Sequence[Change], work: Work) -> frozenset[str]:
-        by_table: dict[str, list[Change]] = {}
-        for change in changes:
-            if change.given.num_rows:
-                by_table.setdefault(change.table.lower(), []).append(change)
-        restriction = Restriction(self._engine, self._limit, "UTC")
-        for name, own in by_table.items():
-            table = self._tables[name]
-            if table.static and name in self._files.last.received:
-                raise rejections.static_changed(table)
-            delta = table_change(table, self._files.relations[name], own, restriction)
-            if delta.num_rows:
-                work.changes[name] = delta
-                if table.retain or any(name in v.program.stored() for v in self._views.values()):
-                    work.appended[name] = delta
-        return frozenset(by_table)
-
-    def _move_views(self, work: Work, refreshed: dict[str, Refresh]) -> list[str]:
-        moved = []
-        maintenance = self._maintenance(self._files.relations)
-        for key, view in self._views.items():
-            if view.program.inputs().isdisjoint(work.changes):
-                continue
-            moved.append(key)
-            done = self._refresh(view, work, maintenance)
-            if not view.definition.is_assertion:
-                refreshed[view.definition.name] = done
-            if view.definition.is_assertion and key in work.changes:
-                rows = _delta_table(work.changes[key], view.definition.fields).drop_columns([WEIGHT])
-                raise rejections.assertion_violated(view.definition, rows_from_arrow(rows, view.definition.fields))
-        return moved
-
-    def _refresh(self, view: _View, work: Work, maintenance: Maintenance) -> Refresh:
-        zone = view.definition.time_zone
-        attempt = Work(dict(work.changes))
-        refresh = self._choice(view, work)
-        try:
-            if refresh.how == "full":
-                maintenance.refill(view.program, attempt, zone)
-            else:
-                maintenance.move(view.program, attempt, zone)
-        except EvaluationError as error:
-            # A delta may see a pair of rows that were never there together; the whole content decides.
-            if view.definition.options.refresh == "incremental_strict":
-                raise rejections.failed_in_view(view.definition, error) from error
-            attempt = Work(dict(work.changes))
-            refresh = Refresh("full", f"the delta met a row that cannot be computed ({error.condition})")
-            try:
-                maintenance.refill(view.program, attempt, zone)
-            except EvaluationError as final:
-                raise rejections.failed_in_view(view.definition, final) from final
-        work.changes.update(attempt.changes)
-        work.appended.update(attempt.appended)
-        attempt.forget_scratch()
-        work.replaced.update({n: made for n, made in attempt.replaced.items() if n in self._files.relations})
-        return refresh
-
-    def _choice(self, view: _View, work: Work) -> Refresh:
-        """Whether the view takes in the change or is computed anew."""
-        options = view.definition.options
-        if options.strategy == "recompute":
-            return Refresh("full", "the view has strategy='recompute'")
-        read = view.program.inputs()
-        changed = sum(rows.num_rows for name, rows in work.changes.items() if name in read)
-        held = changed + sum(self._files.relations[name].row_count for name in read)
-        return choose_refresh(options.refresh, changed, held, _SHARE)
 
     def _write(self, work: Work) -> dict[str, Move]:
         moves: dict[str, Move] = {}
@@ -373,7 +289,7 @@ class SparkBackend:
                 continue
             rows = self._reading().moved_rows(view.lower(), move)
             if rows.num_rows:
-                delta = _delta_table(rows, known.definition.fields)
+                delta = delta_table(rows, known.definition.fields)
                 at = datetime.datetime.fromisoformat(record.committed_at)
                 if delta.num_rows:
                     found.append(VersionedDelta(record.version, delta, at))
@@ -395,7 +311,7 @@ class SparkBackend:
     def stats(self, view: str) -> dict[str, Any]:
         """Rows, bytes on disk by relation, updates, seconds, and Spark jobs of the last transaction."""
         known = self._views[view.lower()]
-        names = _relations_of(known.program)
+        names = relations_of(known.program)
         sizes = {n: sum(s.size for s in self._files.relations[n].segments) for n in names}
         rows = self.read(view).num_rows if not known.definition.is_assertion else 0
         told = {"rows": rows, "bytes": sizes, "updates": known.updates, "seconds": known.seconds}
@@ -426,37 +342,10 @@ class SparkBackend:
         return table.fields
 
 
-def _relations_of(program: Program) -> dict[str, Schema]:
-    """The relations that a view keeps on disk: outputs that rules read again, payloads, and the view itself."""
-    stored = program.stored()
-    found: dict[str, Schema] = {}
-    for stage in program.stages:
-        if isinstance(stage, Grouped):
-            found[stage.state_name] = stage.state
-        if stage.name in stored:
-            found[stage.name] = stage.fields
-    return found
-
-
 def _segments(relation: StoredRelation, made: list[Segment] | pa.Table) -> list[Segment]:
     if isinstance(made, pa.Table):
         return [relation.write(made)] if made.num_rows else []
     return made
-
-
-def _delta_table(rows: pa.Table, fields: Schema) -> pa.Table:
-    """The strongly minimal delta as users see it."""
-    net, weights = net_rows(rows, fields)
-    whole = net.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), weights)
-    if whole.num_rows <= _SORTED and all(_is_sortable(t) for t in whole.schema.types):
-        names = [f"c{i}" for i in range(whole.num_columns)]
-        order = pc.sort_indices(pa.Table.from_arrays(whole.columns, names=names), [(n, "ascending") for n in names])
-        return whole.take(order)
-    return whole
-
-
-def _is_sortable(arrow: pa.DataType) -> bool:
-    return not (pa.types.is_nested(arrow) or pa.types.is_interval(arrow) or pa.types.is_null(arrow))
 
 
 def _check_options(view: ViewDefinition) -> None:

@@ -61,7 +61,7 @@ def is_ring_aggregate(node: Aggregate) -> bool:
 
 
 def _is_ring(call: AggregateCall) -> bool:
-    if call.distinct:
+    if call.distinct or call.is_ring:
         return False
     match call.function:
         case "count":
@@ -120,9 +120,12 @@ class _Builder:
         zero = Literal(_zero(exact.type), exact.type)
         total = self._sum(_if(_is_counted(call), exact, zero))
         has_any = Call(">", (counted, ZERO), BOOLEAN)
-        result = (
-            _total(total, call.type) if call.function == "sum" else _average(total, counted, argument.type, call.type)
-        )
+        if call.function == "avg":
+            result = _average(total, counted, argument.type, call.type)
+        elif call.type == INT64:
+            result = _within_bounds(total, counted)
+        else:
+            result = _total(total, call.type)
         return Case(((has_any, result),), Literal(None, call.type))
 
     def _sum(self, contribution: Expression) -> Column:

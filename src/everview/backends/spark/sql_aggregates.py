@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from everview.backends.spark.sql_expressions import Names, expression_sql
+from everview.errors import UnsupportedQuery
 from everview.relational.nodes import AggregateCall
 
 
@@ -10,7 +11,16 @@ def aggregate_sql(call: AggregateCall, names: Names, over: str | None = None) ->
     """The text of an aggregate, or of the same as a window function, which has no FILTER and so gets a CASE.
 
     MIN_BY and MAX_BY choose among equals the extreme value, as ``relational.definitions`` says; Spark's own leave it open.
+
+    Raises:
+        UnsupportedQuery: a ring of the user's, which Spark does not know.
     """
+    if call.is_ring:
+        raise UnsupportedQuery(
+            f"the spark backend cannot sum in the ring '{call.function}'.",
+            operator=call.function,
+            hint="the embedded backend can; on Spark write the ring's parts as sums.",
+        )
     args = [expression_sql(a, names) for a in call.args]
     condition = None if call.filter is None else expression_sql(call.filter, names)
     if call.function in ("min_by", "max_by"):

@@ -293,7 +293,7 @@ class SlotArray:
     @property
     def nbytes(self) -> int:
         """Memory of the matrix, as far as its slots have been used."""
-        return self._keymap.used * self.data.itemsize * self.data.shape[1]
+        return int(self._keymap.used * self.data.itemsize * self.data.shape[1])
 
     def resize(self, capacity: int) -> None:
         """Have this many slots, new ones 0."""

@@ -212,7 +212,9 @@ def rehash_chains(
 
 
 @kernel
-def count_chains(table: Entries, store: Ints, links: Entries, meta: Ints, columns: Ints, rows: Ints, counts: Ints) -> None:
+def count_chains(
+    table: Entries, store: Ints, links: Entries, meta: Ints, columns: Ints, rows: Ints, counts: Ints
+) -> None:
     """Write how many slots each sub-key has."""
     for i in range(rows.shape[0]):
         slot = _first_of(table, store, meta, columns, rows, i)

@@ -14,7 +14,17 @@ import numpy as np
 from everview.backends.embedded.state import slice_kernels as kernels
 from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.state.keymap_kernels import Entries
-from everview.backends.embedded.state.slice_kernels import BITS, CHAINS, COUNT, LONG, META_WORDS, ROW, SHIFT, SLOT, STRONG
+from everview.backends.embedded.state.slice_kernels import (
+    BITS,
+    CHAINS,
+    COUNT,
+    LONG,
+    META_WORDS,
+    ROW,
+    SHIFT,
+    SLOT,
+    STRONG,
+)
 from everview.backends.embedded.vectors import Ints
 
 _SMALLEST = 128

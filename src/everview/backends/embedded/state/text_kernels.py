@@ -60,7 +60,7 @@ def compare_text(heap: Bytes, ends: Ints, left: Ints, right: Ints, less: Bools) 
     for i in range(less.shape[0]):
         a, b = left[i * left_step], right[i * right_step]
         less[i] = False
-        if a == b or b == 0:
+        if b in (0, a):
             continue
         first, second = (ends[a - 1] if a > 0 else 0), ends[b - 1]
         length, other = ends[a] - first, ends[b] - second

@@ -95,7 +95,9 @@ def words_per_key(block: Block, keys: Sequence[str]) -> dict[str, tuple[int, ...
 
 
 @dataclass(slots=True)
-class _Delta:
+class Delta:
+    """The rows of a delta: the registers of its key variables and of its parts."""
+
     frame: int
     keys: dict[str, tuple[int, ...]]
     parts: dict[Monomial, int]
@@ -117,7 +119,7 @@ class Assembler:
 
     def assemble(self, trigger: Trigger) -> TriggerCode:
         """The instructions of a trigger."""
-        deltas: dict[str, _Delta] = {}
+        deltas: dict[str, Delta] = {}
         leaf: LeafRegisters | None = None
         for statement in trigger.statements:
             match statement:
@@ -158,7 +160,7 @@ class Assembler:
             v: tuple(self._register(frame) for _ in words_per_key(block, (v,))[v]) for v in dict.fromkeys(variables)
         }
 
-    def _lift(self, number: int, lift: Lift) -> tuple[LeafRegisters, _Delta]:
+    def _lift(self, number: int, lift: Lift) -> tuple[LeafRegisters, Delta]:
         atom, view = self.program.block.atoms[number], self.program.view(lift.target)
         frame = self._frame()
         keys = self._key_registers(frame, view.keys)
@@ -186,7 +188,7 @@ class Assembler:
         registers = LeafRegisters(tuple(keys[k] for k in view.keys), tuple(values.items()), weights)
         return registers, delta
 
-    def _grouped(self, frame: int, keys: dict[str, tuple[int, ...]], wanted: Sequence[str]) -> _Delta:
+    def _grouped(self, frame: int, keys: dict[str, tuple[int, ...]], wanted: Sequence[str]) -> Delta:
         """A frame with one row for each distinct combination of the wanted keys; key "" is the rows' group number."""
         numbers = self._register(frame)
         out = self._frame()
@@ -194,9 +196,9 @@ class Assembler:
         old_words = [r for k in wanted for r in keys[k]]
         new_words = [r for k in wanted for r in new[k]]
         self._emit(Op.GROUP, frame, out, numbers, len(old_words), *old_words, *new_words)
-        return _Delta(out, {**new, "": (numbers,)}, {}, frozenset())
+        return Delta(out, {**new, "": (numbers,)}, {}, frozenset())
 
-    def _compute(self, compute: Compute, delta: _Delta) -> _Delta:
+    def _compute(self, compute: Compute, delta: Delta) -> Delta:
         target = self.program.view(compute.target)
         for residual in compute.residuals:
             delta = self._restricted(delta, residual)
@@ -219,7 +221,7 @@ class Assembler:
         grouped.atoms = delta.atoms
         return grouped
 
-    def _join(self, access: Access, delta: _Delta, needed: set[str]) -> _Delta:
+    def _join(self, access: Access, delta: Delta, needed: set[str]) -> Delta:
         view, held = self.program.view(access.view), self.maps[access.view]
         number = self.number_of(access.view)
         words = words_per_key(self.program.block, view.keys)
@@ -231,11 +233,11 @@ class Assembler:
                 bound = [r for v in view.keys for r in delta.keys[v]]
                 self._emit(Op.LOOKUP, number, delta.frame, out, rows, slots, len(bound), *bound)
             case AccessKind.SLICE:
-                index = held.index([w for v in access.bound for w in words[v]])
+                index = held.index([w for v in access.bound for w in words[v]], is_kept=False)
                 self._emit(Op.SLICE, number, delta.frame, out, rows, slots, index, len(bound), *bound)
             case AccessKind.SCAN:
                 self._emit(Op.SCAN, number, delta.frame, out, rows, slots)
-        joined = _Delta(out, {}, {}, delta.atoms | view.atoms)
+        joined = Delta(out, {}, {}, delta.atoms | view.atoms)
         for variable in [*delta.keys, *(k for k in view.keys if k not in delta.keys)]:
             if variable not in needed:
                 continue
@@ -268,7 +270,7 @@ class Assembler:
             )
         return joined
 
-    def _restricted(self, delta: _Delta, residual: Residual) -> _Delta:
+    def _restricted(self, delta: Delta, residual: Residual) -> Delta:
         mask = self._register(delta.frame)
         columns = tuple(delta.keys[v] for v in residual.variables)
         self._pauses.append(Pause(residual, delta.frame, columns, mask))
@@ -276,7 +278,7 @@ class Assembler:
         out = self._frame()
         rows = self._register(out)
         self._emit(Op.COMPACT, delta.frame, mask, out, rows)
-        kept = _Delta(out, self._key_registers(out, delta.keys), {}, delta.atoms)
+        kept = Delta(out, self._key_registers(out, delta.keys), {}, delta.atoms)
         for variable, registers in delta.keys.items():
             for source, register in zip(registers, kept.keys[variable], strict=True):
                 self._emit(Op.TAKE, out, rows, source, register)
@@ -287,7 +289,7 @@ class Assembler:
                 self._emit(Op.TAKE, out, rows, source + word, register + word)
         return kept
 
-    def _add(self, name: str, delta: _Delta) -> None:
+    def _add(self, name: str, delta: Delta) -> None:
         view = self.program.view(name)
         slots = self._register(delta.frame)
         keys = [r for k in view.keys for r in delta.keys[k]]

@@ -132,9 +132,23 @@ def next_rows(levels: Word, count: Word, constants: Word, state: Word, out: Word
         if depth < count - 1:
             depth += 1
             continue
-        for i in range(count):
-            store(out, i * room + rows, load(levels + i * LEVEL_WORDS * 8, SLOT))
-        rows += 1
+        # The last level: the rows that differ in its entry only.
+        links = 0
+        if load(level, INDEX) >= 0:
+            links = load(load(load(load(level, VIEW), INDEXES), load(level, INDEX)), INDEX_LINKS)
+        while True:
+            for i in range(depth):
+                store(out, i * room + rows, load(levels + i * LEVEL_WORDS * 8, SLOT))
+            store(out, depth * room + rows, slot)
+            rows += 1
+            if links == 0 or rows == room:
+                break
+            following = load_short(links, 2 * slot)
+            if following < 0:
+                break
+            steps += 1
+            slot = following
+        store(level, SLOT, slot)
     store(state, DEPTH, depth)
     store(state, STEPS, steps)
     return rows

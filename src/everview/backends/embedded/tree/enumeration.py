@@ -15,6 +15,7 @@ import numpy as np
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree.assemble import KIND_OF, key_layout, words_per_key
 from everview.backends.embedded.tree.enumerate_kernels import (
+    DEPTH,
     INDEX,
     LEVEL_WORDS,
     SOURCES,
@@ -93,7 +94,9 @@ class Enumeration:
             for v in step.new:
                 at.setdefault(v, [(number, w) for w in words[v]])
         constants = np.array([*(w for words in bound.values() for w in words), 0], dtype=np.int64)
-        return Cursor(levels, constants, held)
+        # A product with an empty factor has no rows, which the steps before that factor would not know.
+        is_empty = any(len(self._maps[step.view]) == 0 for step in self.steps)
+        return Cursor(levels, constants, held, is_empty=is_empty)
 
     def pieces(self, bound: Mapping[str, Ints], size: int) -> Iterator[Piece]:
         """The rows in which some variables have the given words, up to ``size`` at a time; the first come at once."""
@@ -117,11 +120,12 @@ def _places(bound: Mapping[str, Ints], variable: str) -> range:
 class Cursor:
     """A place in the enumeration. It holds as long as nothing changes."""
 
-    def __init__(self, levels: Ints, constants: Ints, held: list[Ints]) -> None:
+    def __init__(self, levels: Ints, constants: Ints, held: list[Ints], *, is_empty: bool) -> None:
         self._levels = levels
         self._constants = constants
         self._held = held
         self._state = np.zeros(STATE_WORDS, dtype=np.int64)
+        self._state[DEPTH] = -1 if is_empty else 0
 
     def next_slots(self, out: int, room: int) -> int:
         """Writes the slots of up to ``room`` more rows to an address, step after step; returns how many rows."""

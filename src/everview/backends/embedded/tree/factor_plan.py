@@ -8,16 +8,16 @@ fail keep the product together: a row that a condition over another factor drops
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from everview.planner.block import BlockAtom, Number
+from everview.planner.block import BlockAtom, Lift, Number
 from everview.planner.block_terms import Factor as Term
-from everview.planner.block_terms import lifted, value_of
+from everview.planner.block_terms import Untyped, lifted
 from everview.relational.bounds import exact_bound, scale_of
 from everview.relational.expressions import Call, Case, Expression, Literal, columns_of, conjunction, conjuncts
 from everview.relational.failing import can_fail
-from everview.relational.types import FLOAT64, is_floating
+from everview.relational.types import FLOAT64
 
 Partition = tuple[frozenset[int], ...]
 """The columns of each factor, as positions in the atom's input."""
@@ -71,7 +71,7 @@ def plan_factors(atom: BlockAtom, partition: Partition, together: Iterable[froze
     while is_changing:  # a union can only make more lifts one factor's own, but let it settle
         is_changing = False
         for lift in atom.lifts:
-            if split_lift(lift.value, groups.home) is None:
+            if split_lift(lift, groups.home) is None:
                 groups.unite(groups.read_by(lift.value))
                 is_changing = True
     return _plan(atom, partition, groups)
@@ -88,7 +88,7 @@ def _plan(atom: BlockAtom, partition: Partition, groups: _Groups) -> ProductPlan
         variables[groups.home(e)].append((name, e))
     split_floats = set()
     for i, lift in enumerate(atom.lifts):
-        parts = split_lift(lift.value, groups.home)
+        parts = split_lift(lift, groups.home)
         assert parts is not None, "lifts that cannot be taken apart have one factor"
         if sum(p.number is Number.FLOAT for p in parts.values()) > 1:
             split_floats.add(i)
@@ -133,29 +133,24 @@ class _Groups:
         return {r: tuple(i for i, own in enumerate(self._root) if own == r) for r in sorted(set(self._root))}
 
 
-def split_lift(value: Expression, home: Callable[[Expression], int]) -> dict[int, Piece] | None:
+def split_lift(lift: Lift, home: Callable[[Expression], int]) -> dict[int, Piece] | None:
     """The lift as a product of pieces, by factor; None where it is no such product."""
+    whole = home(lift.value)
+    if whole >= 0:
+        return {whole: Piece(lift.value, lift.number)}
     values: dict[int, list[Expression]] = {}
     masks: dict[int, set[Expression]] = {}
-    if home(value) >= 0:
-        return {home(value): Piece(value, _number_of(value))}
-    if not _collect(value, home, values, masks):
+    if not _collect(lift.value, home, values, masks, is_count=lift.number is Number.COUNT):
         return None
     pieces = {}
     for factor in sorted({*values, *masks}):
         own = tuple(values.get(factor, ()))
         try:
-            if own:
-                value_of(own)
-        except Exception:  # noqa: BLE001 -- what block_terms raises for factors without a common type is its own
+            value = lifted(Term(own, frozenset(masks.get(factor, ()))))
+        except Untyped:
             return None
-        number = Number.COUNT if not own else Number.FLOAT if is_floating(own[0].type) else Number.EXACT
-        pieces[factor] = Piece(lifted(Term(own, frozenset(masks.get(factor, ())))), number)
+        pieces[factor] = Piece(value, lift.number if own else Number.COUNT)
     return pieces
-
-
-def _number_of(value: Expression) -> Number:
-    return Number.FLOAT if is_floating(value.type) else Number.EXACT
 
 
 def _collect(
@@ -163,6 +158,8 @@ def _collect(
     home: Callable[[Expression], int],
     values: dict[int, list[Expression]],
     masks: dict[int, set[Expression]],
+    *,
+    is_count: bool,
 ) -> bool:
     """Adds the factors of the expression to ``values`` and ``masks``; False where it is no product."""
     if home(value) >= 0:
@@ -170,15 +167,13 @@ def _collect(
         return True
     match value:
         case Call(function="*", args=(left, right)) if _is_plain_product(value):
-            return _collect(left, home, values, masks) and _collect(right, home, values, masks)
+            return all(_collect(side, home, values, masks, is_count=is_count) for side in (left, right))
         case Case(branches=((condition, chosen),), otherwise=Literal(value=zero)) if not zero:
             for part in conjuncts(condition):
                 if home(part) < 0:
                     return False
                 masks.setdefault(home(part), set()).add(part)
-            if isinstance(chosen, Literal) and chosen.value == 1:
-                return True
-            return _collect(chosen, home, values, masks)
+            return is_count or _collect(chosen, home, values, masks, is_count=False)
         case _:
             return False
 
@@ -190,7 +185,3 @@ def _is_plain_product(product: Call) -> bool:
         return left.type == FLOAT64 and right.type == FLOAT64
     return exact_bound(product) is not None and scale_of(product.type) == scale_of(left.type) + scale_of(right.type)
 
-
-def sizes_first(sizes: Sequence[int]) -> tuple[int, ...]:
-    """The order in which factors are taken: the smallest first, since joins begin with the first that they can."""
-    return tuple(sorted(range(len(sizes)), key=lambda i: sizes[i]))

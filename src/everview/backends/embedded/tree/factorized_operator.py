@@ -25,7 +25,7 @@ from everview.planner.block import Block
 from everview.relational.expressions import Column, Expression
 from everview.relational.nodes import Schema
 
-PIECE = 65_536
+PIECE = 16_384
 """Rows of a batch of the enumeration, at most."""
 
 

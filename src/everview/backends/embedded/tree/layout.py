@@ -39,7 +39,11 @@ INDEX_WORDS: Final = 3
 INDEX_WIDTH: Final = 4
 INDEX_LINKS: Final = 5
 INDEX_MODE: Final = 6
-INDEX_FIELDS: Final = 7
+INDEX_BUILT: Final = 7
+"""1 if the index holds all entries; 0 if it is to be built when somebody slices."""
+INDEX_IDLE: Final = 8
+"""Entries linked since the last slice; below 0 for an index that is never given up."""
+INDEX_FIELDS: Final = 9
 
 # Kinds of payload parts, and how many words each has.
 COUNTED: Final = 0
@@ -68,6 +72,7 @@ NEED_SCRATCH: Final = 3
 FLOAT_RANGE: Final = 4
 PAUSED: Final = 5
 EXACT_RANGE: Final = 6
+NEED_INDEX: Final = 7
 
 # Words of the machine's environment.
 SCRATCH: Final = 0

@@ -31,7 +31,7 @@ class Leaf:
         )
         order = [n for n, _ in atom.variables]
         self._key_places = tuple(order.index(k) for k in view.keys)
-        self._layouts = tuple(_layout_of(program.block.variable(k)) for k in view.keys)
+        self._layouts = tuple(key_layout_of(program.block.variable(k)) for k in view.keys)
         self._first_lift = len(order)
 
     def registers(self, delta: Batch, leaf: LeafRegisters) -> tuple[list[tuple[int, Ints]], int]:
@@ -46,10 +46,10 @@ class Leaf:
         vectors = self._project(delta.columns, count)
         given: list[tuple[int, Ints]] = []
         for place, layout, registers in zip(self._key_places, self._layouts, leaf.keys, strict=True):
-            for register, words in zip(registers, _key_words(vectors[place], layout), strict=True):
+            for register, words in zip(registers, key_words(vectors[place], layout), strict=True):
                 given.append((register, words))
         for lift, register in leaf.lifts:
-            given.append((register, _words(vectors[self._first_lift + lift])))
+            given.append((register, lifted_words(vectors[self._first_lift + lift])))
         given.append((leaf.weights, np.ascontiguousarray(delta.weights)))
         return given, count
 
@@ -58,18 +58,20 @@ class Leaf:
         return list(self._project.definitions(self._names))
 
 
-def _layout_of(variable: Variable) -> KeyLayout:
+def key_layout_of(variable: Variable) -> KeyLayout:
+    """How one variable lies in a key."""
     return KeyLayout((variable.type,), (variable.nullable,))
 
 
-def _key_words(vector: Vector, layout: KeyLayout) -> list[Ints]:
+def key_words(vector: Vector, layout: KeyLayout) -> list[Ints]:
+    """The words of a variable, each as an array."""
     packed = layout.pack((vector,), len(vector))
     if layout.width == 1:
         return [packed.reshape(-1)]
     return [np.ascontiguousarray(packed[:, w]) for w in range(layout.width)]
 
 
-def _words(vector: Vector) -> Ints:
+def lifted_words(vector: Vector) -> Ints:
     """The values as words; a NULL is 0."""
     values = vector.values
     if vector.nulls is not None and vector.nulls.any():

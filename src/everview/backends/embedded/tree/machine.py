@@ -17,6 +17,7 @@ from everview.backends.embedded.tree.layout import (
     FLOAT_RANGE,
     INT_VALUES,
     NEED,
+    NEED_INDEX,
     NEED_MAP,
     NEED_ROWS,
     NEED_SCRATCH,
@@ -132,6 +133,8 @@ class RegisterMachine:
                 self._grow(which, amount)
             elif need == NEED_MAP:
                 self._maps[which].reserve(amount)
+            elif need == NEED_INDEX:
+                self._maps[which].build_index(amount)
             elif need == NEED_SCRATCH:
                 self._scratch.grow(amount)
             elif need == PAUSED:
@@ -197,6 +200,11 @@ class Machine(RegisterMachine):
             self._run()
             if after_chunk is not None:
                 after_chunk(self)
+
+    @property
+    def leaf(self) -> LeafProgram | None:
+        """The program that its leaf runs, if it has one."""
+        return self._leaf
 
     def run_batch(self, batch: Batch, after_chunk: AfterChunk | None = None) -> int:
         """Runs the leaf program and the trigger over as many rows of a change as the program can take; returns how many."""

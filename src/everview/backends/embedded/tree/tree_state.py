@@ -7,15 +7,18 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.factorized_batch import FactorizedBatch, expand
 from everview.backends.embedded.operators.base import Cost, Operator
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree import view_kernels as kernels
 from everview.backends.embedded.tree.assemble import KIND_OF, Assembler, key_layout
+from everview.backends.embedded.tree.layout import WORK
 from everview.backends.embedded.tree.leaf_program import LeafProgram, NoLeafProgram, leaf_program
 from everview.backends.embedded.tree.leaf_rows import Leaf, Masks
 from everview.backends.embedded.tree.machine import Machine, Scratch
+from everview.backends.embedded.tree.take_products import ProductTriggers, Surroundings
 from everview.backends.embedded.tree.view_map import ViewMap
-from everview.backends.embedded.vectors import Batch
+from everview.backends.embedded.vectors import Batch, concatenate
 from everview.planner.block import Block
 from everview.trigger.program import AccessKind, Compute, Lift, Program, Trigger
 
@@ -45,19 +48,25 @@ class TreeState:
         self._views = np.array([*(self.maps[v.name].address for v in stored), 0], dtype=np.int64)
         self._settled = (address_of(self._views), len(stored))
         numbers = {v.name: i for i, v in enumerate(stored)}
-        scratch, masks, maps = Scratch(), Masks(program, dictionary), list(self.maps.values())
+        self.scratch = scratch = Scratch()
+        masks, maps = Masks(program, dictionary), list(self.maps.values())
         self.machines: list[Machine] = []
         for trigger in sorted(program.triggers, key=lambda t: t.atom):
             code = Assembler(program, self.maps, numbers.__getitem__).assemble(trigger)
             leaf = _leaf_program(block, trigger, program, code.leaf, code.registers, dictionary)
             self.machines.append(Machine(code, maps, self._views, scratch, masks, leaf))
         self.leaves = [Leaf(program, i, operator.fields, dictionary) for i, operator in enumerate(inputs)]
+        self._products = ProductTriggers(
+            Surroundings(program, self.maps, self._views, numbers.__getitem__, scratch, masks, dictionary)
+        )
         self._is_moved = False
 
     def take(self, deltas: Sequence[Batch | None], after_chunk: Callable[[Machine], None] | None = None) -> None:
         """Runs the triggers of the changed atoms, one after another; ``after_chunk`` may read the machine's registers."""
         self._is_moved = True
-        for leaf, machine, delta in zip(self.leaves, self.machines, deltas, strict=True):
+        for atom, (leaf, machine, delta) in enumerate(zip(self.leaves, self.machines, deltas, strict=True)):
+            if isinstance(delta, FactorizedBatch) and after_chunk is None:
+                delta = self._take_products(atom, delta)  # noqa: PLW2901 -- what is left of it
             if delta is None or not len(delta):
                 continue
             done = machine.run_batch(delta, after_chunk)
@@ -75,6 +84,19 @@ class TreeState:
         full.take(contents)
         full.commit()
         return TreeState(self.program, inputs, dictionary, full.maps)
+
+    def _take_products(self, atom: int, delta: FactorizedBatch) -> Batch | None:
+        """Runs the trigger over the products of a change; returns what has to be taken in as rows."""
+        rows = [] if delta.rest is None else [delta.rest]
+        for product in delta.products:
+            if not self._products.run(atom, product):
+                rows.append(expand(product).batch)
+        return concatenate(rows) if rows else None
+
+    @property
+    def work(self) -> int:
+        """Rows that the machines have read or made so far."""
+        return int(self.scratch.environment[WORK])
 
     def commit(self) -> None:
         """Makes the changes since the last commit final, and removes entries that became zero."""

@@ -41,7 +41,9 @@ from everview.backends.embedded.tree.layout import (
     FLOATING,
     FREE,
     INDEX_COUNT,
+    INDEX_BUILT,
     INDEX_FIELDS,
+    INDEX_IDLE,
     INDEX_KEYS,
     INDEX_LINKS,
     INDEX_MASK,
@@ -63,6 +65,7 @@ from everview.backends.embedded.tree.layout import (
     MODE,
     NAN_UNIT,
     NEED,
+    NEED_INDEX,
     NEED_MAP,
     NEED_ROWS,
     NEED_SCRATCH,
@@ -106,6 +109,8 @@ WORD_RANGE = 2.0**64
 EXACT_LIMIT = 2.0**126.999
 LONG_PROBE = 48
 """A probe this long means that the keys do not suit the plain hash."""
+FEW = 4096
+"""An index over fewer entries is not worth giving up."""
 SPARSE = 64
 LARGE_LOG = 65_536
 """Unused slots, and records of a log, beyond four times the entries: what is worth giving back."""
@@ -298,7 +303,8 @@ def _drop(view: Word, slot: Word) -> None:
     entry = _entry(view, slot)
     indexes = load(view, INDEXES)
     for i in range(load(view, INDEX_COUNT)):
-        _unlink(view, load(indexes, i), slot)
+        if load(load(indexes, i), INDEX_BUILT) != 0:
+            _unlink(view, load(indexes, i), slot)
     width, mode = load(view, KEY_WORDS), load(view, MODE)
     if width == 1:
         word = load(entry, 0)
@@ -354,6 +360,19 @@ def _is_zero(view: Word, entry: Word) -> bool:
     return True
 
 
+@inlined
+def _has_idle_index(view: Word) -> Word:
+    """Whether an index has been kept up for as many entries as it would take to build it, and nobody has sliced."""
+    most = load(view, COUNT)
+    if most < FEW:
+        most = FEW
+    for i in range(load(view, INDEX_COUNT)):
+        index = load(load(view, INDEXES), i)
+        if load(index, INDEX_BUILT) != 0 and load(index, INDEX_IDLE) > most:
+            return True
+    return False
+
+
 @kernel
 def settle(views: Word, count: Word) -> int:
     """Ends a transaction: entries that became zero go, the logs are emptied; returns how many maps want housekeeping."""
@@ -375,7 +394,7 @@ def settle(views: Word, count: Word) -> int:
         live = load(view, COUNT)
         if load(view, LONGEST) > LONG_PROBE and load(view, MODE) == 0:
             untidy += 1
-        elif load(view, USED) > 4 * live + SPARSE or load(view, LOG_CAPACITY) > 4 * live + LARGE_LOG:
+        elif _has_idle_index(view) or load(view, USED) > 4 * live + SPARSE or load(view, LOG_CAPACITY) > 4 * live + LARGE_LOG:
             untidy += 1
     return untidy
 
@@ -647,6 +666,8 @@ def _slice(code: Word, registers: Word, rows: Word, capacities: Word, views: Wor
     index, width = load(load(view, INDEXES), load(code, 7)), load(code, 8)
     table, mask, links = load(index, INDEX_TABLE), load(index, INDEX_MASK), load(index, INDEX_LINKS)
     words, mode, room = load(index, INDEX_WORDS), load(index, INDEX_MODE), load(capacities, out)
+    if load(index, INDEX_IDLE) > 0:
+        store(index, INDEX_IDLE, 0)
     pairs = 0
     for i in range(count):
         hashed = _hash_row(code, 9, width, registers, i, mode)
@@ -901,7 +922,8 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> int:
             if distance > longest:
                 longest = distance
             for x in range(index_count):
-                _link(view, load(indexes, x), slot)
+                if load(load(indexes, x), INDEX_BUILT) != 0:
+                    _link(view, load(indexes, x), slot)
         else:
             entry = _entry(view, slot)
         store(slots, i, slot)
@@ -987,6 +1009,10 @@ def run(start: Word, end: Word, registers: Word, rows: Word, capacities: Word, v
         elif op == LOOKUP:
             _lookup(code, registers, rows, views)
         elif op == SLICE:
+            view = load(views, load(code, 2))
+            if load(load(load(view, INDEXES), load(code, 7)), INDEX_BUILT) == 0:
+                _stop(environment, NEED_INDEX, load(code, 2), load(code, 7))
+                return code
             wanted = _slice(code, registers, rows, capacities, views)
             if wanted > 0:
                 _stop(environment, NEED_ROWS, load(code, 4), wanted)

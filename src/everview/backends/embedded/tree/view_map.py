@@ -20,7 +20,9 @@ from everview.backends.embedded.tree.layout import (
     EPOCH_AT,
     FREE,
     INDEX_COUNT,
+    INDEX_BUILT,
     INDEX_FIELDS,
+    INDEX_IDLE,
     INDEX_LINKS,
     INDEX_MASK,
     INDEX_MODE,
@@ -48,6 +50,8 @@ from everview.backends.embedded.tree.layout import (
 from everview.backends.embedded.vectors import Ints
 
 SMALLEST = 16
+LARGE = 1 << 16
+"""From so many entries on a map grows by a quarter, otherwise by half."""
 
 
 class ViewMap:
@@ -93,7 +97,8 @@ class ViewMap:
         self._hash_better()
         wanted = int(f[COUNT]) + more
         if wanted > f[CAPACITY]:
-            self._grow_entries(max(wanted, int(f[CAPACITY]) * 3 // 2))
+            held = int(f[CAPACITY])
+            self._grow_entries(max(wanted, held + held // (2 if held < LARGE else 4)))
         if wanted > f[LIMIT]:
             self._rehash(wanted)
         logged = int(f[LOG_COUNT]) + more
@@ -101,12 +106,11 @@ class ViewMap:
             self._grow_log(max(logged, 2 * int(f[LOG_CAPACITY])))
 
     def _grow_entries(self, capacity: int) -> None:
-        grown = np.empty((capacity, self.stride), dtype=np.int64)
+        # In place: the system moves the pages of a large array instead of copying them.
+        self.entries.resize((capacity, self.stride), refcheck=False)
         used = int(self.fields[USED])
-        grown[:used] = self.entries[:used]
-        self.entries = grown
-        self.fields[ENTRIES], self.fields[CAPACITY] = address_of(grown), capacity
-        for index in self._indexes:
+        self.fields[ENTRIES], self.fields[CAPACITY] = address_of(self.entries), capacity
+        for index in self._built():
             index.grow_links(capacity, used)
 
     def _grow_log(self, capacity: int) -> None:
@@ -126,7 +130,7 @@ class ViewMap:
         table = np.zeros(length, dtype=np.int64)
         kernels.rehash(address_of(self._table), len(self._table), address_of(table), length - 1)
         self._set_table(table)
-        for index in self._indexes:
+        for index in self._built():
             index.rehash(length)
 
     def end_transaction(self) -> None:
@@ -141,42 +145,62 @@ class ViewMap:
 
     def _hash_better(self) -> None:
         f = self.fields
+        for index in self._built():
+            if index.fields[INDEX_IDLE] > max(f[COUNT], kernels.FEW):
+                index.give_up()
         if f[LONGEST] > kernels.LONG_PROBE and f[MODE] == 0:
             slots = self.live_slots()
             f[MODE], f[LONGEST] = 1, 0
             self._set_table(np.zeros(len(self._table), dtype=np.int64))
             kernels.hash_again(self.address, address_of(slots), len(slots))
-            for index in self._indexes:
+            for index in self._built():
                 index.fill(slots, len(self._table))
+
+    def _built(self) -> list[_Index]:
+        return [i for i in self._indexes if i.fields[INDEX_BUILT]]
 
     def _shrink(self) -> None:
         f = self.fields
         live = self.entries[np.sort(self.live_slots())]
         capacity = max(2 * len(live), SMALLEST)
         f[USED], f[FREE] = 0, -1
-        self.entries = live
+        self.entries = np.ascontiguousarray(live)
         f[USED] = len(live)
         self._grow_entries(capacity)
         length = 1 << max(2 * capacity - 1, 2 * SMALLEST - 1).bit_length()
         self._set_table(np.zeros(length, dtype=np.int64))
         slots = np.arange(len(live), dtype=np.int64)
         kernels.hash_again(self.address, address_of(slots), len(slots))
-        for index in self._indexes:
+        for index in self._built():
             index.fill(slots, length)
 
-    def index(self, words: Sequence[int]) -> int:
-        """The number of the secondary index by these key words, made on first use."""
+    def index(self, words: Sequence[int], *, is_kept: bool = True) -> int:
+        """The number of the secondary index by these key words, made on first use.
+
+        Unless ``is_kept``, it is given up when it has been kept up for long without a slice, and built again for the next.
+        """
         wanted = tuple(words)
         for number, known in enumerate(self._indexes):
             if known.words == wanted:
+                if is_kept and known.fields[INDEX_IDLE] >= 0:
+                    known.fields[INDEX_IDLE] = -1
+                    self.build_index(number)
                 return number
         made = _Index(self, wanted)
         self._indexes.append(made)
+        made.fields[INDEX_IDLE] = -1 if is_kept else 0
         made.grow_links(int(self.fields[CAPACITY]), 0)
         made.fill(self.live_slots(), len(self._table))
         self._index_addresses = np.array([i.address for i in self._indexes], dtype=np.int64)
         self.fields[INDEXES], self.fields[INDEX_COUNT] = address_of(self._index_addresses), len(self._indexes)
         return len(self._indexes) - 1
+
+    def build_index(self, number: int) -> None:
+        """Builds an index that was given up."""
+        index = self._indexes[number]
+        if not index.fields[INDEX_BUILT]:
+            index.grow_links(int(self.fields[CAPACITY]), 0)
+            index.fill(self.live_slots(), len(self._table))
 
     def live_slots(self) -> Ints:
         """The slots in use."""
@@ -222,15 +246,21 @@ class _Index:
         self.fields[INDEX_WORDS], self.fields[INDEX_WIDTH] = address_of(self._words), len(words)
 
     def grow_links(self, capacity: int, used: int) -> None:
-        grown = np.empty((capacity, 2), dtype=np.int32)
-        kept = min(used, len(self._links))
-        grown[:kept] = self._links[:kept]
-        self._links = grown
-        self.fields[INDEX_LINKS] = address_of(grown)
+        if used:
+            self._links.resize((capacity, 2), refcheck=False)
+        else:
+            self._links = np.empty((capacity, 2), dtype=np.int32)
+        self.fields[INDEX_LINKS] = address_of(self._links)
+
+    def give_up(self) -> None:
+        """Frees the index until somebody asks for it again."""
+        self.fields[INDEX_BUILT] = 0
+        self._set_table(np.zeros(1, dtype=np.int64))
+        self._links = np.empty((0, 2), dtype=np.int32)
 
     def fill(self, slots: Ints, length: int) -> None:
         self._set_table(np.zeros(length if self.words else SMALLEST, dtype=np.int64))
-        self.fields[INDEX_MODE] = self._view.fields[MODE]
+        self.fields[INDEX_MODE], self.fields[INDEX_BUILT] = self._view.fields[MODE], 1
         kernels.link_all(self._view.address, self.address, address_of(slots), len(slots))
 
     def rehash(self, length: int) -> None:

@@ -6,12 +6,13 @@ import random
 from dataclasses import dataclass
 from decimal import Decimal as Number
 
-from everview.backends.embedded.tree.plan_block import flat_tree
+from everview.backends.embedded.tree.plan_block import Lowered, flat_tree
 from everview.planner.block import Block
 from everview.planner.join_query import JoinQuery
 from everview.planner.materialize import materialized_nodes
 from everview.planner.plan_tree import plan_tree
 from everview.planner.variable_order import VariableOrder, variable_order
+from everview.planner.view_tree import View
 from everview.relational.expressions import TRUE, Call, Case, Cast, Column, Expression, Literal, conjunction
 from everview.relational.functions.decimals import product_type, sum_type
 from everview.relational.nodes import (
@@ -41,7 +42,6 @@ from everview.relational.types import (
     Value,
 )
 from everview.trigger.lower_tree import lower_tree
-from everview.trigger.program import Program
 
 NARROW, WIDE, KEY, WIDE_KEY = Decimal(8, 2), Decimal(25, 3), Decimal(10, 2), Decimal(22, 1)
 VALUES: dict[DataType, tuple[Value, ...]] = {
@@ -81,6 +81,7 @@ class Query:
 
     aggregate: Aggregate
     tables: tuple[Table, ...]
+    static: frozenset[str]
     has_odd_floats: bool
 
 
@@ -96,7 +97,8 @@ def random_query(rng: random.Random) -> Query:
     calls = tuple(_call(rng, atoms, read, allow_float_products=not has_odd_floats) for _ in range(rng.randint(1, 4)))
     names = tuple(f"o{i}" for i in range(len(keys) + len(calls)))
     used = tuple(dict.fromkeys(atoms))
-    return Query(Aggregate(joined, keys, calls, names), used, has_odd_floats)
+    static = frozenset(t.name for t in used if rng.random() < 0.15)
+    return Query(Aggregate(joined, keys, calls, names), used, static, has_odd_floats)
 
 
 def _table(rng: random.Random, name: str, types: dict[str, DataType]) -> Table:
@@ -214,7 +216,7 @@ def _sum(argument: Expression, condition: Expression | None, function: str = "su
     return AggregateCall(function, (argument,), result, filter=condition)
 
 
-def random_program(rng: random.Random, block: Block) -> Program:
+def random_program(rng: random.Random, block: Block) -> Lowered:
     """Some tree of the block: planned, flat, or over any variable order."""
     choice = rng.randrange(4)
     if choice == 0:
@@ -223,7 +225,11 @@ def random_program(rng: random.Random, block: Block) -> Program:
         tree = plan_tree(block.query).tree
     else:
         tree = plan_tree(block.query, order=random_order(rng, block.query), inline=choice == 2).tree
-    return lower_tree(block, tree, materialized_nodes(tree, roots=False))
+    program = lower_tree(block, tree, materialized_nodes(tree, roots=False))
+    if all(atom.updatable for atom in block.query.atoms):
+        return Lowered(program, None, None)
+    joined = {c.name for v in tree.nodes() if isinstance(v, View) and len(v.children) > 1 for c in v.children}
+    return Lowered(program, None, lower_tree(block, tree, frozenset(joined)))
 
 
 def random_order(rng: random.Random, query: JoinQuery) -> VariableOrder:
@@ -270,7 +276,7 @@ def random_change(
     """Rows that come and rows that go, in some of the tables."""
     change = {}
     for table in query.tables:
-        if rng.random() < 0.3:
+        if table.name in query.static or rng.random() < 0.3:
             continue
         come = [random_row(rng, table, has_odd_floats=query.has_odd_floats) for _ in range(rng.choice((0, 1, 2, 6)))]
         held = contents[table.name]

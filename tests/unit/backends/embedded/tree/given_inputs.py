@@ -10,6 +10,7 @@ import numpy as np
 from everview.backends.embedded.arrow_columns import vector_from_arrow
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.base import Operator
+from everview.backends.embedded.tree.plan_block import Lowered
 from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.backends.embedded.vectors import Batch
 from everview.backends.reference.evaluate_plan import evaluate_plan
@@ -17,7 +18,6 @@ from everview.relational.arrow import column_to_arrow
 from everview.relational.nodes import Aggregate, Relation, Schema
 from everview.relational.schema import schema
 from everview.relational.types import NAN, Row
-from everview.trigger.program import Program
 from tests.unit.backends.embedded.expressions.expressions_checks import values_in
 
 Change = Mapping[str, tuple[Sequence[Row], Sequence[Row]]]
@@ -65,13 +65,13 @@ class TreeRun:
     ``accumulated`` is the sum of all deltas that the operator has put out.
     """
 
-    def __init__(self, aggregate: Aggregate, program: Program, tables: dict[str, list[Row]]) -> None:
+    def __init__(self, aggregate: Aggregate, lowered: Lowered, tables: dict[str, list[Row]]) -> None:
         self.aggregate = aggregate
         self.dictionary = Dictionary()
         self.tables = tables
-        self.atoms = [a.input for a in program.block.atoms]
+        self.atoms = [a.input for a in lowered.program.block.atoms]
         inputs = tuple(GivenOperator(schema(a), ()) for a in self.atoms)
-        self.operator = TreeOperator(schema(aggregate), program, inputs, self.dictionary)
+        self.operator = TreeOperator(schema(aggregate), lowered, inputs, self.dictionary)
         loaded = self.operator.load([self._batch(a, self.tables, {}) for a in self.atoms])
         self.operator.commit()
         self.accumulated = bag_of(loaded, self.dictionary)

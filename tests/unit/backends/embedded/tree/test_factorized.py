@@ -42,13 +42,14 @@ def random_listing(rng: random.Random, query: Query) -> Relation:
 
 
 @given(st.integers(0, 2**40), st.booleans())
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
 def test_enumerated_is_recomputed(seed: int, is_aggregate: bool) -> None:
     """For random joins and aggregates over them: after every batch, within a transaction, and after one that failed."""
     check_stream(seed, is_aggregate=is_aggregate)
 
 
 def check_stream(seed: int, *, is_aggregate: bool) -> None:
+    """A stream of transactions, from some content to none."""
     rng = random.Random(seed)
     query = random_query(rng)
     relation = query.aggregate if is_aggregate else random_listing(rng, query)
@@ -159,7 +160,8 @@ def delays(run: FactorizedRun, limit: int) -> list[int]:
     """How many entries are visited for each of the first rows."""
     cursor = run.operator.enumeration.cursor({})
     slots = np.empty(len(run.operator.enumeration.steps), dtype=np.int64)
-    found, before = [], 0
+    found: list[int] = []
+    before = 0
     while len(found) < limit and cursor.next_slots(slots.ctypes.data, 1):
         found.append(cursor.steps - before)
         before = cursor.steps
@@ -196,6 +198,15 @@ def test_empty_chains_of_free_slots_cost_nothing() -> None:
     run.check()
     assert len(delays(run, 10)) == 1
     assert delays(run, 10)[0] <= 4
+
+
+def test_a_product_with_nothing_is_known_to_be_empty() -> None:
+    """Without going through the other factors."""
+    relation = joined(table("R", "A"), table("S", "B"))
+    run = FactorizedRun(relation, planned(relation), {"R": [(i,) for i in range(1_000)], "S": []})
+    cursor = run.operator.enumeration.cursor({})
+    assert cursor.next_slots(np.empty(2, dtype=np.int64).ctypes.data, 1) == 0
+    assert cursor.steps == 0
 
 
 def test_lookup_by_a_prefix_visits_only_its_rows() -> None:
@@ -252,3 +263,29 @@ def test_refused_with_the_reason() -> None:
     planned(Project(below, (integer(0),), ("A",)))  # B and C are bound: one view joins both
     with pytest.raises(Refused, match="can fail"):
         planned(Project(pair, (Call("+", (integer(1), integer(2)), INT32),), ("sum",)))
+
+
+def test_a_listing_of_an_open_transaction_ends_with_it() -> None:
+    """Its entries that are zero go."""
+    relation = joined(table("R", "A"), table("S", "B"))
+    run = FactorizedRun(relation, planned(relation), {n: [(i,) for i in range(20)] for n in "RS"})
+    run.push({"R": ([], [(3,)])})
+    listing = run.operator.iterate(10)
+    next(listing)
+    run.operator.rollback()
+    with pytest.raises(UnsupportedOperation, match="has changed"):
+        next(listing)
+    run.check()
+
+
+def test_static_tables_are_loaded_in_any_order() -> None:
+    """What only a first load changes is still a factor of the payload, and joined with by that load."""
+    relation = joined(table("R", "A", "B"), table("S", "A"), table("T", "A", "C"))
+    for static in ("R", "S", "T", "RS", "RT", "ST", "RST"):
+        plan = plan_factorized(relation, lambda r, s=static: Facts(updatable=r.table not in s))  # type: ignore[misc, attr-defined]
+        rows: dict[str, list[Row]] = {"R": [(1, 1), (1, 2), (2, 1)], "S": [(1,), (1,), (3,)], "T": [(1, 5), (2, 6)]}
+        run = FactorizedRun(relation, plan, rows)
+        run.check()
+        if "T" not in static:
+            run.commit({"T": ([(1, 7), (2, 8)], [(2, 6)])})
+            run.check()

@@ -133,8 +133,7 @@ def random_rows(rng: random.Random, count: int, values: dict[DataType, tuple[Val
 
 
 def made(aggregate: Aggregate, rows: list[Row], *, leaf: bool) -> TreeRun:
-    program, _ = plan_block(aggregate, lambda _: Facts(), "auto")
-    run = TreeRun(aggregate, program, {"t": []})
+    run = TreeRun(aggregate, plan_block(aggregate, lambda _: Facts(), "auto"), {"t": []})
     if not leaf:
         for machine in run.operator.state.machines:
             machine._leaf = None
@@ -216,7 +215,7 @@ def test_what_compiles(expression: Expression, compiles: bool) -> None:
     if isinstance(expression, Cast | Call) and expression.type in (INT32, FLOAT64):
         calls = (AggregateCall("sum", (expression,), expression.type if expression.type == FLOAT64 else INT64),)
     aggregate = Aggregate(Scan("t", FIELDS), keys, calls, tuple(f"o{i}" for i in range(len(keys) + len(calls))))
-    program, _ = plan_block(aggregate, lambda _: Facts(), "auto")
+    program = plan_block(aggregate, lambda _: Facts(), "auto").program
     leaf = program.view(program.block.atoms[0].name).keys
     registers = LeafRegisters(tuple((i,) for i in range(len(leaf))), tuple(enumerate(range(5, 5 + len(calls)))), 4)
     if not program.block.atoms[0].lifts:

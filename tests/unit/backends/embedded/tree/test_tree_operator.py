@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from everview.planner.block_build import Facts, Refused, build_block
+from everview.relational.nodes import Scan
 from tests.unit.backends.embedded.tree.generate_blocks import (
     random_change,
     random_program,
@@ -28,7 +29,10 @@ def check_stream(seed: int) -> None:
     rng = random.Random(seed)
     query = random_query(rng)
     try:
-        block = build_block(query.aggregate, lambda _: Facts())
+        block = build_block(
+            query.aggregate,
+            lambda r: Facts(updatable=not (isinstance(r, Scan) and r.table in query.static)),
+        )
     except Refused:
         assume(False)
     tables = {

@@ -1,0 +1,100 @@
+"""What ``explain`` says of an operator that is a view tree: its class, order, views, costs with their reasons, triggers and code."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from everview.backends.embedded.operators.base import Operator
+from everview.backends.embedded.tree.disassemble import leaf_lines, trigger_lines
+from everview.backends.embedded.tree.factorized_operator import FactorizedOperator
+from everview.backends.embedded.tree.join_tree_operator import JoinTreeOperator
+from everview.backends.embedded.tree.tree_operator import TreeOperator
+from everview.planner.format_tree import format_tree
+from everview.planner.plan_tree import TreePlan
+from everview.trigger.format_program import format_monomial, format_trigger, format_view
+from everview.trigger.program import Program
+
+Tree: TypeAlias = TreeOperator | JoinTreeOperator | FactorizedOperator
+
+
+def as_tree(operator: Operator) -> Tree | None:
+    """The operator, if it is a view tree."""
+    return operator if isinstance(operator, TreeOperator | JoinTreeOperator | FactorizedOperator) else None
+
+
+def tree_lines(tree: Tree) -> list[str]:
+    """Class, variable order, views (a star: stored) and costs; a tree without a plan is the flat one of first-order maintenance."""
+    plan, program = tree.plan, tree.program
+    if plan is None:
+        return ["first-order: the result directly over the relations", "views, * stored:", *_flat(program)]
+    lines = [f"query: {plan.class_sentence}"]
+    if plan.order.text:
+        lines.append(f"variable order: {plan.order.text}")
+    lines += ["views, * stored:", *(f"  {line}" for line in _views(plan, program))]
+    lines.append("one changed row of")
+    return [*lines, *(f"  {cost.text}" for cost in plan.costs)]
+
+
+def _views(plan: TreePlan, program: Program) -> list[str]:
+    lines = format_tree(plan.tree, program.stored).splitlines()
+    if program.result and program.result not in {node.name for node in plan.tree.nodes()}:
+        parts = " ⊗ ".join(root.name for root in plan.tree.roots)
+        star = "  *" if program.result in program.stored else ""
+        lines = [f"{format_view(program.view(program.result))} = {parts}{star}", *(f"  {line}" for line in lines)]
+    return lines
+
+
+def _flat(program: Program) -> list[str]:
+    return [f"  {format_view(v)}{'  *' if v.name in program.stored else ''}" for v in reversed(program.views)]
+
+
+def tree_json(tree: Tree) -> dict[str, Any]:
+    """The same for programs."""
+    plan, program = tree.plan, tree.program
+    views = [
+        {
+            "name": v.name,
+            "keys": list(v.keys),
+            "payload": [format_monomial(program.block, m) for m in v.payload],
+            "stored": v.name in program.stored,
+        }
+        for v in program.views
+    ]
+    told: dict[str, Any] = {"views": views, "result": program.result}
+    if plan is None:
+        return {"kind": "first_order", **told}
+    updates = {
+        cost.atom: {"bound": cost.bound, "exponent": cost.exponent, "reason": cost.reason} for cost in plan.costs
+    }
+    classes = {"class": plan.query_class.name, "class_under_dependencies": plan.reduct_class.name}
+    return {"kind": plan.representation, **classes, "order": plan.order.text, **told, "updates": updates}
+
+
+def is_constant(tree: Tree, side: int) -> bool:
+    """Whether the plan promises O(1) for a row of an input."""
+    name = tree.program.block.atoms[side].name
+    return tree.plan is not None and any(cost.atom == name and cost.exponent == 0 for cost in tree.plan.costs)
+
+
+def trigger_texts(tree: Tree, side: int) -> list[str]:
+    """The statements that a change of one input runs."""
+    trigger = next(t for t in tree.program.triggers if t.atom == side)
+    return format_trigger(tree.program, trigger)
+
+
+def code_lines(tree: Tree) -> list[str]:
+    """The instructions of every trigger, those of its leaf first."""
+    program, state = tree.program, tree.state
+    stored = [v.name for v in program.views if v.name in program.stored]
+    lines = []
+    for atom, machine, operator in zip(program.block.atoms, state.machines, tree.inputs, strict=True):
+        lines.append(f"on {atom.name}:")
+        leaf = machine.leaf
+        if leaf is None:
+            lines.append("  leaf: filtered, projected and lifted by whole-column kernels")
+        else:
+            lines.append("  leaf, for batches without NULL:")
+            lines += [f"    {line}" for line in leaf_lines(leaf, [f.name for f in operator.fields])]
+        lines.append("  trigger:")
+        lines += [f"    {line}" for line in trigger_lines(machine.trigger, stored)]
+    return lines

@@ -1,0 +1,157 @@
+"""One transaction of the Spark backend: the tables' net changes, then every view's, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from everview.backends import rejections
+from everview.backends.base import WEIGHT, Change, Refresh
+from everview.backends.refresh_choice import choose_refresh
+from everview.backends.spark.database_files import DatabaseFiles
+from everview.backends.spark.maintain import Maintenance, Work
+from everview.backends.spark.restrict import Restriction
+from everview.backends.spark.spark_engine import SparkEngine
+from everview.backends.spark.stages import Grouped, Program
+from everview.backends.spark.table_changes import net_rows, table_change
+from everview.catalog import TableDefinition, ViewDefinition
+from everview.errors import EvaluationError
+from everview.relational.arrow import rows_from_arrow
+from everview.relational.nodes import Schema
+
+_SORTED = 10_000
+"""Deltas of at most so many rows are given out in order, so that the same change looks the same."""
+_SHARE = 0.5
+"""With refresh='auto': from which share of changed rows on computing anew is taken to be cheaper than the delta."""
+
+
+@dataclass
+class View:
+    """A view or assertion in force, and what its maintenance has cost since the database was opened."""
+
+    definition: ViewDefinition
+    program: Program
+    created_at: int
+    updates: int = 0
+    seconds: float = 0.0
+    jobs: int = 0
+    """Spark jobs of the last transaction that touched the view: of the whole transaction."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a transaction works on: the files as they are, and the definitions."""
+
+    _files: DatabaseFiles
+    _engine: SparkEngine
+    _limit: int
+    _tables: Mapping[str, TableDefinition]
+    _views: Mapping[str, View]
+
+    def change_tables(self, changes: Sequence[Change], work: Work) -> frozenset[str]:
+        """Puts the net change of every table into the work; returns the tables that were given rows.
+
+        Raises:
+            InvalidChange: a table cannot take its rows.
+        """
+        by_table: dict[str, list[Change]] = {}
+        for change in changes:
+            if change.given.num_rows:
+                by_table.setdefault(change.table.lower(), []).append(change)
+        restriction = Restriction(self._engine, self._limit, "UTC")
+        for name, own in by_table.items():
+            table = self._tables[name]
+            if table.static and name in self._files.last.received:
+                raise rejections.static_changed(table)
+            delta = table_change(table, self._files.relations[name], own, restriction)
+            if delta.num_rows:
+                work.changes[name] = delta
+                if table.retain or any(name in v.program.stored() for v in self._views.values()):
+                    work.appended[name] = delta
+        return frozenset(by_table)
+
+    def move_views(self, work: Work, refreshed: dict[str, Refresh]) -> list[str]:
+        """Pushes the changes through every view over them, in order of creation; returns the views by key.
+
+        Raises:
+            EvaluationError: a view's arithmetic fails.
+            AssertionViolated: an assertion would not be empty.
+        """
+        moved = []
+        maintenance = Maintenance(self._files.relations, self._engine, self._limit, self._files.new_relation)
+        for key, view in self._views.items():
+            if view.program.inputs().isdisjoint(work.changes):
+                continue
+            moved.append(key)
+            done = self._refresh(view, work, maintenance)
+            if not view.definition.is_assertion:
+                refreshed[view.definition.name] = done
+            if view.definition.is_assertion and key in work.changes:
+                rows = delta_table(work.changes[key], view.definition.fields).drop_columns([WEIGHT])
+                raise rejections.assertion_violated(view.definition, rows_from_arrow(rows, view.definition.fields))
+        return moved
+
+    def _refresh(self, view: View, work: Work, maintenance: Maintenance) -> Refresh:
+        zone = view.definition.time_zone
+        attempt = Work(dict(work.changes))
+        refresh = self._choice(view, work)
+        try:
+            if refresh.how == "full":
+                maintenance.refill(view.program, attempt, zone)
+            else:
+                maintenance.move(view.program, attempt, zone)
+        except EvaluationError as error:
+            # A delta may see a pair of rows that were never there together; the whole content decides.
+            if view.definition.options.refresh == "incremental_strict":
+                raise rejections.failed_in_view(view.definition, error) from error
+            attempt = Work(dict(work.changes))
+            refresh = Refresh("full", f"the delta met a row that cannot be computed ({error.condition})")
+            try:
+                maintenance.refill(view.program, attempt, zone)
+            except EvaluationError as final:
+                raise rejections.failed_in_view(view.definition, final) from final
+        work.changes.update(attempt.changes)
+        work.appended.update(attempt.appended)
+        attempt.forget_scratch()
+        work.replaced.update({n: made for n, made in attempt.replaced.items() if n in self._files.relations})
+        return refresh
+
+    def _choice(self, view: View, work: Work) -> Refresh:
+        """Whether the view takes in the change or is computed anew."""
+        options = view.definition.options
+        if options.strategy == "recompute":
+            return Refresh("full", "the view has strategy='recompute'")
+        read = view.program.inputs()
+        changed = sum(rows.num_rows for name, rows in work.changes.items() if name in read)
+        held = changed + sum(self._files.relations[name].row_count for name in read)
+        return choose_refresh(options.refresh, changed, held, _SHARE)
+
+
+def relations_of(program: Program) -> dict[str, Schema]:
+    """The relations that a view keeps on disk: outputs that rules read again, payloads, and the view itself."""
+    stored = program.stored()
+    found: dict[str, Schema] = {}
+    for stage in program.stages:
+        if isinstance(stage, Grouped):
+            found[stage.state_name] = stage.state
+        if stage.name in stored:
+            found[stage.name] = stage.fields
+    return found
+
+
+def delta_table(rows: pa.Table, fields: Schema) -> pa.Table:
+    """The strongly minimal delta as users see it."""
+    net, weights = net_rows(rows, fields)
+    whole = net.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), weights)
+    if whole.num_rows > _SORTED or not all(_is_sortable(t) for t in whole.schema.types):
+        return whole
+    names = [f"c{i}" for i in range(whole.num_columns)]
+    order = pc.sort_indices(pa.Table.from_arrays(whole.columns, names=names), [(n, "ascending") for n in names])
+    return whole.take(order)
+
+
+def _is_sortable(arrow: pa.DataType) -> bool:
+    return not (pa.types.is_nested(arrow) or pa.types.is_interval(arrow) or pa.types.is_null(arrow))

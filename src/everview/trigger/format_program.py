@@ -1,0 +1,145 @@
+"""The text of a trigger program: the same for the same program, for ``explain`` and golden files.
+
+    on lineitem (l_orderkey, l_extendedprice, l_discount, l_shipdate)
+      δlineitem[l_orderkey] := Σ #, l_extendedprice * (1 - l_discount)  where l_shipdate > date '1995-03-15'
+      lineitem[l_orderkey] += δlineitem[l_orderkey]
+      δresult[l_orderkey, o_orderdate] := Σ δlineitem[l_orderkey]
+        * orders[l_orderkey, o_custkey, o_orderdate]    -- slice by l_orderkey
+        * customer[o_custkey]                           -- look-up by o_custkey
+
+``#`` is the number of rows, ``[condition]`` is 1 where it holds and else 0, and Σ over a delta sums what its target has no key for.
+Payloads are lists of monomials: what is multiplied across relations is written with the relation's name before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from everview.planner.block import Block, BlockAtom, Monomial, Residual
+from everview.relational.expressions import TRUE, Case, Expression, Literal
+from everview.relational.format import format_expression
+from everview.relational.schema import schema
+from everview.trigger.program import Access, Add, Compute, Lift, Program, Statement, Trigger, ViewDefinition
+
+_INDENT = "  "
+
+
+def format_program(program: Program) -> str:
+    """The stored views with their payloads, then a trigger for each relation."""
+    lines = [*_stored(program)]
+    for trigger in program.triggers:
+        lines += ["", *format_trigger(program, trigger)]
+    return "\n".join(lines)
+
+
+def format_trigger(program: Program, trigger: Trigger) -> list[str]:
+    """The lines of one trigger."""
+    atom = program.block.atoms[trigger.atom]
+    lines = [f"on {atom.name} ({', '.join(_columns(atom))})"]
+    for statement in trigger.statements:
+        lines += [_INDENT + line for line in _statement(program, trigger.atom, statement)]
+    return lines
+
+
+def format_view(view: ViewDefinition) -> str:
+    """A view with its keys."""
+    return f"{view.name}[{', '.join(view.keys)}]"
+
+
+def format_payload(block: Block, payload: Iterable[Monomial]) -> str:
+    """The monomials of a payload."""
+    return ", ".join(format_monomial(block, monomial) for monomial in payload)
+
+
+def format_monomial(block: Block, monomial: Monomial) -> str:
+    """A product of lifts of several relations; the empty product counts rows."""
+    if not monomial:
+        return "#"
+    factors = [(block.atoms[a].name, format_lift(block.atoms[a], lift)) for a, lift in sorted(monomial)]
+    if len(factors) == 1:
+        return factors[0][1]
+    return " * ".join(f"{name}.{_bracketed(text)}" for name, text in factors)
+
+
+def format_lift(atom: BlockAtom, lift: int) -> str:
+    """The number that a row of the relation contributes."""
+    return _number(atom.lifts[lift].value, _columns(atom))
+
+
+def _number(value: Expression, names: tuple[str, ...]) -> str:
+    match value:
+        case Case(branches=((condition, chosen),), otherwise=Literal(value=None | 0 | 0.0)):
+            mask = f"[{_plain(condition, names)}]"
+            return mask if isinstance(chosen, Literal) and chosen.value == 1 else f"{mask} * {_number(chosen, names)}"
+        case _:
+            return _plain(value, names)
+
+
+def _plain(expression: Expression, names: tuple[str, ...]) -> str:
+    """Without the outermost parentheses."""
+    text = format_expression(expression, names)
+    if not (text.startswith("(") and text.endswith(")")):
+        return text
+    depth = 0
+    for i, letter in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if depth == 0:
+            return text[1:-1] if i == len(text) - 1 else text
+    return text
+
+
+def _bracketed(text: str) -> str:
+    return text if " " not in text or text.startswith("[") else f"({text})"
+
+
+def _columns(atom: BlockAtom) -> tuple[str, ...]:
+    return tuple(f.name for f in schema(atom.input))
+
+
+def _stored(program: Program) -> Iterable[str]:
+    for view in program.views:
+        if view.name in program.stored:
+            what = "result" if view.name == program.result else "view"
+            yield f"{what} {format_view(view)}: {format_payload(program.block, view.payload)}"
+
+
+def _statement(program: Program, atom: int, statement: Statement) -> list[str]:
+    view = format_view(program.view(statement.target))
+    match statement:
+        case Lift():
+            return [f"δ{view} := {_lifted(program, atom, statement)}"]
+        case Add():
+            return [f"{view} += δ{view}"]
+        case Compute():
+            return _computed(program, statement, view)
+
+
+def _lifted(program: Program, number: int, lift: Lift) -> str:
+    atom = program.block.atoms[number]
+    names = _columns(atom)
+    renamed = [f"{v} = {_plain(e, names)}" for v, e in atom.variables if _plain(e, names) != v]
+    where = "" if atom.condition == TRUE else f"  where {_plain(atom.condition, names)}"
+    keys = f"  with {', '.join(renamed)}" if renamed else ""
+    return f"Σ {format_payload(program.block, program.view(lift.target).payload)}{where}{keys}"
+
+
+def _computed(program: Program, compute: Compute, target: str) -> list[str]:
+    source = program.view(compute.source)
+    known = {k for name in (compute.source, *(j.view for j in compute.joins)) for k in program.view(name).keys}
+    sigma = "Σ " if known - set(program.view(compute.target).keys) else ""
+    checked = _where(compute.residuals)
+    head = f"δ{target} := {sigma}δ{format_view(source)}{checked}"
+    joins = [f"* {format_view(program.view(j.view))}{_where(j.residuals)}" for j in compute.joins]
+    if len(joins) == 1 and not checked:
+        return [f"{head} {joins[0]}    -- {_path(compute.joins[0])}"]
+    width = max((len(j) for j in joins), default=0)
+    return [head, *(f"{_INDENT}{j:<{width}}    -- {_path(a)}" for j, a in zip(joins, compute.joins, strict=True))]
+
+
+def _path(access: Access) -> str:
+    return f"{access.kind.value} by {', '.join(access.bound)}" if access.bound else f"{access.kind.value} of all"
+
+
+def _where(residuals: tuple[Residual, ...]) -> str:
+    found = [_plain(r.condition, r.variables) for r in residuals]
+    return f" where {' and '.join(found)}" if found else ""

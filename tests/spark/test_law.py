@@ -1,0 +1,79 @@
+"""The law on the Spark backend: after every transaction, and after every restart, maintained == recomputed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from everview.backends.spark.backend import SparkBackend
+from everview.relational.nodes import Relation
+from tests.corpus.data import Query, queries
+from tests.spark.replay import Replay, refuse_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_QUICK = {
+    *("q01", "q03", "q05", "q10", "q13", "q15", "q16", "q18", "q21", "q22"),
+    *("full_equality", "rollup_two", "except_distinct", "nan_except", "range_dates", "min_by_max_by", "ntile_spread"),
+    *("scalar_correlated", "not_in_with_nulls", "explode_split", "axf", "example_6_2", "topk_with_offset"),
+}
+_ON_SPARK = {"q03", "q18", "full_equality"}
+_ON_SPARK_SLOW = {
+    *("q01", "q02", "q05", "q10", "q12", "q13", "q14", "q15", "q16", "q17", "q20", "q21", "q22", "vwap", "axf"),
+    *("rollup_two", "except_distinct", "intersect_distinct", "nan_except", "negative_zero_group", "range_dates"),
+}
+
+
+def _queries() -> list[Query]:
+    return [q for folder in ("tpch", "multilevel", "queryplan", "general") for q in queries(folder)]
+
+
+def _marked(quick: set[str], every: list[Query]) -> list[object]:
+    ids = [f"{q.file.parent.name}-{q.name}" for q in every]
+    marks = [() if q.name in quick else (pytest.mark.slow,) for q in every]
+    return [pytest.param(q, id=i, marks=m) for q, i, m in zip(every, ids, marks, strict=True)]
+
+
+@pytest.mark.parametrize("query", _marked(_QUICK, _queries()))
+def test_at_the_driver(query: Query, corpus_plan: Callable[[Query], Relation], tmp_path: Path) -> None:
+    """Small tables are maintained without a Spark job; a database opened again goes on where it was."""
+    replay = Replay(corpus_plan(query), tmp_path, query.name, lambda path: SparkBackend(str(path), refuse_spark))
+    early, *others = replay.transactions(5)
+    replay.apply(early)
+    replay.create_view()
+    replay.check()
+    for number, changes in enumerate(others):
+        replay.apply(changes)
+        replay.check()
+        if number == 1:
+            replay.restart()
+            replay.check()
+    replay.apply(replay.delete_everything())
+    replay.check()
+    replay.backend.close()
+
+
+@pytest.mark.parametrize(
+    "query", _marked(_ON_SPARK, [q for q in _queries() if q.name in _ON_SPARK | _ON_SPARK_SLOW])
+)
+def test_on_spark(
+    query: Query, corpus_plan: Callable[[Query], Relation], tmp_path: Path, spark: SparkSession
+) -> None:
+    """The same where no segment may be read by the driver: look-ups and contents are Spark's."""
+    replay = Replay(
+        corpus_plan(query), tmp_path, query.name, lambda path: SparkBackend(str(path), lambda: spark, local_rows=0)
+    )
+    early, *others = replay.transactions(3)
+    replay.apply(early)
+    replay.create_view()
+    for number, changes in enumerate(others):
+        replay.apply(changes)
+        replay.check()
+        if number == 0:
+            replay.restart()
+    assert replay.backend.stats("v")["spark_jobs"] > 0
+    replay.backend.close()
