@@ -57,12 +57,8 @@ def test_at_the_driver(query: Query, corpus_plan: Callable[[Query], Relation], t
     replay.backend.close()
 
 
-@pytest.mark.parametrize(
-    "query", _marked(_ON_SPARK, [q for q in _queries() if q.name in _ON_SPARK | _ON_SPARK_SLOW])
-)
-def test_on_spark(
-    query: Query, corpus_plan: Callable[[Query], Relation], tmp_path: Path, spark: SparkSession
-) -> None:
+@pytest.mark.parametrize("query", _marked(_ON_SPARK, [q for q in _queries() if q.name in _ON_SPARK | _ON_SPARK_SLOW]))
+def test_on_spark(query: Query, corpus_plan: Callable[[Query], Relation], tmp_path: Path, spark: SparkSession) -> None:
     """The same where no segment may be read by the driver: look-ups and contents are Spark's."""
     replay = Replay(
         corpus_plan(query), tmp_path, query.name, lambda path: SparkBackend(str(path), lambda: spark, local_rows=0)

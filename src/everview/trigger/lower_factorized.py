@@ -35,9 +35,13 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class FactorizedProgram:
-    """What keeps the tree current, the steps of its enumeration, and its roots, whose counts multiply to the number of rows."""
+    """What keeps the tree current, the steps of its enumeration, and its roots, whose counts multiply to the number of rows.
+
+    ``loading`` takes in what is there at first, where that needs more views stored than the changes to come do.
+    """
 
     program: Program
+    loading: Program | None
     steps: tuple[Step, ...]
     roots: tuple[str, ...]
 
@@ -52,9 +56,11 @@ def lower_factorized(block: Block, tree: ViewTree) -> FactorizedProgram:
     frontier = [node for root in tree.roots for node in _frontier(root, frozenset(tree.free))]
     names = frozenset(node.name for node in frontier)
     above = frozenset(node.name for root in tree.roots for node in _above(root, names))
-    stored = materialized_nodes(tree) | names | _joined(tree)
+    stored = materialized_nodes(tree) | names
     program = lower_views(block, tree.roots, stored, "", counted=above)
-    return FactorizedProgram(program, tuple(_steps(tree, frontier)), tuple(root.name for root in tree.roots))
+    everything = stored | _joined(tree)
+    loading = None if everything == stored else lower_views(block, tree.roots, everything, "", counted=above)
+    return FactorizedProgram(program, loading, tuple(_steps(tree, frontier)), tuple(root.name for root in tree.roots))
 
 
 def _frontier(node: Node, free: frozenset[str]) -> Iterator[Node]:
@@ -75,7 +81,7 @@ def _above(node: Node, frontier: frozenset[str]) -> Iterator[Node]:
 
 
 def _joined(tree: ViewTree) -> frozenset[str]:
-    """All that some trigger looks up in, those of tables that only a first load changes included."""
+    """All that some trigger looks up in, the triggers of tables that only the first load changes included."""
     views = (n for n in tree.nodes() if isinstance(n, View) and len(n.children) > 1)
     return frozenset(child.name for view in views for child in view.children)
 

@@ -77,7 +77,9 @@ class MemoisedFunction:
             self._grow(int(codes.max()) + 1)
         state = self._state[codes]
         if not state.all():
-            self._learn(np.unique(codes[state == 0]))
+            new = codes[state == 0]
+            # Values that are new to the dictionary too come in the order of their codes.
+            self._learn(new if bool((new[1:] > new[:-1]).all()) else np.unique(new))
             state = self._state[codes]
         return self._results[codes], state == 2 if self._has_nulls else None
 

@@ -1,9 +1,9 @@
 """Tuples of values kept in SQL's order: what MIN, MAX and top-k are read from.
 
-An entry is a prefix of plain words (a group), then for each value its order words, then the codes of the lists and structs among
-them. From the words the values can be read back, so no other copy of the rows is needed. The order word of a string is its code,
-which the index compares by the bytes. Lists and structs are ordered by labels that the dictionary may have to renumber; then the
-index is built anew from the codes.
+An entry is a prefix of plain words (a group), then for each value its order words, then the codes of the lists and structs
+among them. From the words the values can be read back, so no other copy of the rows is needed. The order word of a string is
+its code, which the index compares by the bytes. Lists and structs are ordered by labels that the dictionary may have to renumber;
+then the index is built anew from the codes.
 """
 
 from __future__ import annotations

@@ -33,6 +33,7 @@ from everview.relational.types import (
     Float32,
     Float64,
     Int64,
+    Row,
     String,
     Struct,
 )
@@ -117,13 +118,25 @@ class Batch:
 
 
 class DeferredBatch(Batch):
-    """A batch that is computed when somebody looks at it; nobody pays for a delta that nobody reads."""
+    """A batch that is computed when somebody looks at it; nobody pays for a delta that nobody reads.
 
-    __slots__ = ("_compute", "_made")
+    ``arriving`` gives the values of the one row that it inserts, where that is all it inserts and the row is at hand: enough
+    to tell whether an expression over it fails, which must be known before the transaction commits.
+    """
 
-    def __init__(self, compute: Callable[[], Batch]) -> None:
+    __slots__ = ("_compute", "_made", "arriving")
+
+    arriving: Callable[[], Row] | None
+
+    def __init__(self, compute: Callable[[], Batch], arriving: Callable[[], Row] | None = None) -> None:
         object.__setattr__(self, "_compute", compute)
         object.__setattr__(self, "_made", None)
+        object.__setattr__(self, "arriving", arriving)
+
+    @property
+    def is_made(self) -> bool:
+        """Whether it has been computed."""
+        return self._made is not None
 
     @property
     def made(self) -> Batch:

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate, compile_projection
 from everview.backends.embedded.operators.base import Operator
-from everview.backends.embedded.vectors import Batch, concatenate
+from everview.backends.embedded.vectors import Batch, DeferredBatch, concatenate
+from everview.errors import EvaluationError
+from everview.relational.evaluate import compile_expression
+from everview.relational.failing import can_fail
 from everview.relational.format import format_expression
 from everview.relational.nodes import Filter, Project, UnionAll
 from everview.relational.schema import schema
@@ -44,6 +47,7 @@ class ProjectOperator(Operator):
     def __init__(self, node: Project, child: Operator, dictionary: Dictionary) -> None:
         super().__init__(schema(node), (child,))
         self._project = compile_projection(node.expressions, dictionary)
+        self._risky = tuple(compile_expression(e) for e in node.expressions if can_fail(e))
         names = tuple(f.name for f in child.fields)
         self._text = ", ".join(format_expression(e, names) for e in node.expressions)
 
@@ -51,7 +55,27 @@ class ProjectOperator(Operator):
         (delta,) = deltas
         if delta is None:
             return None
+        if isinstance(delta, DeferredBatch) and not delta.is_made and self._will_succeed(delta):
+            waiting = delta
+            return DeferredBatch(lambda: self._projected(waiting))
+        return self._projected(delta)
+
+    def _projected(self, delta: Batch) -> Batch:
         return Batch(self._project(delta.columns, len(delta)), delta.weights)
+
+    def _will_succeed(self, delta: DeferredBatch) -> bool:
+        """Whether no expression can fail on what the change inserts; what it deletes has been computed before."""
+        if not self._risky:
+            return True
+        if delta.arriving is None:
+            return False
+        row = delta.arriving()
+        try:
+            for evaluate in self._risky:
+                evaluate(row)
+        except EvaluationError:
+            return False  # computing it in the general way says so
+        return True
 
     def python_parts(self) -> list[str]:
         return list(self._project.definitions(tuple(f.name for f in self.inputs[0].fields)))

@@ -45,8 +45,8 @@ SMALLEST = 64
 """Slots of an empty map; its table is twice as long."""
 
 QUICK_GROWTH = 1 << 16
-"""Below so many slots a map grows fourfold where that is foreseen, above always twofold. Slots that were never used take no memory:
-the system gives a page when it is first written to."""
+"""Below so many slots a map grows fourfold where that is foreseen, above always twofold. Slots that were never used take no
+memory: the system gives a page when it is first written to."""
 
 MOST_SLOTS = (1 << 31) - 2
 """What an entry of 32 bits can number, with a bit of the tag."""
@@ -112,9 +112,8 @@ class KeyMap:
     @property
     def nbytes(self) -> int:
         """Memory of the map itself, without its followers: the table, and the slots that have been used."""
-        return (
-            self._table.nbytes + int(self._meta[HIGH]) * self.store.itemsize * self.store.shape[1] + self._free.nbytes
-        )
+        row = self.store.itemsize * self.store.shape[1]
+        return int(self._table.nbytes + self.used * row + self._free.nbytes)
 
     @property
     def used(self) -> int:

@@ -2,8 +2,8 @@
 
 A map is four arrays:
 
-- ``table``: the probe table, a power of two long, at most half full, linear probing, entries of 32 bits. An entry is slot + 1 in
-  its lower BITS and the lowest bits of the row's hash (the tag) above them; 0 is empty. Tags decide most comparisons.
+- ``table``: the probe table, a power of two long, at most half full, linear probing, entries of 32 bits. An entry is slot + 1
+  in its lower BITS and the lowest bits of the row's hash (the tag) above them; 0 is empty. Tags decide most comparisons.
 - ``store``: one row per slot: the key words, then the inline payload words.
 - ``free``: the slots below HIGH that are not live, a stack of FREE entries.
 - ``meta``: the counters below.
@@ -127,7 +127,7 @@ def _claim(
 
 @inlined
 def _delete(table: Entries, store: Ints, free: Entries, meta: Ints, slot: Word, width: Word) -> Word:
-    """Take a slot out of the table, moving later entries of its run back so that no tombstone is needed; whether it was live."""
+    """Take a slot out of the table, moving later entries of its run back, so that no tombstone is needed; was it live?"""
     mask = table.shape[0] - 1
     shift, strong, slots = meta[SHIFT], meta[STRONG], (ONE << meta[BITS]) - ONE
     hole = (_tag(store, slot, width, strong) & LOW) >> shift

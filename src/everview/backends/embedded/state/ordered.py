@@ -1,9 +1,9 @@
 """Ordered indexes: entries in key order, for MIN and MAX, inequality joins, top-k, ranks and nested sums.
 
-An ``OrderedIndex`` holds key rows, compared word by word as signed integers, or as the texts that the words are codes of, each
-with a weight that is never 0 and the slot its owner gave it. A search takes a *bound*: a row of one to ``width`` words, compared
-with the leading words of the entries, so that the entries of a group are those with the group's prefix. All searches take
-O(log n) per row, and come in batches.
+An ``OrderedIndex`` holds key rows, compared word by word as signed integers, or as the texts that the words are codes of,
+each with a weight that is never 0 and the slot its owner gave it. A search takes a *bound*: a row of one to ``width`` words,
+compared with the leading words of the entries, so that the entries of a group are those with the group's prefix. All searches
+take O(log n) per row, and come in batches.
 
 What a search returns are *places*: row numbers in ``rows``, valid until the index changes.
 

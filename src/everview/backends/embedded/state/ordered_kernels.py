@@ -4,8 +4,8 @@
 - ``inners``: FANOUT rows per inner node: a lower bound of the child's keys, the child, its number of entries, the sum of their
   weights. ``inner_meta``: per inner node its size. Free nodes are chained through NEXT (leaves) and the size (inner nodes).
 - ``meta``: the places below, then the path of the last descent.
-- ``texts``: per key word 0 if it is a number, 1 or -1 if it is the code of a text that sorts up or down; ``heap`` and ``ends`` are
-  the bytes of all texts and where those of each code end. Equal codes are equal texts.
+- ``texts``: per key word 0 if it is a number, 1 or -1 if it is the code of a text that sorts up or down; ``heap`` and ``ends``
+  are the bytes of all texts and where those of each code end. Equal codes are equal texts.
 
 Full nodes are split on the way down, so a split never climbs. A node is freed when it is empty and never merged before; the
 owner of the arrays rebuilds a tree that deletions have thinned out. The bound of a node's first child is not read, so bounds

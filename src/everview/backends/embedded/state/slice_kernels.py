@@ -2,8 +2,8 @@
 
 An index is three arrays beside the map's ``store``:
 
-- ``table``: a probe table like the map's own, over sub-keys: an entry is the first slot of a chain + 1 in its lower BITS, and the
-  lowest bits of the sub-key's hash above them. The sub-key itself is read from that slot.
+- ``table``: a probe table like the map's own, over sub-keys: an entry is the first slot of a chain + 1 in its lower BITS, and
+  the lowest bits of the sub-key's hash above them. The sub-key itself is read from that slot.
 - ``links``: per slot the next and the previous one of its chain, + 2; 1 at the ends, 0 where the slot is not in the index.
 - ``meta``: the counters below.
 
@@ -19,9 +19,9 @@ from everview.backends.embedded.state.keymap_kernels import Entries
 from everview.backends.embedded.vectors import Ints
 
 CHAINS, STRONG, LONG, SHIFT, BITS, ROW, SLOT, COUNT = range(8)
-"""Places in ``meta``: the number of chains; whether the second hash is in use; whether a long probe happened; 32 minus the bits of
-the table's length; bits of an entry that are the slot; of an ``expand`` that stopped, the row and slot + 2 to go on with, and the
-pairs written."""
+"""Places in ``meta``: the number of chains; whether the second hash is in use; whether a long probe happened; 32 minus the bits
+of the table's length; bits of an entry that are the slot; of an ``expand`` that stopped, the row and slot + 2 to go on with,
+and the pairs written."""
 META_WORDS = 8
 
 NEXT, PREVIOUS = 0, 1
@@ -228,7 +228,7 @@ def count_chains(
 def expand_chains(
     table: Entries, store: Ints, links: Entries, meta: Ints, columns: Ints, rows: Ints, out: Ints
 ) -> Word:
-    """Write pairs of a row and a slot of its chain, until all are written (0) or ``out`` is full (1); resumes where it stopped."""
+    """Write pairs of a row and a slot of its chain until all are written (0) or ``out`` is full (1); resumes where it was."""
     n, room = rows.shape[0], out.shape[1]
     i, slot, count = meta[ROW], meta[SLOT], meta[COUNT]
     shift, strong, bits = meta[SHIFT], meta[STRONG], meta[BITS]

@@ -1,8 +1,8 @@
 """Slices: the entries of a map that agree with a sub-key, found without a scan.
 
-The secondary index of a ``KeyMap`` by some of its key words. A probe table leads from a sub-key to the first slot of its slice; the
-slots of a slice are doubly linked, so that an entry comes and goes in constant time. Sub-keys are not stored: they are read from the
-map. The index thus takes eight bytes a slot, and four to eight (times two) a slice.
+The secondary index of a ``KeyMap`` by some of its key words. A probe table leads from a sub-key to the first slot of its slice;
+the slots of a slice are doubly linked, so that an entry comes and goes in constant time. Sub-keys are not stored: they are read
+from the map. The index thus takes eight bytes a slot, and eight to sixteen a slice.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _SPARSE = 16
 class SliceIndex:
     """An index of a map's slots by the key words at ``columns``. It holds the slots it is told of, and no others.
 
-    A slot is added after it is created, and removed before its map changes again: its key must still be there, so ``remove`` may
-    come just after the slot's own removal.
+    A slot is added after it is created, and removed before its map changes again: its key must still be there, so ``remove``
+    may come just after the slot's own removal.
     """
 
     def __init__(self, keymap: KeyMap, columns: Sequence[int]) -> None:

@@ -44,9 +44,9 @@ class StringPool:
 
     @property
     def nbytes(self) -> int:
-        """Memory of the strings and of what finds them."""
+        """Memory of the strings and of what finds them; room that was never written to takes none."""
         tables = sum(t.nbytes for t in self._tables)
-        return self._heap.nbytes + self._ends.nbytes + self._kinds.nbytes + tables
+        return int(self._meta[USED]) + len(self) * (self._ends.itemsize + self._kinds.itemsize) + tables
 
     @property
     def heap(self) -> Bytes:
@@ -123,18 +123,13 @@ class StringPool:
         self._grow_codes(len(self) + 1)
         least = int(self._meta[USED] + self._meta[NEEDED])
         if least > len(self._heap):
-            heap = np.empty(max(least, _grown(len(self._heap))), dtype=np.uint8)
+            heap = np.empty(max(least, 2 * len(self._heap)), dtype=np.uint8)
             heap[: self._meta[USED]] = self._heap[: self._meta[USED]]
             self._heap = heap
 
     def _grow_codes(self, code: int) -> None:
         size = len(self._ends)
         if code >= size:
-            ends, kinds = np.zeros(_grown(size), dtype=np.int64), np.zeros(_grown(size), dtype=np.uint8)
+            ends, kinds = np.zeros(2 * size, dtype=np.int64), np.zeros(2 * size, dtype=np.uint8)
             ends[:size], kinds[:size] = self._ends, self._kinds
             self._ends, self._kinds = ends, kinds
-
-
-def _grown(size: int) -> int:
-    """The next size of an array: twice, and later half as large again, so that memory stays near the data."""
-    return 2 * size if size < 1 << 16 else size + size // 2

@@ -44,7 +44,11 @@ def _matches(text: Word, length: Word, pattern: Ints) -> Word:
                 return True
         elif wildcard >= 0:
             resumed = _after(text, resumed, length)
-            at, p = resumed, wildcard + 1
+            p = wildcard + 1
+            if pattern[p] >= 0:  # go where the next part can begin, which is never inside a character
+                while resumed < length and load8(text + resumed) != pattern[p]:
+                    resumed += 1
+            at = resumed
         else:
             return False
     while p < size and pattern[p] == ANY_CHARACTERS:

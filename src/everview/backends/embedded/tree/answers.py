@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from decimal import Decimal as PythonDecimal
 
 import numpy as np
 
@@ -13,7 +14,8 @@ from everview.backends.embedded.tree.layout import MINUS_UNIT, PLUS_UNIT
 from everview.backends.embedded.vectors import Ints, Vector
 from everview.errors import EvaluationError
 from everview.planner.block import Answer, Block, Monomial, Number
-from everview.relational.types import INT64, Decimal
+from everview.relational.functions.decimals import CONTEXT
+from everview.relational.types import INT64, Decimal, Value
 
 Finish = Callable[[Ints], Vector]
 
@@ -61,6 +63,37 @@ def _finisher(block: Block, answer: Answer, place: dict[Monomial, int]) -> Finis
 
         return finish_float
     return lambda rows: finish_exact_sum(call, _exact(rows, terms), _counts(rows, valid))
+
+
+def row_finishers(
+    block: Block, payload: Sequence[Monomial], offsets: Sequence[int]
+) -> tuple[Callable[[list[int]], Value], ...] | None:
+    """For each answer a function from the words of one payload row to its value; None where an answer needs more than that."""
+    place = dict(zip(payload, offsets, strict=True))
+    found = [_row_finisher(block, answer, place) for answer in block.answers]
+    return tuple(f for f in found if f is not None) if None not in found else None
+
+
+def _row_finisher(block: Block, answer: Answer, place: dict[Monomial, int]) -> Callable[[list[int]], Value] | None:
+    valid = tuple((c, place[m]) for c, m in answer.valid)
+    terms = tuple((c, place[m]) for c, m in answer.terms)
+    if answer.call.function == "count":
+        return lambda words: sum(c * words[at] for c, at in valid)
+    is_exact = all(block.number_of(m) is not Number.FLOAT for _, m in answer.terms)
+    if answer.call.function != "sum" or not is_exact:
+        return None
+    scale = answer.call.type.scale if isinstance(answer.call.type, Decimal) else None
+
+    def finish(words: list[int]) -> Value:
+        if not sum(c * words[at] for c, at in valid):
+            return None
+        total = sum(c * ((words[at + 1] << 64) + (words[at] & _LOW)) for c, at in terms)
+        return total if scale is None else CONTEXT.scaleb(PythonDecimal(total), -scale)
+
+    return finish
+
+
+_LOW = (1 << 64) - 1
 
 
 def _is_float(block: Block, pair: tuple[int, int]) -> bool:

@@ -39,6 +39,7 @@ class FactorizedOperator(Operator):
         self.plan = plan.plan
         self.program = plan.factorized.program
         self._factorized = plan.factorized
+        self._dictionary = dictionary
         block = plan.block
         self.state = TreeState(self.program, inputs, dictionary)
         self._keys = tuple(dict.fromkeys(block.keys))
@@ -60,7 +61,13 @@ class FactorizedOperator(Operator):
 
     def load(self, contents: Sequence[Batch]) -> Batch:
         """Takes in the inputs; the result is not listed."""
-        self.push(contents)
+        loading = self._factorized.loading
+        if loading is None:
+            self.push(contents)
+        else:
+            self._version += 1
+            self.state = self.state.loaded(loading, self.inputs, self._dictionary, contents)
+            self.enumeration = Enumeration(self._factorized, self.state.maps, self._keys)
         return self.nothing()
 
     def iterate(self, size: int = PIECE) -> Iterator[Batch]:

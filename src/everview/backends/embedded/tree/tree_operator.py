@@ -6,18 +6,19 @@ it up the tree; the result view logs each group that it touches with what it was
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.base import Cost, Operator
-from everview.backends.embedded.tree.answers import always_fit, finishers
+from everview.backends.embedded.tree.answers import always_fit, finishers, row_finishers
 from everview.backends.embedded.tree.assemble import key_layout
 from everview.backends.embedded.tree.plan_block import Lowered
 from everview.backends.embedded.tree.tree_state import TreeState
 from everview.backends.embedded.vectors import Batch, Bools, DeferredBatch, Ints, Vector, concatenate
 from everview.relational.nodes import Schema
+from everview.relational.types import Row
 
 
 class TreeOperator(Operator):
@@ -43,6 +44,7 @@ class TreeOperator(Operator):
         self._result_layout = key_layout(block, result.keys)
         self._key_places = tuple(result.keys.index(k) for k in block.keys)
         self._finish = finishers(block, result.payload, self._result.offsets)
+        self._finish_row = row_finishers(block, result.payload, self._result.offsets) if self._is_global else None
         self._is_safe = always_fit(block)
 
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
@@ -62,10 +64,16 @@ class TreeOperator(Operator):
         if not len(log):
             return None
         now, log = self._result.entries[log[:, 0]], log.copy()
-        deferred = DeferredBatch(lambda: self._compare(log, now) or self.nothing())
+        deferred = DeferredBatch(lambda: self._compare(log, now) or self.nothing(), self._arriving(now))
         if self._result.is_suspect or not self._is_safe:
             return deferred.made
         return deferred
+
+    def _arriving(self, now: Ints) -> Callable[[], Row] | None:
+        finish = self._finish_row
+        if finish is None:
+            return None
+        return lambda: tuple(f(words) for words in now.tolist() for f in finish)
 
     def _compare(self, log: Ints, now: Ints) -> Batch | None:
         """What the answers of the logged groups were, taken back, and what they are."""

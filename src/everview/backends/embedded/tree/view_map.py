@@ -169,7 +169,7 @@ class ViewMap:
         self._grow_entries(capacity)
         length = 1 << max(2 * capacity - 1, 2 * SMALLEST - 1).bit_length()
         self._set_table(np.zeros(length, dtype=np.int64))
-        slots = np.arange(len(live), dtype=np.int64)
+        slots = np.arange(int(f[USED]), dtype=np.int64)  # the array that was `live` has grown with the entries
         kernels.hash_again(self.address, address_of(slots), len(slots))
         for index in self._built():
             index.fill(slots, length)

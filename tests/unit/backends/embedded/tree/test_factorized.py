@@ -282,7 +282,7 @@ def test_static_tables_are_loaded_in_any_order() -> None:
     """What only a first load changes is still a factor of the payload, and joined with by that load."""
     relation = joined(table("R", "A", "B"), table("S", "A"), table("T", "A", "C"))
     for static in ("R", "S", "T", "RS", "RT", "ST", "RST"):
-        plan = plan_factorized(relation, lambda r, s=static: Facts(updatable=r.table not in s))  # type: ignore[misc, attr-defined]
+        plan = plan_factorized(relation, lambda r, s=static: Facts(updatable=r.table not in s))  # type: ignore[misc]
         rows: dict[str, list[Row]] = {"R": [(1, 1), (1, 2), (2, 1)], "S": [(1,), (1,), (3,)], "T": [(1, 5), (2, 6)]}
         run = FactorizedRun(relation, plan, rows)
         run.check()
