@@ -18,6 +18,7 @@ from everview.relational.types import BOOLEAN, is_floating, is_numeric
 
 __all__ = ["Facts", "FactsOf", "Refused", "build_block"]
 
+_LARGEST = 1 << 62
 _RING_AGGREGATES = frozenset({"count", "sum", "avg", "try_sum", "try_avg"})
 
 
@@ -67,8 +68,6 @@ class _Builder:
         else:
             if not is_numeric(args[0].type) or (is_floating(args[0].type) and str(args[0].type) != "double"):
                 raise Refused(f"{call.function} of {args[0].type}")
-            if not self.join.owners(args[0]):
-                raise Refused(f"{call.function} of a constant")
             number = polynomial(args[0], owners)
             if number is None:
                 raise Refused(f"the argument of {call.function} is no sum of products of single tables")
@@ -99,6 +98,8 @@ class _Builder:
         return number.valid
 
     def _monomials(self, terms: Polynomial) -> tuple[tuple[int, Monomial], ...]:
+        if any(abs(coefficient) >= _LARGEST for coefficient, _ in terms):
+            raise Refused("a term has a constant factor of more than 62 bits")
         return tuple(
             (coefficient, frozenset((atom, self.join.lift(atom, factor)) for atom, factor in term))
             for coefficient, term in terms

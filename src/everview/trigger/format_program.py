@@ -7,7 +7,7 @@
         * orders[l_orderkey, o_custkey, o_orderdate]    -- slice by l_orderkey
         * customer[o_custkey]                           -- look-up by o_custkey
 
-``#`` is the number of rows, ``[condition]`` is 1 where it holds and else 0, and Σ over a delta sums what its target has no key for.
+``#`` is the number of rows, ``[condition]`` is 1 where it holds and else 0. Σ over a delta sums what its target has no key for.
 Payloads are lists of monomials: what is multiplied across relations is written with the relation's name before it.
 """
 

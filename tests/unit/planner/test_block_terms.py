@@ -35,10 +35,12 @@ def column(rng: random.Random, t: DataType) -> Column:
 
 
 def owners(expression: Expression) -> frozenset[int]:
+    """The atoms that an expression reads."""
     return frozenset(c // len(TYPES) for c in columns_of(expression))
 
 
 def condition(rng: random.Random) -> Expression:
+    """A truth over one atom or two."""
     t = rng.choice(TYPES)
     found: Expression = Call(rng.choice(("<", ">=", "=")), (column(rng, t), Literal(rng.choice(VALUES[t]), t)), BOOLEAN)
     if rng.random() < 0.3:
@@ -76,11 +78,14 @@ def floating(rng: random.Random, depth: int) -> Expression:
     if depth == 0 or rng.random() < 0.2:
         return column(rng, FLOAT64) if rng.random() < 0.8 else Literal(2.0, FLOAT64)
     if rng.random() < 0.2:
-        return Case(((condition(rng), floating(rng, depth - 1)),), rng.choice((Literal(None, FLOAT64), column(rng, FLOAT64))))
+        return Case(
+            ((condition(rng), floating(rng, depth - 1)),), rng.choice((Literal(None, FLOAT64), column(rng, FLOAT64)))
+        )
     return Call(rng.choice("+-*"), (floating(rng, depth - 1), floating(rng, depth - 1)), FLOAT64)
 
 
 def random_row(rng: random.Random) -> Row:
+    """A row of all atoms side by side."""
     return tuple(
         None if atom != ATOMS - 1 and rng.random() < 0.25 else rng.choice(VALUES[t])
         for atom in range(ATOMS)
@@ -102,6 +107,7 @@ def total(terms: Polynomial, row: Row) -> int | float:
 
 
 def unscaled(value: Value, t: DataType) -> int | float:
+    """The number that stands for a value; NULL counts as 0."""
     if value is None:
         return 0
     if isinstance(t, Decimal):
@@ -118,6 +124,7 @@ def test_value_and_validity(seed: int) -> None:
 
 
 def check_terms(rng: random.Random) -> bool:
+    """Whether a random expression has polynomials, which are then right."""
     expression = (exact if rng.random() < 0.7 else floating)(rng, rng.randint(1, 3))
     number = polynomial(expression, owners)
     if number is None or (not owners(expression) and not isinstance(expression, Literal)):
@@ -158,7 +165,7 @@ def test_filtered_terms(seed: int) -> None:
 
 
 def test_products_of_two_tables_are_one_term() -> None:
-    """price · (1 - discount), with the price in one table and the discount in another: one lift each."""
+    """The price · (1 - discount), with the price in one table and the discount in another: one lift each."""
     price, discount = Column(1, MONEY, False), Column(len(TYPES) + 1, MONEY, False)
     rest = Call("-", (Literal(Number(1), Decimal(1, 0)), discount), sum_type(Decimal(1, 0), MONEY))
     assert isinstance(rest.type, Decimal)

@@ -41,6 +41,7 @@ def extremes(t: DataType) -> tuple[Value, ...]:
 
 
 def expression(rng: random.Random, depth: int) -> Expression:
+    """A number, or a truth, of some type."""
     if depth == 0 or rng.random() < 0.2:
         i = rng.randrange(len(TYPES))
         t = TYPES[i]
@@ -68,6 +69,7 @@ def expression(rng: random.Random, depth: int) -> Expression:
 
 
 def random_row(rng: random.Random) -> Row:
+    """A row of extremes."""
     return tuple(None if rng.random() < 0.05 else rng.choice(extremes(t)) for t in TYPES)
 
 
@@ -79,6 +81,7 @@ def test_no_value_is_beyond_its_bound(seed: int) -> None:
 
 
 def check_bound(rng: random.Random) -> bool:
+    """Whether a random expression has a bound, which then holds."""
     e = expression(rng, rng.randint(1, 4))
     bound = exact_bound(e)
     if bound is None:
@@ -115,7 +118,11 @@ def test_bounds_are_tight_for_products_and_sums() -> None:
         Cast(Column(0, Decimal(5, 2)), Decimal(5, 1)),  # rounds
         Cast(Column(0, Decimal(5, 2)), Decimal(5, 4)),  # may not fit
         Call("/", (Column(0, Decimal(5, 2)), Column(1, Decimal(5, 2))), Decimal(11, 6)),
-        Call("*", (Column(0, Decimal(38, 10)), Column(1, Decimal(38, 10))), product_type(Decimal(38, 10), Decimal(38, 10))),
+        Call(
+            "*",
+            (Column(0, Decimal(38, 10)), Column(1, Decimal(38, 10))),
+            product_type(Decimal(38, 10), Decimal(38, 10)),
+        ),
         Column(0, FLOAT64),
         Column(0, STRING),
         Call("negative", (Column(0, INT64),), INT64),  # of the least bigint
@@ -128,7 +135,9 @@ def test_no_bound(e: Expression) -> None:
     assert exact_bound(e) is None
 
 
-@pytest.mark.parametrize(("t", "bound"), [(INT8, 128), (INT16, 2**15), (INT64, 2**63), (Decimal(3, 1), 999), (FLOAT64, None)])
+@pytest.mark.parametrize(
+    ("t", "bound"), [(INT8, 128), (INT16, 2**15), (INT64, 2**63), (Decimal(3, 1), 999), (FLOAT64, None)]
+)
 def test_bound_of_a_type(t: DataType, bound: int | None) -> None:
     """The largest absolute unscaled value."""
     assert type_bound(t) == bound

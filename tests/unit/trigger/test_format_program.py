@@ -51,7 +51,9 @@ def test_predicates_and_products() -> None:
 
 def test_every_line_is_one_of_a_few_forms() -> None:
     """Whatever the program."""
-    forms = re.compile(r"(view|result) \S.*: #.*|on .* \(.*\)|  δ.*\] := (Σ )?\S.*|  \S.*\] \+= δ.*|    \* .* -- (look-up|slice|scan) .*|")
+    forms = re.compile(
+        r"(view|result) \S.*: #.*|on .* \(.*\)|  δ.*\] := (Σ )?\S.*|  \S.*\] \+= δ.*|    \* .* -- (look-up|slice|scan) .*|"
+    )
     for seed in range(60):
         aggregate = random_query(random.Random(seed)).aggregate
         for line in format_program(plan_block(aggregate, lambda _: Facts(), "auto").program).splitlines():

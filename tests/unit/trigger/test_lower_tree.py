@@ -20,7 +20,9 @@ def random_lowered(seed: int) -> tuple[Program, Program | None] | None:
     rng = random.Random(seed)
     query = random_query(rng)
     try:
-        block = build_block(query.aggregate, lambda r: Facts(updatable=not (isinstance(r, Scan) and r.table in query.static)))
+        block = build_block(
+            query.aggregate, lambda r: Facts(updatable=not (isinstance(r, Scan) and r.table in query.static))
+        )
     except Refused:
         return None
     lowered = random_program(rng, block)
@@ -40,6 +42,7 @@ def test_programs_are_well_formed(seed: int) -> None:
 
 
 def check_program(program: Program) -> None:
+    """Every trigger, and that no predicate is forgotten."""
     assert [t.atom for t in program.triggers] == list(range(len(program.block.atoms)))
     assert program.result in program.stored
     checked = [check_trigger(program, trigger) for trigger in program.triggers]

@@ -13,8 +13,16 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
-from everview.backends.embedded.explain_tree import as_tree, code_lines, is_constant, tree_json, tree_lines, trigger_texts
+from everview.backends.embedded.explain_tree import (
+    as_tree,
+    code_lines,
+    is_constant,
+    tree_json,
+    tree_lines,
+    trigger_texts,
+)
 from everview.backends.embedded.operators.base import Cost, Operator
+from everview.backends.embedded.operators.recompute import RecomputeOperator
 from everview.backends.embedded.sources import ScanOperator
 from everview.catalog import ViewDefinition
 
@@ -70,7 +78,7 @@ def update_costs(root: Operator) -> dict[str, Cost]:
 def explain_text(view: ViewDefinition, root: Operator) -> str:
     """The operators as an indented tree; one that is used twice is printed once and referred to afterwards."""
     labels: dict[int, int] = {}
-    lines = [f"view {view.name}: maintained incrementally by {_means(root)}"]
+    lines = [f"view {view.name}: {_means(root)}"]
 
     def visit(operator: Operator, depth: int) -> None:
         pad = "  " * depth
@@ -92,11 +100,14 @@ def explain_text(view: ViewDefinition, root: Operator) -> str:
 
 def _means(root: Operator) -> str:
     """What kinds of operators maintain the view."""
+    if isinstance(root, RecomputeOperator):
+        return "recomputed when something below has changed"
     inner = [o for o in _ordered(root) if o.inputs]
     trees = [o for o in inner if as_tree(o) is not None]
-    if not trees:
-        return "push operators"
-    return "view trees" if len(trees) == len(inner) else "view trees and push operators"
+    kinds = "push operators"
+    if trees:
+        kinds = "view trees" if len(trees) == len(inner) else "view trees and push operators"
+    return f"maintained incrementally by {kinds}"
 
 
 def _details(operator: Operator) -> list[str]:
@@ -122,7 +133,13 @@ def explain_json(view: ViewDefinition, root: Operator) -> str:
         for o in order
     ]
     costs = {table: str(cost) for table, cost in update_costs(root).items()}
-    told = {"view": view.name, "backend": "embedded", "strategy": "auto", "update": costs, "operators": operators}
+    told = {
+        "view": view.name,
+        "backend": "embedded",
+        "strategy": view.options.strategy,
+        "update": costs,
+        "operators": operators,
+    }
     return json.dumps(told, indent=2)
 
 

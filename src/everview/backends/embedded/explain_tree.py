@@ -1,4 +1,4 @@
-"""What ``explain`` says of an operator that is a view tree: its class, order, views, costs with their reasons, triggers and code."""
+"""What ``explain`` says of an operator that is a view tree: its class, order, views, costs and why, triggers and code."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def as_tree(operator: Operator) -> Tree | None:
 
 
 def tree_lines(tree: Tree) -> list[str]:
-    """Class, variable order, views (a star: stored) and costs; a tree without a plan is the flat one of first-order maintenance."""
+    """Class, variable order, views (a star: stored) and costs; without a plan, the flat tree of first-order maintenance."""
     plan, program = tree.plan, tree.program
     if plan is None:
         return ["first-order: the result directly over the relations", "views, * stored:", *_flat(program)]

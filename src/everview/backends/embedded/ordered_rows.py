@@ -2,8 +2,8 @@
 
 An entry is a prefix of plain words (a group), then for each value its order words, then the codes of the lists and structs
 among them. From the words the values can be read back, so no other copy of the rows is needed. The order word of a string is
-its code, which the index compares by the bytes. Lists and structs are ordered by labels that the dictionary may have to renumber;
-then the index is built anew from the codes.
+its code, which the index compares by the bytes. Lists and structs are ordered by labels that the dictionary may have to
+renumber; then the index is built anew from the codes.
 """
 
 from __future__ import annotations
@@ -29,24 +29,21 @@ class OrderTerm:
     nulls_first: bool = True
 
 
-def _is_text(term: OrderTerm) -> bool:
-    return isinstance(term.type, String | Binary)
-
-
 class OrderedRows:
     """A bag of tuples in order, with changes that can be taken back until they are committed."""
 
     def __init__(self, prefix: int, terms: Sequence[OrderTerm], dictionary: Dictionary) -> None:
         self._prefix = prefix
         self._terms = tuple(terms)
+        self._is_text = tuple(isinstance(t.type, String | Binary) for t in terms)
         self._dictionary = dictionary
         kinds = [kind_of(t.type) for t in terms]
         self._starts = np.cumsum([prefix, *(word_count(k) for k in kinds)])
-        self._coded = [i for i, k in enumerate(kinds) if k is Kind.CODE and not _is_text(terms[i])]
+        self._coded = [i for i, k in enumerate(kinds) if k is Kind.CODE and not self._is_text[i]]
         self._codes_at = int(self._starts[-1])
         texts = np.zeros(self._codes_at, dtype=np.int64)
-        for start, term in zip(self._starts.tolist(), terms, strict=False):
-            if _is_text(term):
+        for start, term, is_text in zip(self._starts.tolist(), self._terms, self._is_text, strict=False):
+            if is_text:
                 texts[start + 1] = -1 if term.descending else 1
         self.index = OrderedIndex(self._codes_at + len(self._coded), texts.tolist(), dictionary)
         self._epoch = dictionary.order_epoch
@@ -63,8 +60,8 @@ class OrderedRows:
 
     def _keys(self, prefix: Ints | None, values: Sequence[Vector], count: int) -> Ints:
         words: list[Ints] = [] if prefix is None else list(prefix.T)
-        for term, vector in zip(self._terms, values, strict=True):
-            if _is_text(term):
+        for term, vector, is_text in zip(self._terms, values, self._is_text, strict=True):
+            if is_text:
                 words += (null_ranks(vector, nulls_first=term.nulls_first), vector.values)
             else:
                 words += order_words(vector, self._dictionary, descending=term.descending, nulls_first=term.nulls_first)
@@ -100,10 +97,13 @@ class OrderedRows:
         self._applied.clear()
 
     def value_at(self, places: Ints, term: int) -> Vector:
-        """One value of the entries at these places; the term must sort ascending."""
-        is_text = _is_text(self._terms[term])
+        """One value of the entries at these places; the term must sort ascending, or be text."""
+        return self.value_of(self.index.keys_at(places), term)
+
+    def value_of(self, keys: Ints, term: int) -> Vector:
+        """One value of entries with these keys."""
+        is_text = self._is_text[term]
         assert is_text or not self._terms[term].descending, "a complemented value cannot be read back"
-        keys = self.index.keys_at(places)
         start, end = int(self._starts[term]), int(self._starts[term + 1])
         data_type = self._terms[term].type
         nulls: Bools = keys[:, start] != 0

@@ -82,8 +82,13 @@ class CommitLog:
         for folder in (self._commits, self._catalogs):
             folder.mkdir(parents=True, exist_ok=True)
         self._lock: TextIO | None = _locked(path)
-        sequences = self._sequences()
-        self.last: Record | None = self.read(sequences[-1]) if sequences else None
+        self.last: Record | None = None
+        try:
+            sequences = self._sequences()
+            self.last = self.read(sequences[-1]) if sequences else None
+        except BaseException:
+            self.close()
+            raise
 
     def append(self, record: Record) -> None:
         """Commits: afterwards the record is on disk whatever happens."""

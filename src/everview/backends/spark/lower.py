@@ -222,7 +222,8 @@ class _Lowering:
         return Grouped(name, fields, terms, len(fields), state, _columns(fields), _present(len(fields)))
 
     def _set_operation(self, name: str, node: ExceptAll | IntersectAll | UnionMax) -> Stage:
-        fields = schema(node)
+        pairs = zip(schema(node.left), schema(node.right), strict=True)
+        fields = tuple(Field(a.name, a.type, a.nullable or b.nullable) for a, b in pairs)
         sides = ((self.terms(node.left), (ONE, ONE, ZERO)), (self.terms(node.right), (ONE, ZERO, ONE)))
         terms = tuple(projected(t, (*_outputs(t, fields), *flags)) for below, flags in sides for t in below)
         width = len(fields)
@@ -235,7 +236,7 @@ class _Lowering:
             case UnionMax():
                 weight = _call("greatest", left, right)
         state = (*fields, _COUNT, Field("left", INT64, False), Field("right", INT64, False))
-        return Grouped(name, fields, terms, width, state, _columns(fields), weight)
+        return Grouped(name, schema(node), terms, width, state, _columns(fields), weight)
 
     def _window(self, name: str, node: Window) -> Stage:
         return self._partitioned(name, node, node.partition, node.partition)

@@ -18,7 +18,6 @@ from everview.backends.embedded.expressions.bulk import bulk_form
 from everview.backends.embedded.expressions.casts import native_cast
 from everview.backends.embedded.expressions.cells import Cells, null_cells, type_bound
 from everview.backends.embedded.expressions.definition import Definition
-from everview.relational.failing import can_fail
 from everview.backends.embedded.expressions.frame import Frame
 from everview.backends.embedded.expressions.step import Builder, Native, Step
 from everview.backends.embedded.expressions.words import cells_of_words, word_writer
@@ -36,6 +35,7 @@ from everview.relational.expressions import (
     columns_of,
     remap_columns,
 )
+from everview.relational.failing import can_fail
 from everview.relational.functions import bind_cast, function_named
 from everview.relational.functions.registry import Nulls
 from everview.relational.types import BOOLEAN, DataType, Null, Value, is_floating

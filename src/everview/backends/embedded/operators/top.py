@@ -13,7 +13,7 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_projection
 from everview.backends.embedded.operators.base import Cost, Operator, consolidated
 from everview.backends.embedded.ordered_rows import OrderedRows, OrderTerm
-from everview.backends.embedded.vectors import Batch, concatenate
+from everview.backends.embedded.vectors import Batch, Ints, concatenate
 from everview.relational.nodes import TopK
 from everview.relational.schema import schema
 
@@ -29,6 +29,7 @@ class TopOperator(Operator):
         self._rows = OrderedRows(0, [*sort, *(OrderTerm(t) for t in self.types)], dictionary)
         self._shown = self.nothing()
         self._before: Batch | None = None
+        self._entries: Ints | None = None  # those that the answer was read from, as far as they are known
 
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
         (delta,) = deltas
@@ -36,27 +37,34 @@ class TopOperator(Operator):
             return None
         values = self._sort_values(delta.columns, len(delta))
         self._rows.add(None, [*values, *delta.columns], delta.weights)
+        places = self._first_places()
+        entries = self._rows.index.entries_at(places)
+        if self._entries is not None and np.array_equal(entries, self._entries):
+            return None
         if self._before is None:
             self._before = self._shown
-        old, self._shown = self._shown, self._top()
+        old, self._shown, self._entries = self._shown, self._top(entries), entries
         change = consolidated(concatenate([self._shown, old.negated()]), self.layout)
         return change if len(change) else None
 
-    def _top(self) -> Batch:
-        """The rows of the answer, read off the index."""
+    def _first_places(self) -> Ints:
+        """Where the index has the entries that the answer may be in."""
         limit, offset = self._node.limit, self._node.offset
         index = self._rows.index
-        wanted = len(index) if limit is None else min(len(index), offset + limit)
-        if not wanted:
+        return index.at(np.arange(len(index) if limit is None else min(len(index), offset + limit), dtype=np.int64))
+
+    def _top(self, entries: Ints) -> Batch:
+        """The rows of the answer, read off the first entries of the index."""
+        limit, offset = self._node.limit, self._node.offset
+        if not len(entries):
             return self.nothing()
-        places = index.at(np.arange(wanted, dtype=np.int64))
-        ends = np.cumsum(index.weights_at(places))
+        ends = np.cumsum(entries[:, -1])
         starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])
         high = int(ends[-1]) if limit is None else offset + limit
         weights = np.clip(ends, offset, high) - np.clip(starts, offset, high)
         shown = weights > 0
-        first = len(self._node.order)
-        columns = tuple(self._rows.value_at(places[shown], first + i) for i in range(len(self.types)))
+        first, keys = len(self._node.order), entries[shown]
+        columns = tuple(self._rows.value_of(keys, first + i) for i in range(len(self.types)))
         return Batch(columns, weights[shown])
 
     def content(self) -> Batch:
@@ -73,6 +81,7 @@ class TopOperator(Operator):
         self._rows.rollback()
         if self._before is not None:
             self._shown, self._before = self._before, None
+        self._entries = None
 
     def nbytes(self) -> dict[str, int]:
         return {"ordered rows": self._rows.nbytes}

@@ -152,6 +152,10 @@ class OrderedIndex:
         """The key rows at places."""
         return np.ascontiguousarray(self.rows[places, : self.width])
 
+    def entries_at(self, places: Ints) -> Ints:
+        """The key rows at places, each with its weight behind it."""
+        return np.ascontiguousarray(self.rows[places, : self.width + 1])
+
     def weights_at(self, places: Ints) -> Ints:
         """The weights at places."""
         return np.asarray(self.rows[places, self.width])

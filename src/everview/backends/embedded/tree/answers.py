@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from decimal import Decimal as PythonDecimal
+from typing import TypeAlias
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from everview.backends.embedded.vectors import Ints, Vector
 from everview.errors import EvaluationError
 from everview.planner.block import Answer, Block, Monomial, Number
 from everview.relational.functions.decimals import CONTEXT
-from everview.relational.types import INT64, Decimal, Value
+from everview.relational.types import INT64, Decimal, Value, is_floating
 
 Finish = Callable[[Ints], Vector]
 
@@ -53,8 +54,8 @@ def _finisher(block: Block, answer: Answer, place: dict[Monomial, int]) -> Finis
     valid = tuple((c, place[m]) for c, m in answer.valid)
     if call.function == "count":
         return lambda rows: Vector(INT64, _counts(rows, valid))
-    terms = tuple((c, place[m]) for c, m in answer.terms)
-    if any(block.number_of(m) is Number.FLOAT for _, m in answer.terms):
+    terms = tuple((c, place[m], block.number_of(m) is Number.COUNT) for c, m in answer.terms)
+    if is_floating(call.args[0].type):
         is_product = any(len([p for p in m if _is_float(block, p)]) > 1 for _, m in answer.terms)
 
         def finish_float(rows: Ints) -> Vector:
@@ -76,18 +77,19 @@ def row_finishers(
 
 def _row_finisher(block: Block, answer: Answer, place: dict[Monomial, int]) -> Callable[[list[int]], Value] | None:
     valid = tuple((c, place[m]) for c, m in answer.valid)
-    terms = tuple((c, place[m]) for c, m in answer.terms)
     if answer.call.function == "count":
         return lambda words: sum(c * words[at] for c, at in valid)
-    is_exact = all(block.number_of(m) is not Number.FLOAT for _, m in answer.terms)
-    if answer.call.function != "sum" or not is_exact:
+    if answer.call.function != "sum" or is_floating(answer.call.type):
         return None
+    terms = tuple((c, place[m], block.number_of(m) is Number.COUNT) for c, m in answer.terms)
     scale = answer.call.type.scale if isinstance(answer.call.type, Decimal) else None
 
     def finish(words: list[int]) -> Value:
         if not sum(c * words[at] for c, at in valid):
             return None
-        total = sum(c * ((words[at + 1] << 64) + (words[at] & _LOW)) for c, at in terms)
+        total = sum(
+            c * (words[at] if is_count else (words[at + 1] << 64) + (words[at] & _LOW)) for c, at, is_count in terms
+        )
         return total if scale is None else CONTEXT.scaleb(PythonDecimal(total), -scale)
 
     return finish
@@ -110,25 +112,33 @@ def _counts(rows: Ints, terms: tuple[tuple[int, int], ...]) -> Ints:
     return total
 
 
-def _exact(rows: Ints, terms: tuple[tuple[int, int], ...]) -> Ints:
+Terms: TypeAlias = tuple[tuple[int, int, bool], ...]
+"""Coefficient, first word, and whether the part is a count."""
+
+
+def _exact(rows: Ints, terms: Terms) -> Ints:
     totals = np.zeros((len(rows), SUM_WORDS), dtype=np.int64)
     if len(terms) == 1 and terms[0][0] == 1:
-        at = terms[0][1]
-        totals[:, 0], totals[:, 1] = rows[:, at], rows[:, at + 1]
+        _, at, is_count = terms[0]
+        totals[:, 0] = rows[:, at]
+        totals[:, 1] = rows[:, at] >> 63 if is_count else rows[:, at + 1]
         totals[:, 2] = totals[:, 1] >> 63
         return totals
     slots = np.arange(len(rows), dtype=np.int64)
-    for coefficient, at in terms:
-        words = np.ascontiguousarray(rows[:, at : at + 2])
+    for coefficient, at, is_count in terms:
+        words = rows[:, at].copy() if is_count else np.ascontiguousarray(rows[:, at : at + 2])
         weights = np.full(len(rows), coefficient, dtype=np.int64)
         wide.scatter_add_wide(totals, slots, words, weights, words=SUM_WORDS)
     return totals
 
 
-def _floats(rows: Ints, terms: tuple[tuple[int, int], ...], *, is_product: bool) -> tuple[np.ndarray, Ints]:
+def _floats(rows: Ints, terms: Terms, *, is_product: bool) -> tuple[np.ndarray, Ints]:
     sums = np.zeros((len(rows), 2), dtype=np.float64)
     counters = np.zeros((len(rows), FLOAT_COUNTERS), dtype=np.int64)
-    for coefficient, at in terms:
+    for coefficient, at, is_count in terms:
+        if is_count:
+            sums[:, 0] += coefficient * rows[:, at].astype(np.float64)
+            continue
         parts = np.ascontiguousarray(rows[:, at : at + 2]).view(np.float64)
         total, error = sums[:, 0].copy(), sums[:, 1]
         value = parts[:, 0] * coefficient

@@ -180,16 +180,22 @@ class ProductAssembler(Assembler):
             factors = self._join_access(access, factors, needed)
             for residual in access.residuals:
                 factors = self._restrict(residual, factors)
-        return [self._summed(f, target) for f in factors]
+            later_keys = {k for a in later for k in self.program.view(a.view).keys}
+            factors = [
+                self._summed(f, tuple(f.keys), access.payload) if f.repeats and f.keys.keys() & later_keys else f
+                for f in factors
+            ]
+        return [self._summed(f, target.keys, target.payload) for f in factors]
 
-    def _summed(self, factor: _Factor, target: ViewDefinition) -> _Factor:
-        wanted = [k for k in target.keys if k in factor.keys]
+    def _summed(self, factor: _Factor, keys: Sequence[str], payload: Iterable[Monomial]) -> _Factor:
+        """The factor by these keys, of which it need not have all; each combination occurs once."""
+        wanted = [k for k in keys if k in factor.keys]
         if len(wanted) == len(factor.keys) and not factor.repeats:
             return factor
         grouped = self._grouped(factor.frame, factor.keys, wanted)
         (numbers,) = grouped.keys.pop("")
         out = _Factor(grouped.frame, grouped.keys, {}, factor.bases, factor.atoms)
-        for labels in self._shares(target.payload, factor):
+        for labels in self._shares(payload, factor):
             kind = self._kind(labels)
             sums = out.parts[labels] = self._register(out.frame, WORDS[kind])
             self._emit(Op.SUM, factor.frame, out.frame, numbers, kind, factor.parts[labels], -1, sums)

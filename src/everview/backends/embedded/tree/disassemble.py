@@ -127,7 +127,9 @@ def leaf_lines(leaf: LeafProgram, columns: Sequence[str]) -> list[str]:
     """The instructions of a leaf program, over a relation with these columns."""
     lines = []
     for i in leaf.inputs:
-        source = "weights" if i.column == -1 else f"column {columns[i.column]}" if i.column >= 0 else "evaluated beforehand"
+        source = (
+            "weights" if i.column == -1 else f"column {columns[i.column]}" if i.column >= 0 else "evaluated beforehand"
+        )
         lines.append(f"r{i.register} = {source}")
     for op, target, a, b, c, constant, frame in leaf.code.reshape(-1, LEAF_WORDS).tolist():
         name = LeafOp(op)

@@ -65,7 +65,7 @@ def plan_factors(atom: BlockAtom, partition: Partition, together: Iterable[froze
     expressions = (atom.condition, *(e for _, e in atom.variables), *(lift.value for lift in atom.lifts))
     if any(can_fail(e) for e in expressions):
         groups.unite(range(len(partition)))
-    for e in (*conjuncts(atom.condition), *(e for _, e in atom.variables)):
+    for e in (*_parts(atom.condition), *(e for _, e in atom.variables)):
         groups.unite(groups.read_by(e))
     is_changing = True
     while is_changing:  # a union can only make more lifts one factor's own, but let it settle
@@ -82,7 +82,7 @@ def _plan(atom: BlockAtom, partition: Partition, groups: _Groups) -> ProductPlan
     conditions: dict[int, list[Expression]] = {r: [] for r in roots}
     variables: dict[int, list[tuple[str, Expression]]] = {r: [] for r in roots}
     pieces: dict[int, list[tuple[int, Piece]]] = {r: [] for r in roots}
-    for condition in conjuncts(atom.condition):
+    for condition in _parts(atom.condition):
         conditions[groups.home(condition)].append(condition)
     for name, e in atom.variables:
         variables[groups.home(e)].append((name, e))
@@ -169,7 +169,7 @@ def _collect(
         case Call(function="*", args=(left, right)) if _is_plain_product(value):
             return all(_collect(side, home, values, masks, is_count=is_count) for side in (left, right))
         case Case(branches=((condition, chosen),), otherwise=Literal(value=zero)) if not zero:
-            for part in conjuncts(condition):
+            for part in _parts(condition):
                 if home(part) < 0:
                     return False
                 masks.setdefault(home(part), set()).add(part)
@@ -185,3 +185,17 @@ def _is_plain_product(product: Call) -> bool:
         return left.type == FLOAT64 and right.type == FLOAT64
     return exact_bound(product) is not None and scale_of(product.type) == scale_of(left.type) + scale_of(right.type)
 
+
+def _parts(condition: Expression) -> tuple[Expression, ...]:
+    """Conditions that hold all together exactly if the given one does; a sum or product is NULL where one of its sides is."""
+    found: list[Expression] = []
+    for part in conjuncts(condition):
+        match part:
+            case Call(function="isnotnull", args=(Call(function="*" | "+" | "-", args=sides) as inner,)) if (
+                inner.type == FLOAT64 or exact_bound(inner) is not None
+            ):
+                for side in sides:
+                    found += _parts(Call("isnotnull", (side,), part.type))
+            case _:
+                found.append(part)
+    return tuple(found)

@@ -1,7 +1,8 @@
 """An atom's condition, key variables and lifts as instructions of a leaf.
 
-What the instructions cannot say (functions of strings, say) is computed beforehand by the general evaluator, over all rows, if it
-cannot fail; otherwise the atom has no leaf program. Programs are for rows without NULL: other batches take the general evaluator.
+What the instructions cannot say (functions of strings, say) is computed beforehand by the general evaluator, over all rows, if
+it cannot fail; otherwise the atom has no leaf program. Programs are for rows without NULL: other batches take the general
+evaluator.
 """
 
 from __future__ import annotations

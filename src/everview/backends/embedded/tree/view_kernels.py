@@ -40,8 +40,8 @@ from everview.backends.embedded.tree.layout import (
     FLOAT_VALUES,
     FLOATING,
     FREE,
-    INDEX_COUNT,
     INDEX_BUILT,
+    INDEX_COUNT,
     INDEX_FIELDS,
     INDEX_IDLE,
     INDEX_KEYS,
@@ -394,7 +394,11 @@ def settle(views: Word, count: Word) -> int:
         live = load(view, COUNT)
         if load(view, LONGEST) > LONG_PROBE and load(view, MODE) == 0:
             untidy += 1
-        elif _has_idle_index(view) or load(view, USED) > 4 * live + SPARSE or load(view, LOG_CAPACITY) > 4 * live + LARGE_LOG:
+        elif (
+            _has_idle_index(view)
+            or load(view, USED) > 4 * live + SPARSE
+            or load(view, LOG_CAPACITY) > 4 * live + LARGE_LOG
+        ):
             untidy += 1
     return untidy
 

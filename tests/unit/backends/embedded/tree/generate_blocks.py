@@ -188,7 +188,7 @@ def _call(
     if choice == 4:
         return _sum(rng.choice(a), condition, function=rng.choice(("sum", "avg")))
     if choice == 5:
-        one = Literal(Number("1"), Decimal(1, 0))
+        one = Literal(Number(1), Decimal(1, 0))
         left, right = a[1], Call("-", (one, b[1]), sum_type(Decimal(1, 0), NARROW))
         return _sum(Call("*", (left, right), product_type(NARROW, _decimal(right.type))), condition)
     if choice == 6:
@@ -216,7 +216,7 @@ def _sum(argument: Expression, condition: Expression | None, function: str = "su
     return AggregateCall(function, (argument,), result, filter=condition)
 
 
-def random_program(rng: random.Random, block: Block) -> Lowered:
+def random_program(rng: random.Random, block: Block, *, keeps_result: bool = True) -> Lowered:
     """Some tree of the block: planned, flat, or over any variable order."""
     choice = rng.randrange(4)
     if choice == 0:
@@ -225,11 +225,11 @@ def random_program(rng: random.Random, block: Block) -> Lowered:
         tree = plan_tree(block.query).tree
     else:
         tree = plan_tree(block.query, order=random_order(rng, block.query), inline=choice == 2).tree
-    program = lower_tree(block, tree, materialized_nodes(tree, roots=False))
+    program = lower_tree(block, tree, materialized_nodes(tree, roots=False), keeps_result=keeps_result)
     if all(atom.updatable for atom in block.query.atoms):
         return Lowered(program, None, None)
     joined = {c.name for v in tree.nodes() if isinstance(v, View) and len(v.children) > 1 for c in v.children}
-    return Lowered(program, None, lower_tree(block, tree, frozenset(joined)))
+    return Lowered(program, None, lower_tree(block, tree, frozenset(joined), keeps_result=keeps_result))
 
 
 def random_order(rng: random.Random, query: JoinQuery) -> VariableOrder:
@@ -261,12 +261,15 @@ def random_row(rng: random.Random, table: Table, *, has_odd_floats: bool) -> Row
     """A row with values that often meet."""
     row = []
     for f in table.fields:
+        is_number = f.name.startswith("n")
         if f.nullable and rng.random() < 0.2:
             row.append(None)
-        elif has_odd_floats and f.type == FLOAT64 and f.name.startswith("n") and rng.random() < 0.2:
+        elif has_odd_floats and f.type == FLOAT64 and is_number and rng.random() < 0.2:
             row.append(rng.choice(ODD_FLOATS))
         else:
-            row.append(rng.choice(VALUES[f.type]))
+            row.append(
+                NAN if f.type == FLOAT64 and not is_number and rng.random() < 0.1 else rng.choice(VALUES[f.type])
+            )
     return tuple(row)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -10,12 +11,14 @@ import numpy as np
 from everview.backends.embedded.arrow_columns import vector_from_arrow
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.base import Operator
+from everview.backends.embedded.tree.join_tree_operator import JoinTreeOperator
 from everview.backends.embedded.tree.plan_block import Lowered
 from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.backends.embedded.vectors import Batch
 from everview.backends.reference.evaluate_plan import evaluate_plan
 from everview.relational.arrow import column_to_arrow
-from everview.relational.nodes import Aggregate, Relation, Schema
+from everview.relational.expressions import Expression
+from everview.relational.nodes import Relation, Schema
 from everview.relational.schema import schema
 from everview.relational.types import NAN, Row
 from tests.unit.backends.embedded.expressions.expressions_checks import values_in
@@ -55,23 +58,33 @@ def without_zeros(bag: Counter[Row]) -> Counter[Row]:
     """Only what is there; a NaN is the one NaN, so that rows with it are equal."""
     clean: Counter[Row] = Counter()
     for row, weight in bag.items():
-        clean[tuple(NAN if v != v else v for v in row)] += weight
+        clean[tuple(NAN if isinstance(v, float) and math.isnan(v) else v for v in row)] += weight
     return Counter({r: w for r, w in clean.items() if w})
 
 
 class TreeRun:
-    """A tree operator with the tables it is over, which the test changes.
+    """A tree operator with the tables it is over, which the test changes; for a join, with its ``outputs``.
 
     ``accumulated`` is the sum of all deltas that the operator has put out.
     """
 
-    def __init__(self, aggregate: Aggregate, lowered: Lowered, tables: dict[str, list[Row]]) -> None:
-        self.aggregate = aggregate
+    def __init__(
+        self,
+        relation: Relation,
+        lowered: Lowered,
+        tables: dict[str, list[Row]],
+        outputs: tuple[Expression, ...] | None = None,
+    ) -> None:
+        self.relation = relation
         self.dictionary = Dictionary()
         self.tables = tables
         self.atoms = [a.input for a in lowered.program.block.atoms]
         inputs = tuple(GivenOperator(schema(a), ()) for a in self.atoms)
-        self.operator = TreeOperator(schema(aggregate), lowered, inputs, self.dictionary)
+        self.operator: TreeOperator | JoinTreeOperator
+        if outputs is None:
+            self.operator = TreeOperator(schema(relation), lowered, inputs, self.dictionary)
+        else:
+            self.operator = JoinTreeOperator(schema(relation), lowered, outputs, inputs, self.dictionary)
         loaded = self.operator.load([self._batch(a, self.tables, {}) for a in self.atoms])
         self.operator.commit()
         self.accumulated = bag_of(loaded, self.dictionary)
@@ -85,11 +98,13 @@ class TreeRun:
 
     def expected(self) -> Counter[Row]:
         """The answer by definition."""
-        return without_zeros(Counter(evaluate_plan(self.aggregate, self.tables)))
+        return without_zeros(Counter(evaluate_plan(self.relation, self.tables)))
 
     def content(self) -> Counter[Row]:
-        """The answer that the operator holds."""
-        return bag_of(self.operator.content(), self.dictionary)
+        """The answer that the operator holds; a join computes it anew."""
+        if isinstance(self.operator, TreeOperator):
+            return bag_of(self.operator.content(), self.dictionary)
+        return bag_of(self.operator.recompute([self._batch(a, self.tables, {}) for a in self.atoms]), self.dictionary)
 
     def push(self, change: Change) -> Counter[Row]:
         """Passes a change on, without ending the transaction; returns the operator's delta."""

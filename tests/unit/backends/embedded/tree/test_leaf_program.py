@@ -129,10 +129,12 @@ def random_aggregate(rng: random.Random) -> Aggregate:
 
 
 def random_rows(rng: random.Random, count: int, values: dict[DataType, tuple[Value, ...]], nulls: float) -> list[Row]:
+    """Rows of these values."""
     return [tuple(None if rng.random() < nulls else rng.choice(values[t]) for t in TYPES) for _ in range(count)]
 
 
 def made(aggregate: Aggregate, rows: list[Row], *, leaf: bool) -> TreeRun:
+    """The tree of the aggregate after one batch of rows, with or without its leaf program."""
     run = TreeRun(aggregate, plan_block(aggregate, lambda _: Facts(), "auto"), {"t": []})
     if not leaf:
         for machine in run.operator.state.machines:
@@ -149,6 +151,7 @@ def test_program_and_evaluator_agree(seed: int) -> None:
 
 
 def check_leaf(rng: random.Random) -> None:
+    """One random aggregate over random rows."""
     aggregate = random_aggregate(rng)
     try:
         plan_block(aggregate, lambda _: Facts(), "auto")

@@ -1,4 +1,4 @@
-"""A view map against a dict: payloads of all kinds, several indexes, transactions that succeed or fail, growth and shrinking."""
+"""A view map against a dict: payloads of all kinds, indexes, transactions that succeed or fail, growth and shrinking."""
 
 from __future__ import annotations
 
@@ -65,6 +65,7 @@ class Model:
 
 
 def random_parts(rng: random.Random, kinds: tuple[int, ...]) -> tuple[Part, ...]:
+    """A payload of these kinds."""
     parts: list[Part] = []
     for kind in kinds:
         if kind == COUNTED:
@@ -77,6 +78,7 @@ def random_parts(rng: random.Random, kinds: tuple[int, ...]) -> tuple[Part, ...]
 
 
 def opposite(parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    """What cancels a payload."""
     return tuple(tuple(-x for x in p) for p in parts)
 
 
@@ -88,6 +90,7 @@ def test_a_map_is_a_dict(seed: int) -> None:
 
 
 def check_map(rng: random.Random) -> None:
+    """A random map through random transactions."""
     kinds = (COUNTED, *(rng.choice((COUNTED, EXACT, FLOATING)) for _ in range(rng.randint(0, 4))))
     width = rng.randint(0, 3)
     pool = POOLS[rng.choice(sorted(POOLS))]
@@ -152,7 +155,7 @@ def test_memory_goes_back_after_mass_deletion() -> None:
     driver.upsert([(k, ((-1,), (-5,))) for k in keys[10:]])
     driver.settle()
     assert driver.view.nbytes + driver.view.index_nbytes(0) < full / 20
-    assert driver.content() == {k: ((1,), (5,)) for k in keys[:10]}
+    assert driver.content() == dict.fromkeys(keys[:10], ((1,), (5,)))
     assert driver.slice(0, [(3,)]) == [{k for k in keys[:10] if k[1] == 3}]
     driver.upsert([(k, ((1,), (5,))) for k in keys[10:]])
     assert len(driver.view) == len(keys)

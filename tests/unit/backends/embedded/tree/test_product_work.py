@@ -1,0 +1,165 @@
+"""What a product costs: rank-1 changes of a chain of matrices take n² steps where their n² rows take n³ (section 8.4 of F-IVM)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pytest
+
+import everview as ev
+from everview.backends.embedded.graph import below
+from everview.backends.embedded.tree.tree_operator import TreeOperator
+from everview.backends.embedded.tree.tree_state import TreeState
+from everview.given_rows import Mode
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Matrix = npt.NDArray[np.float64]
+NAMES = {"a": "ij", "b": "jk", "c": "kl"}
+CHAIN = """SELECT a.i, c.l, SUM(a.v * a.w * b.v * b.w * c.v * c.w) AS s FROM a JOIN b ON a.j = b.j JOIN c ON b.k = c.k
+GROUP BY a.i, c.l"""
+
+
+@pytest.fixture
+def db(spark: SparkSession) -> Iterator[ev.Database]:
+    with ev.connect(spark=spark) as database:
+        for table, (one, other) in NAMES.items():
+            database.create_table(table, f"{one} int, {other} int, v double, w double", retain=False)
+        database.create_view("m", CHAIN)
+        yield database
+
+
+def state_of(db: ev.Database) -> TreeState:
+    root = db._backend._graph.roots["m"]  # type: ignore[attr-defined]
+    return next(o.state for o in below(root) if isinstance(o, TreeOperator))
+
+
+def rank_one(table: str, left: Matrix, right: Matrix) -> ev.Product:
+    """The matrix left · rightᵀ, whose entries are v · w."""
+    one, other = NAMES[table]
+    rows, columns = np.arange(len(left), dtype=np.int32), np.arange(len(right), dtype=np.int32)
+    return ev.Product({one: rows, "v": left}, {other: columns, "w": right})
+
+
+def fill(db: ev.Database, rng: np.random.Generator, n: int) -> dict[str, Matrix]:
+    matrices = {}
+    for table, (one, other) in NAMES.items():
+        matrix = matrices[table] = rng.integers(-4, 5, (n, n)).astype(np.float64)
+        rows, columns = np.indices((n, n), dtype=np.int32)
+        values = {one: rows.ravel(), other: columns.ravel(), "v": matrix.ravel(), "w": np.ones(n * n)}
+        db.apply({table: pa.table(values)})
+    return matrices
+
+
+def result(db: ev.Database, n: int) -> Matrix:
+    found = db.view("m").to_arrow()
+    matrix = np.zeros((n, n))
+    matrix[found["i"].to_numpy(), found["l"].to_numpy()] = found["s"].to_numpy()
+    return matrix
+
+
+def test_rank_one_changes_are_exact(db: ev.Database) -> None:
+    """Of every matrix of the chain, in sums and with signs."""
+    rng, n = np.random.default_rng(5), 9
+    matrices = fill(db, rng, n)
+    for table in ("b", "a", "c", "b"):
+        u, v, x, y = rng.integers(-4, 5, (4, n)).astype(np.float64)
+        db.apply({table: rank_one(table, u, v) - rank_one(table, x, y)})
+        matrices[table] += np.outer(u, v) - np.outer(x, y)
+    assert np.array_equal(result(db, n), matrices["a"] @ matrices["b"] @ matrices["c"])
+
+
+@pytest.mark.parametrize("table", list(NAMES))
+def test_work_grows_with_the_square(db: ev.Database, table: str) -> None:
+    """Also for the matrix in the middle; that of the rows grows faster."""
+    work: dict[str, list[int]] = {"product": [], "rows": []}
+    for n in (12, 48):
+        with ev.connect(spark=db._spark) as fresh:
+            for name, (one, other) in NAMES.items():
+                fresh.create_table(name, f"{one} int, {other} int, v double, w double", retain=False)
+            fresh.create_view("m", CHAIN)
+            fill(fresh, np.random.default_rng(7), n)
+            state = state_of(fresh)
+            left, right = np.random.default_rng(8).integers(1, 5, (2, n)).astype(np.float64)
+            product = rank_one(table, left, right)
+            work["product"].append(spent(state, lambda db=fresh, p=product: db.apply({table: p})))
+            rows = fresh._read_change(table, product, Mode.APPLY).rows
+            work["rows"].append(spent(state, lambda db=fresh, r=rows: db.apply({table: r})))
+    exponent = {how: math.log(large / small, 48 / 12) for how, (small, large) in work.items()}
+    assert exponent["product"] < 2.15
+    assert exponent["rows"] > 2.6
+    assert work["product"][1] < 12 * 48**2
+
+
+def spent(state: TreeState, action: Callable[[], Any]) -> int:
+    before = state.work
+    action()
+    return state.work - before
+
+
+def test_no_rows_without_a_view_that_needs_them(spark: SparkSession) -> None:
+    """10^10 rows, in a view that has a hundred groups."""
+    with ev.connect(spark=spark) as db:
+        db.create_table("r", "a int, b int, x double", retain=False)
+        db.create_table("s", "b int, g int")
+        db.create_view("m", "SELECT s.g, COUNT(*) AS n, SUM(r.x) AS t FROM r JOIN s ON r.b = s.b GROUP BY s.g")
+        n = 100_000
+        db.apply({"s": pa.table({"b": np.arange(n, dtype=np.int32), "g": (np.arange(n) % 100).astype(np.int32)})})
+        state = state_of(db)
+        everything = np.arange(n, dtype=np.int32)
+        product = ev.Product({"a": everything, "x": np.full(n, 0.5)}, {"b": everything})
+        assert spent(state, lambda: db.apply({"r": product})) < 8 * n
+        found = db.view("m").to_arrow().to_pydict()
+        assert len(found["g"]) == 100
+        assert set(found["n"]) == {1000 * n}
+        assert set(found["t"]) == {500.0 * n}
+
+
+def test_a_view_over_several_factors_is_multiplied_in_chunks(spark: SparkSession) -> None:
+    """A stored view with the keys of both factors takes as much as it stores, and no frame holds it all."""
+    with ev.connect(spark=spark) as db:
+        db.create_table("r", "a int, b int, c int", retain=False)
+        db.create_view("m", "SELECT a, b, COUNT(*) AS n FROM r GROUP BY a, b")
+        n = 500
+        column = np.arange(n, dtype=np.int32)
+        state = state_of(db)
+        assert spent(state, lambda: db.apply({"r": ev.Product({"a": column}, {"b": column}, {"c": [1, 2]})})) < 3 * n * n
+        assert db.view("m").to_arrow().num_rows == n * n
+        (trigger,) = state._products._made.values()
+        assert trigger is not None
+        assert max(trigger._machine._capacities) <= 4096
+        db.apply({"r": -ev.Product({"a": column}, {"b": column}, {"c": [1, 2]})})
+        assert db.view("m").to_arrow().num_rows == 0
+
+
+def test_a_sibling_over_two_factors_is_not_multiplied_out(spark: SparkSession) -> None:
+    """In a triangle, the view that closes it has a key of each factor; the work is that of its matches with the first."""
+    with ev.connect(spark=spark) as db:
+        db.create_table("r", "a int, b int", retain=False)
+        db.create_table("s", "b int, c int", static=True)
+        db.create_table("t", "c int, a int", static=True)
+        n = 1000
+        column = np.arange(n, dtype=np.int32)
+        db.apply({"s": pa.table({"b": column, "c": column}), "t": pa.table({"c": column, "a": column})})
+        db.create_view("m", "SELECT COUNT(*) AS n FROM r JOIN s ON r.b = s.b JOIN t ON s.c = t.c AND t.a = r.a")
+        state = state_of(db)
+        assert spent(state, lambda: db.apply({"r": ev.Product({"a": column[::2]}, {"b": column[:600]})})) < 20 * n
+        assert db.view("m").to_arrow().to_pydict() == {"n": [300]}
+
+
+def test_what_is_not_finite_is_multiplied_row_by_row(db: ev.Database) -> None:
+    """∞ · 0 is NaN, and ∞ · -1 is -∞: a product of sums would not know."""
+    db.apply({"a": [(1, 1, 1.0, 1.0)], "c": [(1, 1, 1.0, 1.0), (2, 2, 1.0, 1.0)]})
+    odd = ev.Product({"j": [1], "v": [math.inf]}, {"k": [1, 2], "w": [-1.0, 2.0]})
+    with pytest.raises(ev.EvaluationError, match="NaN or an infinity"):
+        db.apply({"b": odd})
+    with pytest.raises(ev.EvaluationError, match="NaN or an infinity"):
+        db.apply({"b": pa.table({"j": [1, 1], "k": [1, 2], "v": [math.inf] * 2, "w": [-1.0, 2.0]})})
+    db.apply({"b": ev.Product({"j": [1], "v": [2.0**600]}, {"k": [1, 2], "w": [2.0**-600, 0.0]})})
+    assert db.view("m").to_arrow().to_pydict() == {"i": [1, 1], "l": [1, 2], "s": [1.0, 0.0]}
