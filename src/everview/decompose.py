@@ -1,7 +1,7 @@
 """Finds out whether the rows of a change are a product of relations over disjoint columns, and of which.
 
-The finest such columns are unique. They are found in near-linear time: fix one value v of a column c, and decompose the rows with
-c = v, which are fewer. Each factor of the whole that does not have c is a factor of that slice too, so it is enough to test the
+The finest such columns are unique. They are found in near-linear time: fix one value v of a column c, and decompose the rows
+with c = v, which are fewer. Each factor of the whole that does not have c is a factor of that slice too, so it is enough to test the
 slice's factors against all rows: columns G split off exactly if
 
     |π_G| · |π_rest| = |rows|        and the weights are a product: w(g, r) · w(g₀, r₀) = w(g, r₀) · w(g₀, r)
@@ -47,7 +47,7 @@ def decompose(table: TableDefinition, change: Change) -> Change:
 
 @dataclass(frozen=True, slots=True)
 class _Coded:
-    """Distinct rows with weights: for each column numbers that are equal where its values are; ``rows`` are places in the change."""
+    """Distinct rows with weights: of each column numbers, equal where its values are; ``rows`` are places in the change."""
 
     codes: tuple[Ints, ...]
     weights: Ints
@@ -146,7 +146,7 @@ def _with_constants_together(rows: _Coded, groups: list[list[int]]) -> list[list
 
 
 def _product_rows(change: Change, rows: _Coded, groups: list[list[int]]) -> tuple[FactorRows, ...]:
-    """The factors: the values of each group where all others are as in the first row, with weights that multiply to the rows'."""
+    """The factors: the values of each group where all others are as in the first row, weighted so that weights multiply."""
     factors = []
     left = rows
     for number, group in enumerate(groups):

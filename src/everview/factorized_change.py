@@ -1,7 +1,7 @@
 """Changes given as products: ``ev.Product({"A": …}, {"B": …})`` stands for every combination of its factors' rows.
 
-A product of relations over disjoint columns that together are all columns of a table is a change of that table, in the sum of the
-sizes of its factors instead of their product. Views over view trees take it in without making the rows (section 6 of F-IVM).
+A product of relations over disjoint columns that together are all columns of a table is a change of that table, in the sum of
+the sizes of its factors instead of their product. Views over view trees take it in without making the rows (section 6 of F-IVM).
 """
 
 from __future__ import annotations
@@ -210,7 +210,8 @@ def _check_columns(table: TableDefinition, factors: Sequence[GivenRows]) -> None
         listed = ", ".join(f"'{m}'" for m in missing)
         many = len(missing) > 1
         raise InvalidChange(
-            f"column{'s' if many else ''} {listed} of table '{table.name}' {'are' if many else 'is'} in no factor of the product.",
+            f"column{'s' if many else ''} {listed} of table '{table.name}' "
+            f"{'are' if many else 'is'} in no factor of the product.",
             hint='a column with one value is a factor too: {"C": [0]}.',
         )
 

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
     from everview.transaction import Commit
 
 
+_FACTORIZED = "representation='factorized'"
+
+
 class _Relation(Readable):
     """What tables and views have in common: a name, a schema, and the ways to read."""
 
@@ -180,8 +183,12 @@ class View(_Relation):
         In order, once each, in the thread that committed. A callback that raises neither undoes the commit nor keeps
         others from being called: afterwards the committing call raises an ``ExceptionGroup`` of all that was raised. A
         commit made inside a callback is announced after the current one.
+
+        Raises:
+            UnsupportedOperation: the view is lazy or factorized, so that commits do not compute its changes.
         """
         self._check()
+        self._check_moves_with_commits()
         return self._database._subscriptions.add(self.name, callback)
 
     def publish(self, uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> Publication:
@@ -192,11 +199,23 @@ class View(_Relation):
 
         Raises:
             AlreadyExists: another Delta table is there.
+            UnsupportedOperation: the view is lazy or factorized, so that commits do not compute its changes.
         """
         self._check()
+        self._check_moves_with_commits()
         publishing = importlib.import_module("everview.publishing")  # deltalake is imported by those who use it
         started: Publication = publishing.publish(self._database, self._definition, os.fspath(uri), storage_options)
         return started
+
+    def _check_moves_with_commits(self) -> None:
+        assert isinstance(self._definition, ViewDefinition)
+        options = self._definition.options
+        for option, is_set in (("lazy=True", options.lazy), (_FACTORIZED, options.representation == "factorized")):
+            if is_set:
+                raise UnsupportedOperation(
+                    f"view '{self.name}' has {option}: its changes are not computed when a transaction commits.",
+                    hint=f"create it without {option} to be told of changes.",
+                )
 
     def unpublish(self, uri: str | os.PathLike[str] | None = None) -> None:
         """Ends the publication at ``uri``, or all of this view; the Delta tables stay as they are now.

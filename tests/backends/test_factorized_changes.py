@@ -16,10 +16,12 @@ import everview as ev
 
 @pytest.fixture
 def table(plain_db: ev.Database) -> ev.Table:
+    """A table without a key."""
     return plain_db.create_table("r", "a int, b string, c double")
 
 
 def bag(relation: ev.Table | ev.View) -> Counter[tuple[Any, ...]]:
+    """The rows, counted."""
     return Counter(tuple(row.values()) for row in relation.to_arrow().to_pylist())
 
 
@@ -92,7 +94,7 @@ def test_a_table_with_a_key(plain_db: ev.Database) -> None:
 
 
 WRONG: list[tuple[Callable[[], ev.Product], str]] = [
-    (lambda: ev.Product(), "at least one factor"),
+    (ev.Product, "at least one factor"),
     (lambda: ev.Product({}), "has no columns"),
     (lambda: ev.Product({"a": [1]}, {"b": ["x"]}), "column 'c' of table 'r' is in no factor"),
     (lambda: ev.Product({"a": [1]}), "columns 'b', 'c' of table 'r' are in no factor"),
@@ -156,7 +158,9 @@ def test_views_over_products(db: ev.Database) -> None:
     db.create_table("r", "a int, b int, x double", retain=False)
     db.create_table("s", "b int, y int")
     views = [
-        db.create_view("sums", "SELECT r.a, SUM(r.x * s.y) AS t, COUNT(*) AS n FROM r JOIN s ON r.b = s.b GROUP BY r.a"),
+        db.create_view(
+            "sums", "SELECT r.a, SUM(r.x * s.y) AS t, COUNT(*) AS n FROM r JOIN s ON r.b = s.b GROUP BY r.a"
+        ),
         db.create_view("rows", "SELECT r.a, r.b, s.y FROM r JOIN s ON r.b = s.b WHERE r.a + r.b > 2"),
         db.create_view("ends", "SELECT MIN(a) AS low, COUNT(DISTINCT b) AS n FROM r"),
         db.create_view("lazy", "SELECT b, COUNT(*) AS n FROM r GROUP BY b", lazy=True),

@@ -181,3 +181,43 @@ def test_a_lazy_view_reports_its_changes(spark: SparkSession) -> None:
             total[tuple(row.values())] += weight
     assert all(weight >= 0 for weight in total.values())
     assert +total == Counter(view.rows())
+
+
+FACTORIZED = ("three_tables", "sum_of_products", "listing", "self_join", "cross", "null_safe", "cycle")
+
+
+@pytest.mark.parametrize("query", FACTORIZED)
+def test_factorized_results_hold_the_same_rows(spark: SparkSession, query: str) -> None:
+    """A view kept as a tree enumerates, counts and looks up what the listing holds, after every transaction."""
+    db = _open(spark)
+    listing = db.create_view("listing", QUERIES[query], representation="listing")
+    views = [db.create_view("tree", QUERIES[query], representation="factorized")]
+    views.append(db.create_view("lazy_tree", QUERIES[query], representation="factorized", lazy=True))
+    for step in _steps(hash_of(query), 10):
+        db.apply({name: _dicts(name, rows) for name, rows in step.items()})
+        expected = _bag(listing)
+        for view in views:
+            assert _bag(view) == expected
+            assert Counter(tuple(round(v, 9) if isinstance(v, float) else v for v in row) for row in view) == expected
+            assert view.stats()["rows"] == sum(expected.values())
+            first = listing.columns[0]
+            for value in {row[0] for row in expected}:
+                looked = Counter(map(str, view.lookup(**{first: value})))
+                assert looked == Counter(map(str, listing.lookup(**{first: value})))
+
+
+def test_what_a_factorized_view_does_not_have(spark: SparkSession) -> None:
+    """Changes, subscriptions and views over a factorized view are refused, and so are queries without a tree."""
+    db = _open(spark)
+    view = db.create_view("v", QUERIES["three_tables"], representation="factorized")
+    with pytest.raises(ev.UnsupportedOperation, match="no listing"):
+        view.changes(since=0)
+    with pytest.raises(ev.UnsupportedOperation, match="factorized"):
+        view.subscribe(print)
+    with pytest.raises(ev.UnsupportedOperation, match="another view reads it"):
+        db.create_view("w", "SELECT d FROM v")
+    with pytest.raises(ev.UnsupportedQuery, match="no inverse"):
+        db.create_view("w", QUERIES["minimum"], representation="factorized")
+    with pytest.raises(ev.UnsupportedOperation, match="keeps no tree"):
+        db.create_view("w", QUERIES["three_tables"], representation="factorized", strategy="recompute")
+    assert set(db.views) == {"v"}

@@ -23,10 +23,12 @@ Weighted = dict[tuple[object, ...], int]
 
 
 def table_of(columns: int) -> TableDefinition:
+    """A table of so many integers."""
     return TableDefinition("t", tuple(Field(f"c{i}", INT32, True) for i in range(columns)), (), False, True)
 
 
 def change_of(table: TableDefinition, rows: Weighted) -> Change:
+    """Rows with weights, as they reach a backend."""
     columns = list(zip(*rows, strict=True)) if rows else [[] for _ in table.fields]
     schema = arrow_schema(table.fields)
     arrays = [pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)]
@@ -34,6 +36,7 @@ def change_of(table: TableDefinition, rows: Weighted) -> Change:
 
 
 def bag_of(change: Change) -> Counter[tuple[object, ...]]:
+    """The rows of a change, summed up."""
     weights = [1] * change.given.num_rows if change.weights is None else change.weights.to_pylist()
     bag: Counter[tuple[object, ...]] = Counter()
     for row, weight in zip(change.rows.to_pylist(), weights, strict=True):

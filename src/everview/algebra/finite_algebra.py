@@ -27,7 +27,7 @@ import numpy as np
 
 from everview.algebra.floats import FLOATS
 from everview.algebra.product import Monomial
-from everview.algebra.ring import Bools, Column, Ints, Payloads, Ring
+from everview.algebra.ring import Addition, Bools, Column, Ints, Payloads, Ring
 
 Table = Mapping[tuple[int, int], Mapping[int, int]]
 """(i, j) → {k: c_ijk}; pairs whose product is 0 may be left out."""
@@ -106,6 +106,12 @@ class FiniteAlgebra(Ring):
     def scale(self, a: Payloads, weights: Ints) -> Payloads:
         """Coefficient by coefficient."""
         return self.base.scale(self._rows(a), np.repeat(weights, self.dimension)).reshape(len(a), self.width)
+
+    @property
+    def addition(self) -> Addition:
+        """As the coefficients."""
+        is_inherited = type(self).add is FiniteAlgebra.add and type(self).scale is FiniteAlgebra.scale
+        return self.base.addition if is_inherited else Addition.OWN
 
     def sum_by(self, payloads: Payloads, group_of_row: Ints, groups: int) -> Payloads:
         """Coefficient by coefficient: those of one basis element in one group are a group of the base ring."""

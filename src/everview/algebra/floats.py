@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from everview.algebra.ring import FLOAT64, Column, Ints, Payloads, Ring
+from everview.algebra.ring import FLOAT64, Addition, Column, Ints, Payloads, Ring
 
 _SPLITTER = 134217729.0  # 2^27 + 1: cuts a mantissa into two halves of 26 bits
 _LARGE = 2.0**995  # above this, splitting overflows
@@ -63,6 +63,12 @@ class FloatRing(Ring):
         whole = np.where(rounded == 2.0**63, np.iinfo(np.int64).min, rounded).astype(np.int64)
         with np.errstate(over="ignore"):
             return self.multiply(a, np.column_stack([rounded, (weights - whole).astype(np.float64)]))
+
+    @property
+    def addition(self) -> Addition:
+        """Double-doubles."""
+        is_inherited = type(self).add is FloatRing.add and type(self).scale is FloatRing.scale
+        return Addition.PAIRS if is_inherited else Addition.OWN
 
     def lift(self, position: int, column: Column) -> Payloads:
         """The floats themselves, without an error."""

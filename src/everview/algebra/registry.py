@@ -60,11 +60,23 @@ class RegisteredRing:
         """Π_i lift_i(x_i) for each row."""
         result = self.lift(0, columns[0])
         for position, column in enumerate(columns[1:], start=1):
-            result = self.ring.multiply(result, self.lift(position, column))
-        problem = shape_problem(self.ring, result, len(columns[0]))
+            result = self.multiply(result, self.lift(position, column))
+        return result
+
+    def multiply(self, a: Payloads, b: Payloads) -> Payloads:
+        """a * b for each key.
+
+        Raises:
+            EvaluationError: the ring fails, or does not return payloads.
+        """
+        try:
+            product = self.ring.multiply(a, b)
+        except Exception as error:
+            raise self._failure(f"multiplying failed: {type(error).__name__}: {error}") from error
+        problem = shape_problem(self.ring, product, len(a))
         if problem is not None:
             raise self._failure(f"multiply returned {problem}")
-        return result
+        return product
 
     def values(self, payloads: Payloads) -> Sequence[Any]:
         """What the payloads are to the reader of a view."""

@@ -15,6 +15,7 @@ it is to be an SQL aggregate; one that redefines ``add`` gets sums by group from
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -29,6 +30,15 @@ Column: TypeAlias = npt.NDArray[Any]
 
 INT64 = np.dtype(np.int64)
 FLOAT64 = np.dtype(np.float64)
+
+
+class Addition(Enum):
+    """How the payloads of a ring are added, and multiplied by integers, as far as others may do it without asking the ring."""
+
+    WORDS = "word by word"
+    PAIRS = "as double-doubles, two words each"
+    """See ``algebra.floats``."""
+    OWN = "by the ring's own operations"
 
 
 class Ring:
@@ -71,6 +81,12 @@ class Ring:
     def scale(self, a: Payloads, weights: Ints) -> Payloads:
         """``weights[i]`` times a[i]: the sum of that many, negative for a negative weight."""
         return a * weights[:, None]
+
+    @property
+    def addition(self) -> Addition:
+        """How ``add`` and ``scale`` work; a class that redefines one of them has its own way unless it says otherwise here."""
+        is_inherited = type(self).add is Ring.add and type(self).scale is Ring.scale
+        return Addition.WORDS if is_inherited else Addition.OWN
 
     def sum_by(self, payloads: Payloads, group_of_row: Ints, groups: int) -> Payloads:
         """The sum of each group: [groups, width], 0 for a group without rows."""

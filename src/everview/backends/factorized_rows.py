@@ -2,8 +2,8 @@
 
     δR[A, B, C]  =  Σ over products p of   p₁[A] ⊗ p₂[B, C]          weights multiply
 
-A product of n and m rows is n · m rows of the table in n + m. Whoever needs rows reads ``given`` and ``weights`` as of any other
-change, and gets the expansion; whoever can do without reads ``products``.
+A product of n and m rows is n · m rows of the table in n + m. Whoever needs rows reads ``given`` and ``weights`` as of any
+other change, and gets the expansion; whoever can do without reads ``products``.
 """
 
 from __future__ import annotations
@@ -71,6 +71,10 @@ class FactorizedChange(Change):
 
     __slots__ = ("_expanded", "_schema", "products")
 
+    products: tuple[ProductRows, ...]
+    _schema: pa.Schema
+    _expanded: tuple[pa.Table, pa.Array | None] | None
+
     def __init__(
         self,
         table: TableDefinition,
@@ -85,29 +89,27 @@ class FactorizedChange(Change):
         object.__setattr__(self, "_expanded", None)
         _check_weights(table, self.products)
 
-    products: tuple[ProductRows, ...]
-
     @property
     def schema(self) -> pa.Schema:
         """The table's columns."""
-        found: pa.Schema = self._schema
-        return found
+        return self._schema
 
     @property
-    def given(self) -> pa.Table:  # type: ignore[override]  # what another change holds, computed
+    def given(self) -> pa.Table:
         """The rows, expanded."""
         return self._expansion()[0]
 
     @property
-    def weights(self) -> pa.Array | None:  # type: ignore[override]
+    def weights(self) -> pa.Array | None:
         """The weights of the expanded rows."""
         return self._expansion()[1]
 
     def _expansion(self) -> tuple[pa.Table, pa.Array | None]:
         if self._expanded is None:
-            object.__setattr__(self, "_expanded", _expand(self._schema, self.products))
-        found: tuple[pa.Table, pa.Array | None] = self._expanded
-        return found
+            expanded = _expand(self._schema, self.products)
+            object.__setattr__(self, "_expanded", expanded)
+            return expanded
+        return self._expanded
 
     def __repr__(self) -> str:
         sizes = " + ".join(" × ".join(str(len(f)) for f in p) for p in self.products)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from everview.catalog import TableDefinition, ViewDefinition
-from everview.errors import AssertionViolated, EvaluationError, InvalidChange, UnsupportedOperation
+from everview.errors import AssertionViolated, EvaluationError, InvalidChange, UnsupportedOperation, UnsupportedQuery
 from everview.relational.display import show_internal_rows
 from everview.relational.nodes import Schema
 from everview.relational.types import Row
@@ -102,4 +102,21 @@ def unknown_explain_mode(mode: str, backend: str, modes: Sequence[str]) -> Unsup
     """An explain mode that the backend does not have."""
     return UnsupportedOperation(
         f"the {backend} backend cannot explain in mode '{mode}'.", hint=f"it has {' and '.join(modes)}."
+    )
+
+
+def not_factorizable(view: ViewDefinition, why: str) -> UnsupportedQuery:
+    """A factorized result was asked for that no view tree gives."""
+    return UnsupportedQuery(
+        f"representation='factorized' cannot hold view '{view.name}': {why}.",
+        operator="representation='factorized'",
+        hint="leave it out: the rows are then listed.",
+    )
+
+
+def factorized_has_no_rows(view: ViewDefinition, why: str) -> UnsupportedOperation:
+    """Something needs the rows, or the changes, of a view that is kept as a tree."""
+    return UnsupportedOperation(
+        f"view '{view.name}' has representation='factorized', so there is no listing of its rows, and {why}.",
+        hint="create it with representation='listing', or read it with iter(view), rows() or lookup().",
     )

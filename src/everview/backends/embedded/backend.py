@@ -27,7 +27,9 @@ from everview.backends.embedded.operators.base import Operator, consolidated
 from everview.backends.embedded.propagation import Propagation, Running
 from everview.backends.embedded.sources import ScanOperator, TableInput
 from everview.backends.embedded.tables.stored_table import StoredTable
+from everview.backends.embedded.tree.plan_block import Refused
 from everview.backends.embedded.vectors import Batch
+from everview.backends.embedded.view_choices import choices_of
 from everview.backends.refresh_choice import FROM_DELTAS
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import EvaluationError, UnsupportedOperation
@@ -52,6 +54,11 @@ class _View:
     def is_lazy(self) -> bool:
         """Whether it moves when it is read."""
         return self.definition.options.lazy
+
+    @property
+    def is_factorized(self) -> bool:
+        """Whether there is no listing of its rows, only a tree to enumerate them from."""
+        return self.definition.options.representation == "factorized"
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,23 +101,28 @@ class EmbeddedBackend:
 
     def create_view(self, view: ViewDefinition) -> None:
         """Builds the operators that the view needs and fills them from what is there."""
-        _check_options(view)
+        choices = choices_of(view)
         self._catch_up()
         for name in tables_of(view.plan):
             source = self._graph.tables.get(name.lower())
             if source is not None and not source.table.definition.retain and name.lower() in self._received:
                 raise rejections.too_late_for_view(view, source.table.definition)
-        strategy, refresh = _strategy_of(view)
+        for name in tables_of(view.plan):
+            if name.lower() in self._views and self._views[name.lower()].is_factorized:
+                raise rejections.factorized_has_no_rows(self._views[name.lower()].definition, "another view reads it")
+        plan = run_rules(view.plan, SPLIT_JOINS)
         try:
-            root = self._graph.add_view(view.name, run_rules(view.plan, SPLIT_JOINS), strategy)
+            root = self._graph.add_view(view.name, plan, choices.strategy, is_factorized=choices.is_factorized)
         except EvaluationError as error:
             raise rejections.failed_in_view(view, error) from error
+        except Refused as refused:
+            raise rejections.not_factorizable(view, str(refused)) from refused
         if view.is_assertion:
             rows = self._rows_of(root.content(), view.fields)
             if rows:
                 self._graph.drop_view(view.name)
                 raise rejections.assertion_violated(view, rows)
-        self._views[view.name.lower()] = _View(view, root, self._version, refresh)
+        self._views[view.name.lower()] = _View(view, root, self._version, choices.refresh)
         self._propagation.set_lazy(k for k, v in self._views.items() if v.is_lazy)
 
     def drop(self, name: str) -> None:
@@ -217,8 +229,14 @@ class EmbeddedBackend:
         return rows.take(pa.array(np.repeat(np.arange(len(weights)), weights))).cast(arrow_schema(source.fields))
 
     def iterate(self, name: str) -> Iterator[tuple[Any, ...]]:
-        """The same, row by row."""
-        return iter(public_rows(self.read(name)))
+        """The same, row by row: a view's from what is stored, some thousand rows at a time."""
+        self._catch_up()
+        view = self._views.get(name.lower())
+        if view is None:
+            yield from public_rows(self.read(name))
+            return
+        for batch in view.root.iterate():
+            yield from public_rows(self._to_arrow(batch, view.definition.fields))
 
     def lookup(self, name: str, key: Mapping[str, Value]) -> pa.Table:
         """The rows with these values: of a view by a secondary index, made on the first look-up by these columns and kept.
@@ -253,6 +271,8 @@ class EmbeddedBackend:
         """The non-empty deltas of the versions after ``since``."""
         self._catch_up()
         known = self._views[view.lower()]
+        if known.is_factorized:
+            raise rejections.factorized_has_no_rows(known.definition, "its changes are asked for")
         kept_since = self.changes_kept_since(view)
         if not kept_since <= since <= self._version:
             raise rejections.changes_not_kept(known.definition.name, since, kept_since, self._version)
@@ -287,7 +307,7 @@ class EmbeddedBackend:
                 parts.update(operator.arrangement.nbytes())
             for part, size in parts.items():
                 sizes[f"{number} {operator.describe().split(':')[0]}: {part}"] = size
-        rows = int(known.root.content().weights.sum())
+        rows = known.root.count()
         return {"rows": rows, "bytes": sizes, "updates": known.updates, "seconds": known.seconds}
 
     def checkpoint(self) -> None:
@@ -317,34 +337,6 @@ class EmbeddedBackend:
 
     def _rows_of(self, batch: Batch, fields: Schema) -> list[tuple[Any, ...]]:
         return rows_from_arrow(_arrow_table(batch, fields, self._dictionary), fields)
-
-
-def _check_options(view: ViewDefinition) -> None:
-    """Refuses what this version of the backend would otherwise ignore."""
-    options = view.options
-    refused = {
-        f"strategy='{options.strategy}'": options.strategy in ("recursive", "skew"),
-        f"representation='{options.representation}'": options.representation == "factorized",
-        "lazy=True for an assertion": options.lazy and view.is_assertion,
-    }
-    for what, is_refused in refused.items():
-        if is_refused:
-            raise UnsupportedOperation(
-                f"the embedded backend does not have {what} yet, asked for by view '{view.name}'.",
-                hint="leave it out: strategy='auto' maintains every view incrementally.",
-            )
-
-
-def _strategy_of(view: ViewDefinition) -> tuple[str, Refresh]:
-    """The strategy of the view's blocks, and how it is refreshed."""
-    options = view.options
-    if options.refresh == "full":
-        return "recompute", Refresh("full", "the view has refresh='full'")
-    if options.strategy == "recompute":
-        return "recompute", Refresh("full", "the view has strategy='recompute'")
-    if options.refresh == "auto":
-        return options.strategy, Refresh("incremental", "auto: taking in a delta costs no more a row than loading it")
-    return options.strategy, FROM_DELTAS
 
 
 class _TableRows(ScanOperator):

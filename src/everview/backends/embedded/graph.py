@@ -21,8 +21,10 @@ from everview.backends.embedded.operators.stateless import FilterOperator, Proje
 from everview.backends.embedded.operators.top import TopOperator
 from everview.backends.embedded.operators.window import WindowOperator
 from everview.backends.embedded.sources import ConstantOperator, ScanOperator, TableInput
+from everview.backends.embedded.tree.factorized_operator import FactorizedOperator
 from everview.backends.embedded.tree.join_tree_operator import JoinTreeOperator
 from everview.backends.embedded.tree.plan_block import Refused, plan_block, plan_join
+from everview.backends.embedded.tree.plan_factorized import plan_factorized
 from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.backends.embedded.vectors import Batch
 from everview.planner.block_flatten import flatten
@@ -68,11 +70,17 @@ class Graph:
         self._keys: dict[Operator, Hashable] = {}
         self._strategy = "auto"
 
-    def add_view(self, name: str, plan: Relation, strategy: str = "auto") -> Operator:
-        """Builds what the view needs and does not exist yet; on an error the DAG is as before."""
+    def add_view(
+        self, name: str, plan: Relation, strategy: str = "auto", *, is_factorized: bool = False
+    ) -> Operator:
+        """Builds what the view needs and does not exist yet; on an error the DAG is as before.
+
+        Raises:
+            Refused: the view is to be factorized and cannot be.
+        """
         before = len(self.operators)
         try:
-            root = self.build(plan, strategy)
+            root = self._factorized(plan) if is_factorized else self.build(plan, strategy)
         except BaseException:
             self._forget(self.operators[before:])
             raise
@@ -236,6 +244,12 @@ class Graph:
         return self._share(
             key, inputs, contents, lambda: JoinTreeOperator(fields, lowered, join.outputs, inputs, self.dictionary)
         )
+
+    def _factorized(self, plan: Relation) -> Operator:
+        planned = plan_factorized(plan, self._facts)
+        inputs = tuple(self.build(atom.input) for atom in planned.block.atoms)
+        key: Hashable = ("factorized", tuple(id(i) for i in inputs), plan)
+        return self._share(key, inputs, {}, lambda: FactorizedOperator(schema(plan), planned, inputs, self.dictionary))
 
     def _recomputed(self, plan: Relation, contents: dict[int, Batch]) -> Operator:
         names = tuple(dict.fromkeys(n.lower() for n in tables_of(plan)))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
-
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import constant_vector
 from everview.backends.embedded.operators.base import Operator
@@ -24,9 +22,5 @@ def rows_with(root: Operator, fields: Schema, key: Mapping[str, Value], name: st
         return root.content()
     if any(at[c] is None and not root.layout.nullable[c] for c in columns):
         return root.nothing()
-    arrangement = root.arranged()
-    arrangement.is_asked_by_users = True
     vectors = [constant_vector(Literal(at[c], root.types[c]), 1, dictionary) for c in columns]
-    subkey = root.layout.part(columns).pack(vectors, 1)
-    slots = arrangement.index(columns).expand(subkey)[1]
-    return arrangement.at(np.ascontiguousarray(slots))
+    return root.lookup(columns, vectors)

@@ -7,15 +7,21 @@ inputs' *new* contents; the old ones are the new ones minus the delta, and delta
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from enum import IntEnum
+
+import numpy as np
 
 from everview.backends.embedded.operators.ranges import RangeAccess, RangeIndex
 from everview.backends.embedded.state.consolidate import consolidate
 from everview.backends.embedded.state.keymap import WeightMap
 from everview.backends.embedded.state.slices import SliceIndex
-from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, empty_batch
+from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, Vector, empty_batch
 from everview.relational.nodes import Schema
+
+
+PIECE = 4096
+"""Rows that are handed out at a time."""
 
 
 class Cost(IntEnum):
@@ -133,6 +139,23 @@ class Operator:
         if self.arrangement is not None:
             return self.arrangement.content()
         return self.recompute([i.content() for i in self.inputs])
+
+    def iterate(self) -> Iterator[Batch]:
+        """The current output, piece by piece."""
+        content = self.content()
+        for start in range(0, len(content), PIECE):
+            yield content.take(np.arange(start, min(start + PIECE, len(content))))
+
+    def count(self) -> int:
+        """The number of rows, each as often as it is there."""
+        return int(self.content().weights.sum())
+
+    def lookup(self, columns: Sequence[int], values: Sequence[Vector]) -> Batch:
+        """The rows in which these columns have these values, one of each, by a secondary index that is kept from then on."""
+        arrangement = self.arranged()
+        arrangement.is_asked_by_users = True
+        slots = arrangement.index(columns).expand(self.layout.part(columns).pack(values, 1))[1]
+        return arrangement.at(np.ascontiguousarray(slots))
 
     def recompute(self, contents: Sequence[Batch]) -> Batch:
         """The output for the whole contents of the inputs; operators with state answer from it instead."""

@@ -3,9 +3,9 @@
     δS[A, C, E]  =  u[A] ⊗ v[C] ⊗ w[E]
     δV[A]        =  (u[A] ⊗ R[A])  ⊗  (⊕_C v[C] ⊗ T[C])  ⊗  (⊕_E w[E])          section 6 of F-IVM, example 12
 
-A sibling view is joined with the factors that share variables with it: by an index with the first (the smallest), whose rows are
-then joined with those of the others. Variables are summed out factor by factor. Only a stored view has its factors multiplied out,
-in chunks, which costs no more than what it stores. What would need the product before that is refused: ``NeedsRows``.
+A sibling view is joined with the factors that share variables with it: by an index with the first (the smallest), whose rows
+are then joined with those of the others. Variables are summed out factor by factor. Only a stored view has its factors
+multiplied out, in chunks, which costs no more than what it stores. What would need the product before that is refused.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ PAIRS_AT_ONCE = 4096
 """Rows of a product that are made at once for a stored view."""
 
 Labels = frozenset[tuple[int, int, int]]
-"""What a part of a factor multiplies: (atom, lift, factor) for pieces of the changed atom's lifts, (atom, lift, -1) for others."""
+"""What a part of a factor multiplies: (atom, lift, factor) for a piece of the changed atom's lifts, else (atom, lift, -1)."""
 
 
 class NeedsRows(Exception):
@@ -153,7 +153,11 @@ class ProductAssembler(Assembler):
         for labels in self._shares(view.payload, factor):
             source, source_kind, weight = weights, COUNTED, -1
             for _, i, _ in labels:
-                source, weight, source_kind = values[i], weights, _kind_of_values(pieces[i].value.type, pieces[i].number)
+                source, weight, source_kind = (
+                    values[i],
+                    weights,
+                    _kind_of_values(pieces[i].value.type, pieces[i].number),
+                )
             target = factor.parts[labels] = self._register(factor.frame, WORDS[self._kind(labels)])
             self._emit(Op.SUM, frame, factor.frame, numbers, source_kind, source, weight, target)
         leaf = LeafRegisters(tuple(keys[k] for k in own), tuple(values.items()), weights)
@@ -210,8 +214,10 @@ class ProductAssembler(Assembler):
         if len(concerned) > 1:  # a sibling that was joined with nothing, and a factor
             raise NeedsRows(frozenset())
         (one,) = concerned
-        kept = self._restricted(Delta(one.frame, one.keys, one.parts, frozenset()), residual)
-        restricted = _Factor(kept.frame, kept.keys, kept.parts, one.bases, one.atoms, one.repeats)
+        delta = Delta(one.frame, one.keys, one.parts, frozenset())  # type: ignore[arg-type]  # labels for monomials
+        kept = self._restricted(delta, residual)
+        restricted = _Factor(kept.frame, kept.keys, {}, one.bases, one.atoms, one.repeats)
+        restricted.parts.update(kept.parts)  # type: ignore[arg-type]  # labels again
         return [*(f for f in factors if f is not one), restricted]
 
     def _join_access(self, access: Access, factors: list[_Factor], needed: set[str]) -> list[_Factor]:
@@ -314,7 +320,7 @@ class ProductAssembler(Assembler):
         return self._paired(a, b, out, rows, view.payload, view.keys)
 
     def _add_product(self, view: ViewDefinition, factors: Sequence[_Factor]) -> None:
-        """target += the product of the factors, its last two multiplied in chunks; those without keys have one row, and go first."""
+        """Adds the product of the factors, in chunks over the last two; those without keys have one row, and go first."""
         first, *rest = sorted(factors, key=lambda f: bool(f.keys))
         for other in rest[:-1]:
             first = self._crossed(first, other, view, -1)

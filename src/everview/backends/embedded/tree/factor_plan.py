@@ -2,8 +2,8 @@
 
     σ[p(a) ∧ q(b)] (A ⊗ B)  =  σ[p] A ⊗ σ[q] B             Σ x(a) · y(b)  =  (Σ x) · (Σ y)
 
-Factors that a condition, a variable or a lift reads together, and that cannot be taken apart, are one factor. Expressions that can
-fail keep the product together: a row that a condition over another factor drops must not make the transaction fail.
+Factors that a condition, a variable or a lift reads together, and that cannot be taken apart, are one factor. Expressions that
+can fail keep the product together: a row that a condition over another factor drops must not make the transaction fail.
 """
 
 from __future__ import annotations

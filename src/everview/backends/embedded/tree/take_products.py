@@ -50,7 +50,7 @@ class ProductTriggers:
         self._made: dict[tuple[int, Partition], _ProductTrigger | None] = {}
 
     def run(self, atom: int, product: FactorProduct) -> bool:
-        """Takes a product in as a change of an atom, unless it has to be expanded: then nothing has happened, and it says False."""
+        """Takes a product in as a change of an atom; False if it has to be expanded, and nothing has happened."""
         factors = sorted(_without_scalars(product), key=len)
         if len(factors) < 2:
             return False
@@ -118,9 +118,7 @@ class ProductMachine(RegisterMachine):
     """Runs an assembled product trigger."""
 
     def __init__(self, code: ProductCode, maps: Sequence[ViewMap], views: Ints, scratch: Scratch, masks: Masks) -> None:
-        super().__init__(
-            code.code, code.frames, code.registers, code.given, code.pauses, maps, views, scratch, masks
-        )
+        super().__init__(code.code, code.frames, code.registers, code.given, code.pauses, maps, views, scratch, masks)
         self._kept = code
 
     def run_factors(self, given: Sequence[tuple[int, Ints]], counts: Sequence[tuple[int, int]]) -> None:

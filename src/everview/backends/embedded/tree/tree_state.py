@@ -49,12 +49,12 @@ class TreeState:
         self._settled = (address_of(self._views), len(stored))
         numbers = {v.name: i for i, v in enumerate(stored)}
         self.scratch = scratch = Scratch()
-        masks, maps = Masks(program, dictionary), list(self.maps.values())
+        masks, held = Masks(program, dictionary), list(self.maps.values())
         self.machines: list[Machine] = []
         for trigger in sorted(program.triggers, key=lambda t: t.atom):
             code = Assembler(program, self.maps, numbers.__getitem__).assemble(trigger)
             leaf = _leaf_program(block, trigger, program, code.leaf, code.registers, dictionary)
-            self.machines.append(Machine(code, maps, self._views, scratch, masks, leaf))
+            self.machines.append(Machine(code, held, self._views, scratch, masks, leaf))
         self.leaves = [Leaf(program, i, operator.fields, dictionary) for i, operator in enumerate(inputs)]
         self._products = ProductTriggers(
             Surroundings(program, self.maps, self._views, numbers.__getitem__, scratch, masks, dictionary)

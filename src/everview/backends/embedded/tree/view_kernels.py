@@ -926,8 +926,11 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> int:
             if distance > longest:
                 longest = distance
             for x in range(index_count):
-                if load(load(indexes, x), INDEX_BUILT) != 0:
-                    _link(view, load(indexes, x), slot)
+                index = load(indexes, x)
+                if load(index, INDEX_BUILT) != 0:
+                    _link(view, index, slot)
+                    if load(index, INDEX_IDLE) >= 0:
+                        store(index, INDEX_IDLE, load(index, INDEX_IDLE) + 1)
         else:
             entry = _entry(view, slot)
         store(slots, i, slot)

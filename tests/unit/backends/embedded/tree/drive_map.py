@@ -15,6 +15,7 @@ from everview.backends.embedded.tree.layout import (
     ENVIRONMENT_WORDS,
     EXACT,
     NEED,
+    NEED_INDEX,
     NEED_MAP,
     NEED_ROWS,
     WORDS,
@@ -123,6 +124,8 @@ class MapDriver:
                 return found[0][: rows[1]], found[1][: rows[1]]
             if need == NEED_MAP:
                 self.view.reserve(int(self._environment[AMOUNT]))
+            elif need == NEED_INDEX:
+                self.view.build_index(int(self._environment[AMOUNT]))
             else:
                 assert need == NEED_ROWS
                 room = int(self._environment[AMOUNT])

@@ -1,4 +1,4 @@
-"""What a product costs: rank-1 changes of a chain of matrices take n² steps where their n² rows take n³ (section 8.4 of F-IVM)."""
+"""What a product costs: rank-1 changes of a chain of matrices take n² steps, their n² rows n³ (section 8.4 of F-IVM)."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ GROUP BY a.i, c.l"""
 
 @pytest.fixture
 def db(spark: SparkSession) -> Iterator[ev.Database]:
+    """A chain of three matrices."""
     with ev.connect(spark=spark) as database:
         for table, (one, other) in NAMES.items():
             database.create_table(table, f"{one} int, {other} int, v double, w double", retain=False)
@@ -36,6 +37,7 @@ def db(spark: SparkSession) -> Iterator[ev.Database]:
 
 
 def state_of(db: ev.Database) -> TreeState:
+    """The tree of the view."""
     root = db._backend._graph.roots["m"]  # type: ignore[attr-defined]
     return next(o.state for o in below(root) if isinstance(o, TreeOperator))
 
@@ -48,6 +50,7 @@ def rank_one(table: str, left: Matrix, right: Matrix) -> ev.Product:
 
 
 def fill(db: ev.Database, rng: np.random.Generator, n: int) -> dict[str, Matrix]:
+    """Puts random matrices into the tables."""
     matrices = {}
     for table, (one, other) in NAMES.items():
         matrix = matrices[table] = rng.integers(-4, 5, (n, n)).astype(np.float64)
@@ -58,6 +61,7 @@ def fill(db: ev.Database, rng: np.random.Generator, n: int) -> dict[str, Matrix]
 
 
 def result(db: ev.Database, n: int) -> Matrix:
+    """The product of the chain, as the view has it."""
     found = db.view("m").to_arrow()
     matrix = np.zeros((n, n))
     matrix[found["i"].to_numpy(), found["l"].to_numpy()] = found["s"].to_numpy()
@@ -98,6 +102,7 @@ def test_work_grows_with_the_square(db: ev.Database, table: str) -> None:
 
 
 def spent(state: TreeState, action: Callable[[], Any]) -> int:
+    """The rows that the machines read or made meanwhile."""
     before = state.work
     action()
     return state.work - before
@@ -129,7 +134,9 @@ def test_a_view_over_several_factors_is_multiplied_in_chunks(spark: SparkSession
         n = 500
         column = np.arange(n, dtype=np.int32)
         state = state_of(db)
-        assert spent(state, lambda: db.apply({"r": ev.Product({"a": column}, {"b": column}, {"c": [1, 2]})})) < 3 * n * n
+        assert (
+            spent(state, lambda: db.apply({"r": ev.Product({"a": column}, {"b": column}, {"c": [1, 2]})})) < 3 * n * n
+        )
         assert db.view("m").to_arrow().num_rows == n * n
         (trigger,) = state._products._made.values()
         assert trigger is not None

@@ -19,7 +19,8 @@ from everview.backends.embedded.tree.layout import (
     NAN_UNIT,
     PLUS_UNIT,
 )
-from everview.backends.embedded.tree.view_map import LONG_PROBE, SMALLEST
+from everview.backends.embedded.tree.view_kernels import FEW, LONG_PROBE
+from everview.backends.embedded.tree.view_map import SMALLEST
 from everview.backends.embedded.vectors import NULL_WORD
 from tests.unit.backends.embedded.tree.drive_map import Key, MapDriver, Part, signed
 
@@ -99,7 +100,7 @@ def check_map(rng: random.Random) -> None:
     for _ in range(rng.randint(1, 8)):
         if width > 1 and rng.random() < 0.4:  # also when there are entries
             words = tuple(rng.sample(range(width), rng.randint(1, width - 1)))
-            assert driver.view.index(words) in range(len(indexes) + 1)
+            assert driver.view.index(words, is_kept=rng.random() < 0.5) in range(len(indexes) + 1)
             if words not in indexes:
                 indexes.append(words)
         _transaction(rng, driver, model, indexes, pool)
@@ -210,6 +211,28 @@ def test_index_keys_that_clash_get_a_better_hash() -> None:
     assert driver.slice(0, [(i << 44,) for i in range(200)]) == [
         {(i << 44, i)} if i < 100 else set() for i in range(200)
     ]
+
+
+def test_an_index_that_nobody_slices_is_given_up_and_comes_back() -> None:
+    """It is not kept up meanwhile, in transactions that succeed or fail; a slice finds the right entries whenever it comes."""
+    driver = MapDriver(2, (COUNTED,))
+    driver.view.index((1,), is_kept=False)
+    kept = [(i, i % 3) for i in range(50)]
+    driver.upsert([(k, ((1,),)) for k in kept])
+    driver.settle()
+    small = driver.view.index_nbytes(0)
+    for start in range(0, 2 * FEW, 256):
+        batch = [(1000 + i, i % 3) for i in range(start, start + 256)]
+        for weight in (1, -1):
+            driver.upsert([(k, ((weight,),)) for k in batch])
+            driver.settle()
+    assert driver.view.index_nbytes(0) < small, "it was not given up"
+    driver.upsert([((60, 2), ((1,),)), ((8, 2), ((-1,),))])
+    driver.undo()
+    assert driver.slice(0, [(2,)]) == [{k for k in kept if k[1] == 2}]
+    driver.upsert([((7, 2), ((1,),)), ((8, 2), ((-1,),))])
+    driver.settle()
+    assert driver.slice(0, [(2,), (5,)]) == [{k for k in kept if k[1] == 2 and k != (8, 2)} | {(7, 2)}, set()]
 
 
 def test_a_view_without_keys_has_one_entry() -> None:

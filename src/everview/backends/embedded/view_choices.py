@@ -1,0 +1,51 @@
+"""What the options of a view mean for this backend: the strategy of its blocks, how it is refreshed, how its result is kept."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from everview.backends.base import Refresh
+from everview.backends.refresh_choice import FROM_DELTAS
+from everview.catalog import ViewDefinition
+from everview.errors import UnsupportedOperation
+
+
+@dataclass(frozen=True, slots=True)
+class ViewChoices:
+    """How a view is maintained."""
+
+    strategy: str
+    refresh: Refresh
+    is_factorized: bool
+
+
+def choices_of(view: ViewDefinition) -> ViewChoices:
+    """The choices that a view's options make.
+
+    Raises:
+        UnsupportedOperation: the backend does not have what is asked for, or not together.
+    """
+    options = view.options
+    if options.strategy in ("recursive", "skew"):
+        raise UnsupportedOperation(
+            f"the embedded backend does not have strategy='{options.strategy}' yet, asked for by view '{view.name}'.",
+            hint="leave it out: strategy='auto' maintains every view incrementally.",
+        )
+    if options.lazy and view.is_assertion:
+        raise UnsupportedOperation(f"assertion '{view.name}' cannot be lazy: it is checked in every transaction.")
+    strategy, refresh = options.strategy, FROM_DELTAS
+    if options.refresh == "full":
+        strategy, refresh = "recompute", Refresh("full", "the view has refresh='full'")
+    elif options.strategy == "recompute":
+        refresh = Refresh("full", "the view has strategy='recompute'")
+    elif options.refresh == "auto":
+        refresh = Refresh("incremental", "auto: taking in a delta costs no more a row than loading it")
+    is_factorized = options.representation == "factorized"
+    if is_factorized and strategy not in ("auto", "factorized"):
+        raise UnsupportedOperation(
+            f"view '{view.name}' asks for representation='factorized' with strategy='{strategy}', which keeps no tree.",
+            hint="use strategy='auto' or 'factorized'.",
+        )
+    if is_factorized and view.is_assertion:
+        raise UnsupportedOperation(f"assertion '{view.name}' cannot be factorized: its rows are looked at.")
+    return ViewChoices(strategy, refresh, is_factorized)
