@@ -1,8 +1,8 @@
 """Finds out whether the rows of a change are a product of relations over disjoint columns, and of which.
 
 The finest such columns are unique. They are found in near-linear time: fix one value v of a column c, and decompose the rows
-with c = v, which are fewer. Each factor of the whole that does not have c is a factor of that slice too, so it is enough to test the
-slice's factors against all rows: columns G split off exactly if
+with c = v, which are fewer. Each factor of the whole that does not have c is a factor of that slice too, so it is enough to
+test the slice's factors against all rows: columns G split off exactly if
 
     |π_G| · |π_rest| = |rows|        and the weights are a product: w(g, r) · w(g₀, r₀) = w(g, r₀) · w(g₀, r)
 

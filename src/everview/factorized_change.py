@@ -1,7 +1,7 @@
 """Changes given as products: ``ev.Product({"A": …}, {"B": …})`` stands for every combination of its factors' rows.
 
 A product of relations over disjoint columns that together are all columns of a table is a change of that table, in the sum of
-the sizes of its factors instead of their product. Views over view trees take it in without making the rows (section 6 of F-IVM).
+the sizes of its factors instead of their product. View trees take it in without making the rows (section 6 of F-IVM).
 """
 
 from __future__ import annotations

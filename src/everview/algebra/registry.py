@@ -56,10 +56,11 @@ class RegisteredRing:
             raise self._failure(f"the lift of argument {position + 1} returned {problem}")
         return np.ascontiguousarray(lifted)
 
-    def product(self, columns: Sequence[Column]) -> Payloads:
-        """Π_i lift_i(x_i) for each row."""
-        result = self.lift(0, columns[0])
-        for position, column in enumerate(columns[1:], start=1):
+    def product(self, columns: Sequence[Column], positions: Sequence[int] | None = None) -> Payloads:
+        """Π_i lift_i(x_i) for each row, where the columns are all arguments in order, or those at the positions."""
+        places = range(len(columns)) if positions is None else positions
+        result = self.lift(places[0], columns[0])
+        for position, column in zip(places[1:], columns[1:], strict=True):
             result = self.multiply(result, self.lift(position, column))
         return result
 
@@ -71,6 +72,8 @@ class RegisteredRing:
         """
         try:
             product = self.ring.multiply(a, b)
+        except EvaluationError:
+            raise
         except Exception as error:
             raise self._failure(f"multiplying failed: {type(error).__name__}: {error}") from error
         problem = shape_problem(self.ring, product, len(a))

@@ -4,7 +4,8 @@
 
 Every atom is some relation below the block, filtered; it offers *variables* (key columns, equal across atoms where the join
 says so) and *lifts* (numbers that are multiplied across atoms and summed). A ``Monomial`` chooses one lift of each atom (those
-not named: 1), so the payload of a view is a list of monomials: this is the product ring of all the block's aggregates.
+not named: 1), so the payload of a view is a list of monomials: this is the product ring of all the block's aggregates. A lift
+into a ring that a user has registered is multiplied only with others into that ring, and with numbers of rows.
 """
 
 from __future__ import annotations
@@ -26,6 +27,8 @@ class Number(Enum):
     EXACT = "exact"
     """An integer or an unscaled decimal."""
     FLOAT = "float"
+    RING = "ring"
+    """An element of a registered ring."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,33 @@ class Lift:
 
     value: Expression
     number: Number
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """What it evaluates."""
+        return (self.value,)
+
+
+@dataclass(frozen=True, slots=True)
+class RingLift:
+    """An element of a registered ring for every row of an atom: Π lift(position, argument), 0 where an argument is NULL.
+
+    ``positions`` are those of the ``arguments`` in the aggregate's call, ascending; other atoms have the rest.
+    """
+
+    ring: str
+    positions: tuple[int, ...]
+    arguments: tuple[Expression, ...]
+
+    @property
+    def number(self) -> Number:
+        """An element of a ring."""
+        return Number.RING
+
+    @property
+    def expressions(self) -> tuple[Expression, ...]:
+        """What it evaluates."""
+        return self.arguments
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +83,7 @@ class BlockAtom:
     input: Relation
     condition: Expression
     variables: tuple[tuple[str, Expression], ...]
-    lifts: tuple[Lift, ...]
+    lifts: tuple[Lift | RingLift, ...]
 
 
 Monomial = frozenset[tuple[int, int]]
@@ -100,9 +130,21 @@ class Block:
     def number_of(self, monomial: Monomial) -> Number:
         """The kind of a product of lifts."""
         numbers = {self.atoms[a].lifts[i].number for a, i in monomial}
+        if Number.RING in numbers:
+            return Number.RING
         if Number.FLOAT in numbers:
             return Number.FLOAT
         return Number.EXACT if Number.EXACT in numbers else Number.COUNT
+
+    def ring_of(self, monomial: Monomial) -> str | None:
+        """The registered ring that a product of lifts is in; None for a number."""
+        lifts = (self.atoms[a].lifts[i] for a, i in monomial)
+        return next((lift.ring for lift in lifts if isinstance(lift, RingLift)), None)
+
+    @property
+    def has_rings(self) -> bool:
+        """Whether some lift is into a registered ring."""
+        return any(lift.number is Number.RING for atom in self.atoms for lift in atom.lifts)
 
     def variable(self, name: str) -> Variable:
         """The variable of this name."""

@@ -7,7 +7,9 @@ them also for rows that have no partner.
 
 from __future__ import annotations
 
-from everview.planner.block import Answer, Block, Monomial
+from everview.algebra.registry import ring_named
+from everview.algebra.ring import Addition
+from everview.planner.block import Answer, Block, Monomial, RingLift
 from everview.planner.block_flatten import flatten
 from everview.planner.block_join_builder import Facts, FactsOf, JoinBuilder, Member, Refused
 from everview.planner.block_terms import Owners, Polynomial, indicator, multiply, polynomial
@@ -52,6 +54,8 @@ class _Builder:
         return self.join.variable(key)
 
     def _answer(self, call: AggregateCall) -> Answer:
+        if call.is_ring:
+            return self._ring_answer(call)
         if call.distinct or call.function not in _RING_AGGREGATES:
             distinct = "DISTINCT " if call.distinct else ""
             raise Refused(f"{call.function}({distinct}…) has no inverse")
@@ -84,6 +88,33 @@ class _Builder:
         if valid is None:
             raise Refused(f"the argument of {call.function} is no sum of products of single tables")
         return Answer(call, self._monomials(value), self._monomials(valid))
+
+    def _ring_answer(self, call: AggregateCall) -> Answer:
+        """Σ Π lift(argument), where each atom multiplies the lifts of the arguments over it."""
+        ring = ring_named(call.function).ring
+        if ring.addition is Addition.OWN:
+            raise Refused(f"the ring of {call.function} adds in its own way, not word by word")
+        arguments = [self._flat(a) for a in call.args]
+        of_atom: dict[int, list[int]] = {}
+        for position, argument in enumerate(arguments):
+            self.join.check(argument)
+            atoms = self.join.owners(argument)
+            if len(atoms) > 1:
+                raise Refused(f"an argument of {call.function} reads several tables")
+            of_atom.setdefault(next(iter(atoms), -1), []).append(position)
+        constants = of_atom.pop(-1, [])
+        of_atom.setdefault(next(iter(of_atom), 0), []).extend(constants)
+        valid: Polynomial = ((1, frozenset()),)
+        for argument in arguments:
+            product = multiply(valid, self._is_valid(argument, self.join.owners))
+            assert product is not None, "indicators always have a product"
+            valid = product
+        lifts = (
+            (atom, RingLift(call.function, tuple(sorted(own)), tuple(arguments[p] for p in sorted(own))))
+            for atom, own in of_atom.items()
+        )
+        monomial = frozenset((atom, self.join.lift(atom, lift)) for atom, lift in lifts)
+        return Answer(call, ((1, monomial),), self._monomials(valid))
 
     def _is_valid(self, arg: Expression, owners: Owners) -> Polynomial:
         if not is_nullable(arg):

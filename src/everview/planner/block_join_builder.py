@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from everview.planner.block import Answer, Block, BlockAtom, Lift, Number, Residual, Variable
+from everview.planner.block import Answer, Block, BlockAtom, Lift, Number, Residual, RingLift, Variable
 from everview.planner.block_flatten import FlatJoin
 from everview.planner.block_terms import Factor, lifted
 from everview.planner.join_query import Atom, Dependency, JoinQuery
@@ -102,7 +102,7 @@ class JoinBuilder:
         self._classes = _Classes()
         self._local: list[list[Expression]] = [[] for _ in flat.inputs]
         self._residuals: list[Expression] = []
-        self._lifts: list[dict[Factor, int]] = [{} for _ in flat.inputs]
+        self._lifts: list[dict[Factor | RingLift, int]] = [{} for _ in flat.inputs]
         for condition in flat.conditions:
             self._place(condition)
         for residual in self._residuals:
@@ -145,8 +145,8 @@ class JoinBuilder:
         """Whether an expression over one atom is a variable already."""
         return all((atom, expression) in self._classes for atom in self.owners(expression))
 
-    def lift(self, atom: int, factor: Factor) -> int:
-        """The number of a lift of the atom, made on first use."""
+    def lift(self, atom: int, factor: Factor | RingLift) -> int:
+        """The number of a lift of the atom, made on first use; a ``RingLift`` is still over the columns of the flat join."""
         return self._lifts[atom].setdefault(factor, len(self._lifts[atom]))
 
     def assemble(self, keys: Sequence[Member], answers: tuple[Answer, ...] = ()) -> Block:
@@ -216,8 +216,9 @@ class JoinBuilder:
     def _atom(self, number: int, relation: Relation, variables: list[Offer]) -> BlockAtom:
         start = self.flat.start[number]
         condition = conjunction(tuple(dict.fromkeys(self._local[number])))
-        lifts = [(factor, lifted(factor)) for factor in self._lifts[number]]
-        reads = {c for e in (condition, *(e for _, e in variables), *(e for _, e in lifts)) for c in columns_of(e)}
+        lifts = [f if isinstance(f, RingLift) else Lift(lifted(f), _number_of(f)) for f in self._lifts[number]]
+        lifted_expressions = (e for lift in lifts for e in lift.expressions)
+        reads = {c for e in (condition, *(e for _, e in variables), *lifted_expressions) for c in columns_of(e)}
         positions = {c: c - start for c in reads}
         pruned = relation
         if isinstance(relation, Scan):
@@ -236,7 +237,7 @@ class JoinBuilder:
             pruned,
             move(condition),
             tuple((v, move(e)) for v, e in variables),
-            tuple(Lift(move(e), _number_of(f)) for f, e in lifts),
+            tuple(_moved(lift, move) for lift in lifts),
         )
 
     def _is_ambiguous(self, number: int, name: str) -> bool:
@@ -272,6 +273,12 @@ def _number_of(factor: Factor) -> Number:
     if not factor.values:
         return Number.COUNT
     return Number.FLOAT if is_floating(factor.values[0].type) else Number.EXACT
+
+
+def _moved(lift: Lift | RingLift, move: Callable[[Expression], Expression]) -> Lift | RingLift:
+    if isinstance(lift, RingLift):
+        return RingLift(lift.ring, lift.positions, tuple(move(e) for e in lift.arguments))
+    return Lift(move(lift.value), lift.number)
 
 
 def _with_columns(expression: Expression, values: Mapping[int, Expression]) -> Expression:

@@ -31,6 +31,11 @@ class UpdateCost:
         return big_o(self.exponent)
 
     @property
+    def is_constant(self) -> bool:
+        """Whether it is O(1) even if indicators change."""
+        return not self.exponent and not self.indicator_exponent
+
+    @property
     def text(self) -> str:
         """A sentence for ``explain``."""
         extra = self.indicator_exponent

@@ -5,7 +5,8 @@
 An update to one atom is a path of such steps. A bulk of updates is a sequence of them, atom after atom in the order of the
 query: the update of atom i finds the new contents of the atoms before it and the old contents of those after it, so that δ(V
 ⊗ W) = δV ⊗ W ⊎ V' ⊗ δW needs no third term. This holds for the occurrences of one self-joined relation too, which are
-several atoms. After the path of an atom follow those of its indicators, in the order of the tree.
+several atoms. After the path of an atom follow those of its indicators, places further up first: an indicator that stands in
+several places is one relation, and where the path from a place meets it again it is new already.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ def _paths(tree: ViewTree) -> Iterator[tuple[Node, ...]]:
 def _paths_to(node: Node, above: tuple[Node, ...]) -> Iterator[tuple[Node, ...]]:
     path = (node, *above)
     if isinstance(node, View):
-        for child in node.children:
+        for child in sorted(node.children, key=lambda c: not isinstance(c, Indicator)):
             yield from _paths_to(child, path)
     else:
         yield path

@@ -5,14 +5,20 @@ does not change V's contribution to the result, as R is joined above anyway, but
 out of V what would find no partner in R: the view at C of the triangle query gets N rows at most, not N².
 
 Indicators with one name are the same relation, wherever they stand.
+
+An indicator makes the updates that change it climb one more path, and pays where a view is stored that would have more rows than
+the database. So they are *useful* where they lower the exponent of the bound on a stored view's size: the number of atoms and
+indicators below that it takes to cover its keys. Writing rows that find no partner costs more than the look-ups that avoid it.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from everview.planner.encoded_query import EncodedQuery
 from everview.planner.hypergraph import Hyperedge, gyo_star
 from everview.planner.join_query import JoinQuery
+from everview.planner.materialize import is_updatable, materialized_nodes
 from everview.planner.view_tree import Indicator, Node, View, ViewTree, atoms_below
 
 
@@ -24,6 +30,11 @@ def add_indicators(query: JoinQuery, tree: ViewTree) -> ViewTree:
 def _extended(query: JoinQuery, node: Node) -> Node:
     if not isinstance(node, View):
         return node
+    children = tuple(_extended(query, child) for child in node.children)
+    return replace(node, children=(*children, *_indicators_at(query, node)))
+
+
+def _indicators_at(query: JoinQuery, node: View) -> tuple[Indicator, ...]:
     below = atoms_below(node)
     candidates = {
         i.name: i
@@ -35,5 +46,50 @@ def _extended(query: JoinQuery, node: Node) -> Node:
         (Hyperedge(i.name, frozenset(i.keys)) for i in candidates.values()),
         (Hyperedge(a.name, frozenset(a.variables)) for a in below),
     )
-    children = tuple(_extended(query, child) for child in node.children)
-    return replace(node, children=(*children, *(candidates[name] for name in chosen)))
+    return tuple(candidates[name] for name in chosen)
+
+
+def add_useful_indicators(query: JoinQuery, tree: ViewTree) -> ViewTree:
+    """The tree with those indicators only that lower the bound on the size of a stored view that changes.
+
+    One that stands further down already is not repeated: it has kept those rows out.
+    """
+    chooser = _Chooser(query, materialized_nodes(tree, roots=False))
+    return replace(tree, roots=tuple(chooser.extended(root)[0] for root in tree.roots))
+
+
+class _Chooser:
+    def __init__(self, query: JoinQuery, stored: frozenset[str]) -> None:
+        self.query = query
+        self.stored = stored
+        self.encoded = EncodedQuery(query)
+        self._position = {a.name: i for i, a in enumerate(query.atoms)}
+
+    def extended(self, node: Node) -> tuple[Node, tuple[Indicator, ...]]:
+        """The tree below a node with the indicators that are useful there."""
+        if not isinstance(node, View):
+            return node, ()
+        found = [self.extended(child) for child in node.children]
+        below = tuple(i for _, indicators in found for i in indicators)
+        chosen: tuple[Indicator, ...] = ()
+        if node.name in self.stored and is_updatable(node):
+            chosen = self._useful(node, below)
+        return replace(node, children=(*(child for child, _ in found), *chosen)), (*below, *chosen)
+
+    def _useful(self, view: View, below: tuple[Indicator, ...]) -> tuple[Indicator, ...]:
+        """All that close a cycle, if they lower the bound: those that a cover can do without still keep out rows."""
+        found = _indicators_at(self.query, view)
+        chosen = tuple(i for i in found if not any(_implies(other, i) for other in below))
+        is_lower = self._exponent(view, (*below, *chosen)) < self._exponent(view, below)
+        return chosen if is_lower else ()
+
+    def _exponent(self, view: View, indicators: tuple[Indicator, ...]) -> int:
+        """The view has at most N^exponent rows."""
+        atoms = sum(1 << self._position[a.name] for a in atoms_below(view))
+        others = tuple(self.encoded.variable_set(i.keys) for i in indicators)
+        return self.encoded.cover_number(self.encoded.variable_set(view.keys), atoms, others)
+
+
+def _implies(below: Indicator, above: Indicator) -> bool:
+    """Whether rows that pass the one further down pass the other, too."""
+    return below.atom == above.atom and set(above.keys) <= set(below.keys)

@@ -1,15 +1,15 @@
 """Which nodes of a view tree to store (figure 8).
 
 A view is stored if a delta may join with it: if one of its siblings is over an atom that changes. Roots are stored as they are
-the result; a factorized tree also stores the views that its result is enumerated from. Indicators are stored where they are
-joined with, and follow their atom.
+the result; a factorized tree also stores the views that its result is enumerated from. Indicators of an atom that changes are
+stored whatever is beside them, as only what they hold says which changes of the atom change them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from everview.planner.view_tree import Node, View, ViewTree
+from everview.planner.view_tree import Indicator, Node, View, ViewTree
 
 
 def materialized_nodes(tree: ViewTree, *, roots: bool = True) -> frozenset[str]:
@@ -28,7 +28,8 @@ def _joined_with(node: Node) -> Iterator[str]:
     if not isinstance(node, View):
         return
     for child in node.children:
-        if any(other is not child and is_updatable(other) for other in node.children):
+        is_joined = any(other is not child and is_updatable(other) for other in node.children)
+        if is_joined or (isinstance(child, Indicator) and child.atom.updatable):
             yield child.name
         yield from _joined_with(child)
 

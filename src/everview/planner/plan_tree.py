@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 from everview.planner.build_tree import Representation, view_tree
 from everview.planner.check_tree import check_tree
 from everview.planner.classes import QueryClass, classify, classify_reduct
 from everview.planner.cost import UpdateCost, update_costs
 from everview.planner.delta_tree import DeltaStep, delta_path, indicator_paths
-from everview.planner.indicators import add_indicators
+from everview.planner.indicators import add_indicators, add_useful_indicators
 from everview.planner.inline_views import inline_views
 from everview.planner.join_query import JoinQuery
 from everview.planner.materialize import materialized_nodes
@@ -17,6 +18,8 @@ from everview.planner.order_cost import order_cost
 from everview.planner.search_orders import search_order
 from everview.planner.variable_order import VariableOrder
 from everview.planner.view_tree import ViewTree
+
+Indicators: TypeAlias = Literal["none", "useful", "all"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +59,7 @@ def plan_tree(
     representation: Representation = "listing",
     order: VariableOrder | None = None,
     inline: bool = True,
-    indicators: bool = False,
+    indicators: Indicators = "none",
 ) -> TreePlan:
     """The plan of a query over the given order, or over the best one found.
 
@@ -65,7 +68,7 @@ def plan_tree(
         representation: A listing of the result at the root, or the factorized result spread over the views at the top.
         order: The variable order to use; free-top for a factorized result.
         inline: Whether views of a listing that cost more than they save become part of the views above.
-        indicators: Whether views of cyclic queries are kept small by indicator projections.
+        indicators: Whether views of cyclic queries are kept small by indicator projections: by all of figure 17, or by the useful.
 
     Raises:
         ValueError: for a query or an order that does not fit this contract.
@@ -76,8 +79,8 @@ def plan_tree(
     tree = view_tree(query, order, representation)
     if inline and representation == "listing":
         tree = inline_views(query, tree)
-    if indicators:
-        tree = add_indicators(query, tree)
+    if indicators != "none":
+        tree = (add_indicators if indicators == "all" else add_useful_indicators)(query, tree)
     check_tree(query, tree, representation)
     return TreePlan(
         query=query,

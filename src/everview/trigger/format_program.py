@@ -15,11 +15,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from everview.planner.block import Block, BlockAtom, Monomial, Residual
+from everview.planner.block import Block, BlockAtom, Monomial, Residual, RingLift
 from everview.relational.expressions import TRUE, Case, Expression, Literal
 from everview.relational.format import format_expression
 from everview.relational.schema import schema
-from everview.trigger.program import Access, Add, Compute, Lift, Program, Statement, Trigger, ViewDefinition
+from everview.trigger.program import (
+    Access,
+    Add,
+    AddIndicator,
+    Compute,
+    Lift,
+    Program,
+    Statement,
+    Trigger,
+    ViewDefinition,
+)
 
 _INDENT = "  "
 
@@ -63,7 +73,16 @@ def format_monomial(block: Block, monomial: Monomial) -> str:
 
 def format_lift(atom: BlockAtom, lift: int) -> str:
     """The number that a row of the relation contributes."""
-    return _number(atom.lifts[lift].value, _columns(atom))
+    found = atom.lifts[lift]
+    if isinstance(found, RingLift):
+        return _element(found, _columns(atom))
+    return _number(found.value, _columns(atom))
+
+
+def _element(lift: RingLift, names: tuple[str, ...]) -> str:
+    """The lift as a call of the aggregate, with a dot for an argument that another relation has."""
+    given = dict(zip(lift.positions, (_plain(e, names) for e in lift.arguments), strict=True))
+    return f"{lift.ring}({', '.join(given.get(p, '·') for p in range(lift.positions[-1] + 1))})"
 
 
 def _number(value: Expression, names: tuple[str, ...]) -> str:
@@ -98,7 +117,11 @@ def _columns(atom: BlockAtom) -> tuple[str, ...]:
 
 def _stored(program: Program) -> Iterable[str]:
     for view in program.views:
-        if view.name in program.stored:
+        if view.name not in program.stored:
+            continue
+        if view.indicates is not None:
+            yield f"indicator {format_view(view)} of {program.block.atoms[view.indicates].name}"
+        else:
             what = "result" if view.name == program.result else "view"
             yield f"{what} {format_view(view)}: {format_payload(program.block, view.payload)}"
 
@@ -110,8 +133,20 @@ def _statement(program: Program, atom: int, statement: Statement) -> list[str]:
             return [f"δ{view} := {_lifted(program, atom, statement)}"]
         case Add():
             return [f"{view} += δ{view}"]
+        case AddIndicator():
+            return _indicated(program, statement, view)
         case Compute():
             return _computed(program, statement, view)
+
+
+def _indicated(program: Program, statement: AddIndicator, view: str) -> list[str]:
+    source = format_view(program.view(statement.source))
+    if statement.target not in program.stored:
+        return [f"δ{view} := 1 for the keys that {source} has gained, -1 for those that it has lost"]
+    return [
+        f"{view} += Σ # of δ{source}",
+        f"δ{view} := 1 for the keys that it has gained, -1 for those that it has lost",
+    ]
 
 
 def _lifted(program: Program, number: int, lift: Lift) -> str:
@@ -129,7 +164,11 @@ def _computed(program: Program, compute: Compute, target: str) -> list[str]:
     sigma = "Σ " if known - set(program.view(compute.target).keys) else ""
     checked = _where(compute.residuals)
     head = f"δ{target} := {sigma}δ{format_view(source)}{checked}"
-    joins = [f"* {format_view(program.view(j.view))}{_where(j.residuals)}" for j in compute.joins]
+    joins = [
+        f"* {'∃ ' if j.is_indicator and program.view(j.view).indicates is None else ''}"
+        f"{format_view(program.view(j.view))}{_where(j.residuals)}"
+        for j in compute.joins
+    ]
     if len(joins) == 1 and not checked:
         return [f"{head} {joins[0]}    -- {_path(compute.joins[0])}"]
     width = max((len(j) for j in joins), default=0)

@@ -7,46 +7,81 @@ For a change of an atom, every view above its leaf gets
 Siblings are joined in the order that keeps deltas small: those with all keys bound first, then those with most of them bound. A
 block with several atoms over one relation has a trigger for each; they run one after another, so that atom i meets the new
 contents of the atoms before it and the old ones of those after it, whose sum is the delta of the whole product.
+
+The indicators of an atom are more factors that a change of it changes, so its trigger goes on with a path for each of their places
+in the tree. An indicator that stands in several places is stored once and is new for all of them as soon as its first path begins.
+The places therefore come from the root down: what the path from a place meets of the same indicator stands above, and has had
+its turn:
+
+    δ(W ⊗ I) = W ⊗ δI ⊎ δW ⊗ I'        for a view W that has I below it, too
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import pairwise
 
 from everview.planner.block import Block, Monomial, Residual
 from everview.planner.view_tree import Indicator, Leaf, Node, View, ViewTree, atoms_below
-from everview.trigger.program import Access, AccessKind, Add, Compute, Lift, Program, Statement, Trigger, ViewDefinition
+from everview.trigger.program import (
+    Access,
+    AccessKind,
+    Add,
+    AddIndicator,
+    Compute,
+    Lift,
+    Program,
+    Statement,
+    Trigger,
+    ViewDefinition,
+)
 
 RESULT = "result"
 
 
-def lower_tree(block: Block, tree: ViewTree, stored: frozenset[str], *, keeps_result: bool = True) -> Program:
+def lower_tree(
+    block: Block,
+    tree: ViewTree,
+    stored: frozenset[str],
+    *,
+    keeps_result: bool = True,
+    apart: frozenset[str] = frozenset(),
+) -> Program:
     """The program that maintains the tree's views named in ``stored``, and the result unless it is only passed on.
 
-    Several roots (a disconnected query) are joined in one more view, the result.
+    Several roots (a disconnected query) are joined in one more view, the result. Indicators named in ``apart`` are stored even
+    if a leaf has what they have.
     """
     root = _single_root(block, tree)
     kept = stored | {root.name} if keeps_result else stored - {root.name}
     if len(tree.roots) > 1:
         kept |= {r.name for r in tree.roots}
-    return lower_views(block, (root,), kept, root.name)
+    return lower_views(block, (root,), kept, root.name, apart=apart)
 
 
 def lower_views(
-    block: Block, roots: tuple[Node, ...], stored: frozenset[str], result: str, counted: frozenset[str] = frozenset()
+    block: Block,
+    roots: tuple[Node, ...],
+    stored: frozenset[str],
+    result: str,
+    *,
+    counted: frozenset[str] = frozenset(),
+    apart: frozenset[str] = frozenset(),
 ) -> Program:
     """The program that maintains the ``stored`` views of trees that stay apart; those ``counted`` hold multiplicities only."""
     names = {a.name: i for i, a in enumerate(block.atoms)}
+    held_by = _held_by_leaves([n for root in roots for n in _nodes(root)], stored, apart)
+    stored -= held_by.keys()
     definitions: dict[str, ViewDefinition] = {}
     for node in (n for root in roots for n in _nodes(root)):
         atoms = frozenset(names[a.name] for a in atoms_below(node))
         payload = restrict(() if node.name in counted else block.monomials, atoms)
-        definitions[node.name] = ViewDefinition(node.name, _keys(node), payload, atoms)
+        indicates = names[node.atom.name] if isinstance(node, Indicator) else None
+        definitions[node.name] = ViewDefinition(node.name, _keys(node), payload, atoms, indicates)
     placed = _place_residuals(block.residuals, roots)
-    triggers = tuple(
-        Trigger(i, _statements(block, roots, atom.name, definitions, placed, stored, counted))
-        for i, atom in enumerate(block.atoms)
-    )
+    lowering = _Lowering(block, roots, stored, counted, held_by, definitions, placed)
+    triggers = tuple(Trigger(i, tuple(lowering.statements(atom.name))) for i, atom in enumerate(block.atoms))
     return Program(block, tuple(definitions.values()), stored, result, triggers)
 
 
@@ -56,6 +91,16 @@ def restrict(monomials: Iterable[Monomial], atoms: frozenset[int]) -> tuple[Mono
     for monomial in monomials:
         kept[frozenset(pair for pair in monomial if pair[0] in atoms)] = None
     return tuple(kept)
+
+
+def _held_by_leaves(nodes: list[Node], stored: frozenset[str], apart: frozenset[str]) -> dict[str, str]:
+    """The stored indicators over all variables of an atom whose leaf is stored as well, with that leaf."""
+    leaves = {n.atom.name: n.name for n in nodes if isinstance(n, Leaf) and n.name in stored}
+    return {
+        n.name: leaves[n.atom.name]
+        for n in nodes
+        if isinstance(n, Indicator) and n.name in stored - apart and n.atom.name in leaves and n.keys == n.atom.variables
+    }
 
 
 def _single_root(block: Block, tree: ViewTree) -> Node:
@@ -101,71 +146,83 @@ def _lowest(node: Node, variables: frozenset[str]) -> View | None:
     return node if variables <= known else None
 
 
-def _path(node: Node, atom: str) -> list[Node] | None:
-    """The nodes from the atom's leaf up to this one."""
-    if isinstance(node, Leaf):
-        return [node] if node.atom.name == atom else None
-    if isinstance(node, Indicator):
-        return None
-    for child in node.children:
-        below = _path(child, atom)
-        if below is not None:
-            return [*below, node]
-    return None
+def _paths(node: Node, above: tuple[View, ...] = ()) -> Iterator[tuple[Node, ...]]:
+    """From each leaf and indicator up to this node; those of the indicators of a view before all that begin further down."""
+    if not isinstance(node, View):
+        yield (node, *above)
+        return
+    for child in sorted(node.children, key=lambda c: not isinstance(c, Indicator)):
+        yield from _paths(child, (node, *above))
 
 
-def _statements(
-    block: Block,
-    roots: tuple[Node, ...],
-    atom: str,
-    definitions: dict[str, ViewDefinition],
-    placed: dict[str, tuple[Residual, ...]],
-    stored: frozenset[str],
-    counted: frozenset[str],
-) -> tuple[Statement, ...]:
-    path = next((found for root in roots if (found := _path(root, atom)) is not None), None)
-    assert path is not None, f"{atom} is in no view"
-    is_changing = next(a.updatable for a in block.query.atoms if a.name == atom)
-    statements: list[Statement] = [Lift(path[0].name)]
-    if path[0].name in stored:
-        statements.append(Add(path[0].name))
-    for child, view in zip(path, path[1:], strict=False):
-        assert isinstance(view, View)
-        siblings = [c for c in view.children if c is not child]
-        if not is_changing and any(s.name not in stored for s in siblings):
-            break  # nothing comes this way any more, and so nothing is kept for it
-        monomials = () if view.name in counted else block.monomials
-        statements.append(_compute(monomials, view, child, siblings, definitions, placed.get(view.name, ())))
-        if view.name in stored:
-            statements.append(Add(view.name))
-    return tuple(statements)
+@dataclass(frozen=True, slots=True)
+class _Lowering:
+    block: Block
+    roots: tuple[Node, ...]
+    stored: frozenset[str]
+    counted: frozenset[str]
+    held_by: dict[str, str]
+    """Indicators that are not stored, with the leaf that has what they have."""
+    definitions: dict[str, ViewDefinition]
+    placed: dict[str, tuple[Residual, ...]]
 
+    def statements(self, atom: str) -> Iterator[Statement]:
+        """What a change of the atom runs: its leaf's path, then those of its indicators."""
+        paths = [path for root in self.roots for path in _paths(root)]
+        leaf = next((p for p in paths if isinstance(p[0], Leaf) and p[0].atom.name == atom), None)
+        assert leaf is not None, f"{atom} is in no view"
+        is_changing = next(a.updatable for a in self.block.query.atoms if a.name == atom)
+        yield Lift(leaf[0].name)
+        if leaf[0].name in self.stored:
+            yield Add(leaf[0].name)
+        yield from self._climb(leaf, is_changing=is_changing)
+        begun: dict[str, list[tuple[Node, ...]]] = {}
+        for path in paths:
+            if isinstance(path[0], Indicator) and path[0].atom.name == atom:
+                begun.setdefault(path[0].name, []).append(path)
+        for name, places in begun.items():
+            if self._place(places[0][0]) not in self.stored:
+                assert not is_changing, f"what {name} has is not known"
+                continue
+            yield AddIndicator(name, leaf[0].name)
+            for path in places:
+                yield from self._climb(path, is_changing=is_changing)
 
-def _compute(
-    monomials: tuple[Monomial, ...],
-    view: View,
-    child: Node,
-    siblings: list[Node],
-    definitions: dict[str, ViewDefinition],
-    residuals: tuple[Residual, ...],
-) -> Compute:
-    known = set(child.keys)
-    atoms = definitions[child.name].atoms
-    waiting = list(residuals)
-    first = _ready(waiting, known)
-    joins = []
-    todo = list(siblings)
-    while todo:
-        sibling = min(todo, key=lambda s: _expense(s, known))
-        todo.remove(sibling)
-        bound = tuple(k for k in sibling.keys if k in known)
-        kind = _KINDS[_expense(sibling, known)[0]]
-        known |= set(sibling.keys)
-        atoms |= definitions[sibling.name].atoms
-        payload = restrict(monomials, atoms)
-        joins.append(Access(sibling.name, kind, bound, payload, _ready(waiting, known)))
-    assert not waiting, "a predicate's variables were summed out too early"
-    return Compute(view.name, child.name, tuple(joins), first)
+    def _climb(self, path: tuple[Node, ...], *, is_changing: bool) -> Iterator[Statement]:
+        for child, view in pairwise(path):
+            assert isinstance(view, View)
+            siblings = [c for c in view.children if c is not child]
+            if not is_changing and any(self._place(s) not in self.stored for s in siblings):
+                return  # nothing comes this way any more, and so nothing is kept for it
+            monomials = () if view.name in self.counted else self.block.monomials
+            yield self._compute(monomials, view, child, siblings)
+            if view.name in self.stored:
+                yield Add(view.name)
+
+    def _place(self, node: Node) -> str:
+        """The view that has what the node has."""
+        return self.held_by.get(node.name, node.name)
+
+    def _compute(self, monomials: tuple[Monomial, ...], view: View, child: Node, siblings: list[Node]) -> Compute:
+        known = set(child.keys)
+        atoms = self.definitions[child.name].atoms
+        waiting = list(self.placed.get(view.name, ()))
+        first = _ready(waiting, known)
+        joins = []
+        todo = list(siblings)
+        while todo:
+            sibling = min(todo, key=lambda s: _expense(s, known))
+            todo.remove(sibling)
+            bound = tuple(k for k in sibling.keys if k in known)
+            kind = _KINDS[_expense(sibling, known)[0]]
+            known |= set(sibling.keys)
+            atoms |= self.definitions[sibling.name].atoms
+            payload, ready = restrict(monomials, atoms), _ready(waiting, known)
+            joins.append(
+                Access(self._place(sibling), kind, bound, payload, ready, is_indicator=isinstance(sibling, Indicator))
+            )
+        assert not waiting, "a predicate's variables were summed out too early"
+        return Compute(view.name, child.name, tuple(joins), first)
 
 
 _KINDS = (AccessKind.LOOKUP, AccessKind.SLICE, AccessKind.SCAN)

@@ -8,6 +8,10 @@
 
 A view maps keys to payloads, one part a monomial of the block. Every join says its access path: a *look-up* binds all keys of the
 view, a *slice* some of them, a *scan* none.
+
+An *indicator* of an atom counts its rows for some of its variables, and means 1 where the number is not 0. So a join with it
+keeps what finds a partner and multiplies by nothing; its own delta is +1 for keys that come and -1 for keys that go. For all
+variables of the atom the leaf has these numbers: if that is stored, the indicator is not.
 """
 
 from __future__ import annotations
@@ -35,6 +39,8 @@ class ViewDefinition:
     keys: tuple[str, ...]
     payload: tuple[Monomial, ...]
     atoms: frozenset[int]
+    indicates: int | None = None
+    """The atom that this is an indicator of: ``atoms`` is then empty, and the payload counts the atom's rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +53,8 @@ class Access:
     payload: tuple[Monomial, ...]
     residuals: tuple[Residual, ...] = ()
     """Predicates to check right after the join, all of whose variables are known by then."""
+    is_indicator: bool = False
+    """Whether only the keys of the view matter, as far as their count is not 0, and no payload is multiplied."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +82,26 @@ class Add:
     target: str
 
 
-Statement: TypeAlias = Lift | Compute | Add
+@dataclass(frozen=True, slots=True)
+class AddIndicator:
+    """target += Σ #source, and δtarget := +1 for its keys whose number has left 0, -1 for those where it has come to 0.
+
+    If ``target`` is not stored, it is for the leaf ``source`` to count, and this follows ``Add(source)``.
+    """
+
+    target: str
+    source: str
+
+
+Statement: TypeAlias = Lift | Compute | Add | AddIndicator
 
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """What to do with a change of an atom."""
+    """What to do with a change of an atom: the path from its leaf to the root, then those from its indicators' places.
+
+    One after another: an indicator's path finds the new contents of the views on the paths before it, and of the indicator.
+    """
 
     atom: int
     statements: tuple[Statement, ...]
@@ -101,3 +123,8 @@ class Program:
     def view(self, name: str) -> ViewDefinition:
         """The view of this name."""
         return next(v for v in self.views if v.name == name)
+
+    def has_indicators(self, trigger: Trigger) -> bool:
+        """Whether a trigger meets an indicator, or has to keep one."""
+        met = (j.is_indicator for s in trigger.statements if isinstance(s, Compute) for j in s.joins)
+        return any(met) or any(isinstance(s, AddIndicator) for s in trigger.statements)

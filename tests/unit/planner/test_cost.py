@@ -28,7 +28,7 @@ def test_reasons_name_dependencies_and_indicators() -> None:
     """What makes a look-up constant is said, and what a change of an indicator costs."""
     keyed = plan_tree(join_query("Q[o, s] = C[c, s] O[o, c]", "c -> s; o -> c"))
     assert keyed.costs[1].text == "O: O(1) a row: dependencies fix what is looked up: C by c finds one s"
-    triangle = plan_tree(join_query("Q[] = R[A, B] S[B, C] T[C, A]"), indicators=True)
+    triangle = plan_tree(join_query("Q[] = R[A, B] S[B, C] T[C, A]"), indicators="all")
     assert any("when an indicator of it changes" in c.text for c in triangle.costs)
     alone = plan_tree(join_query("Q[A] = R[A, B]"))
     assert alone.costs[0].text == "R: O(1) a row: it is joined with nothing"

@@ -27,7 +27,9 @@ from tests.unit.backends.embedded.expressions.expressions_strategies import TYPE
         Cast(Column(0, STRING), DATE),
         Cast(Column(0, BINARY), STRING),
         Call("like", (Column(0, STRING), Column(1, STRING)), BOOLEAN),
-        Call("like", (Column(0, STRING), Literal("a\\", STRING), Literal("\\", STRING)), BOOLEAN),  # ends with the escape
+        Call(
+            "like", (Column(0, STRING), Literal("a\\", STRING), Literal("\\", STRING)), BOOLEAN
+        ),  # ends with the escape
         Case(((Column(0, BOOLEAN), Cast(Column(1, STRING), INT32)),), Literal(0, INT32)),
     ],
 )

@@ -9,6 +9,7 @@ from everview.backends.embedded.tree.disassemble import leaf_lines, trigger_line
 from everview.backends.embedded.tree.factorized_operator import FactorizedOperator
 from everview.backends.embedded.tree.join_tree_operator import JoinTreeOperator
 from everview.backends.embedded.tree.tree_operator import TreeOperator
+from everview.planner.cost import UpdateCost
 from everview.planner.format_tree import format_tree
 from everview.planner.plan_tree import TreePlan
 from everview.trigger.format_program import format_monomial, format_trigger, format_view
@@ -64,16 +65,21 @@ def tree_json(tree: Tree) -> dict[str, Any]:
     if plan is None:
         return {"kind": "first_order", **told}
     updates = {
-        cost.atom: {"bound": cost.bound, "exponent": cost.exponent, "reason": cost.reason} for cost in plan.costs
+        cost.atom: {"bound": cost.bound, "exponent": cost.exponent, "reason": cost.reason, **_indicated(cost)}
+        for cost in plan.costs
     }
     classes = {"class": plan.query_class.name, "class_under_dependencies": plan.reduct_class.name}
     return {"kind": plan.representation, **classes, "order": plan.order.text, **told, "updates": updates}
 
 
+def _indicated(cost: UpdateCost) -> dict[str, int]:
+    return {} if cost.indicator_exponent is None else {"indicator_exponent": cost.indicator_exponent}
+
+
 def is_constant(tree: Tree, side: int) -> bool:
     """Whether the plan promises O(1) for a row of an input."""
     name = tree.program.block.atoms[side].name
-    return tree.plan is not None and any(cost.atom == name and cost.exponent == 0 for cost in tree.plan.costs)
+    return tree.plan is not None and any(cost.atom == name and cost.is_constant for cost in tree.plan.costs)
 
 
 def trigger_texts(tree: Tree, side: int) -> list[str]:

@@ -84,6 +84,9 @@ class Graph:
         except BaseException:
             self._forget(self.operators[before:])
             raise
+        if _forgets(root):
+            # Its content cannot be computed from tables that keep no rows, so it is kept itself.
+            root.arranged().is_asked_by_users = True
         self.roots[name.lower()] = root
         return root
 
@@ -345,6 +348,15 @@ class Graph:
         inputs = (matched, padded)
         key = ("union all", (id(matched), id(padded)))
         return self._share(key, inputs, contents, lambda: UnionAllOperator(left_join, inputs))
+
+
+def _forgets(operator: Operator) -> bool:
+    """Whether the operator's content would be computed from a table that keeps no rows."""
+    if isinstance(operator, ScanOperator):
+        return not operator.source.table.definition.retain
+    if operator.arrangement is not None or type(operator).content is not Operator.content:
+        return False
+    return any(_forgets(i) for i in operator.inputs)
 
 
 def below(root: Operator) -> Iterable[Operator]:

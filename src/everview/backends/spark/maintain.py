@@ -80,17 +80,22 @@ class Maintenance:
     def fill(self, program: Program, work: Work, zone: str) -> None:
         """Computes every stage of a new view, or of one to be made anew, from the new contents of its inputs.
 
-        Stages find the contents of those before them in ``work.replaced``.
+        Stages find the contents of those before them in ``work.replaced``. Inputs are taken as they stand, deletes beside what
+        they delete; only if an expression fails, which may be on a row that is no longer there, are they summed up first.
         """
         for stage in program.stages:
-            self._fill_stage(stage, work, zone)
+            try:
+                self._fill_stage(stage, work, zone, sum_up=False)
+            except EvaluationError:
+                self._fill_stage(stage, work, zone, sum_up=True)
 
-    def _fill_stage(self, stage: Stage, work: Work, zone: str) -> None:
+    def _fill_stage(self, stage: Stage, work: Work, zone: str, *, sum_up: bool) -> None:
         starts = (0,) * len(stage.terms)
         sources = tuple(tuple(self._content_source(leaf, work) for leaf in t.inputs) for t in stage.terms)
 
         def plan(wrap: Wrap) -> Relation:
-            return wrap(_on_consolidated_leaves(sum_plan(stage.terms, starts)))
+            total = sum_plan(stage.terms, starts)
+            return wrap(_on_consolidated_leaves(total) if sum_up else total)
 
         match stage:
             case Linear():

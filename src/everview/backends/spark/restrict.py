@@ -260,8 +260,9 @@ class Restriction:
         listed = ", ".join(f"{n} AS c{i}" for i, n in enumerate([*names, f"t.c{len(relation.fields)}"]))
         where = [expression_sql(conjunction(lookup.conditions), names)] if lookup.conditions else []
         text = f"SELECT {listed} FROM {view} t"
-        if len(lookup.by) == 1 and keys.num_rows <= _WRITTEN_KEYS and not pa.types.is_nested(keys.schema.types[0]):
-            where.append(_among(names[lookup.by[0]], keys, fields[lookup.by[0]]))
+        place = _telling_column(keys)
+        if place is not None:
+            where.append(_among(names[lookup.by[place]], keys.column(place), fields[lookup.by[place]]))
             return self._engine.collect(
                 self._engine.sql(f"{text} WHERE {' AND '.join(where)}", self._zone), (*fields, WEIGHT)
             )
@@ -278,9 +279,18 @@ class Restriction:
             self._engine.drop([key_view])
 
 
-def _among(name: str, keys: pa.Table, field: Field) -> str:
+def _telling_column(keys: pa.Table) -> int | None:
+    """The key column with the most values, if they are few enough to be written into a text; by it alone more may be found."""
+    if any(pa.types.is_nested(t) for t in keys.schema.types):
+        return None
+    counts = [pc.count_distinct(c, mode="all").as_py() for c in keys.columns]
+    most = max(counts)
+    return counts.index(most) if most <= _WRITTEN_KEYS else None
+
+
+def _among(name: str, keys: pa.ChunkedArray, field: Field) -> str:
     """Few keys as a list in the text, which needs no job to send them out and lets Parquet skip row groups."""
-    values = [row[0] for row in rows_from_arrow(keys, (field,))]
+    values = [row[0] for row in rows_from_arrow(pa.table([pc.unique(keys)], names=["k"]), (field,))]
     known = [literal_sql(v, field.type) for v in values if v is not None]
     tests = [f"{name} IN ({', '.join(known)})"] if known else []
     if len(known) < len(values):

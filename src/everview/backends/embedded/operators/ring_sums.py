@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from everview.algebra.registry import ring_named
-from everview.algebra.ring import Column
+from everview.algebra.ring import Column, Payloads
 from everview.backends.embedded.arrow_columns import vector_from_arrow
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions.cells import Cells
@@ -52,12 +52,7 @@ class RingAccumulator(Accumulator):
         self._payloads.data[emptied] = 0
 
     def result(self, slots: Ints) -> Vector:
-        has_rows = self._rows.data[slots, 0] != 0
-        values: list[Value] = [None] * len(slots)
-        answers = ring_values(self._entry, self._payloads.data[slots[has_rows]], self._call.type)
-        for place, answer in zip(np.flatnonzero(has_rows).tolist(), answers, strict=True):
-            values[place] = answer
-        return vector_from_arrow(column_to_arrow(values, self._call.type), self._call.type, self._dictionary)
+        return ring_answers(self._call, self._payloads.data[slots], self._rows.data[slots, 0], self._dictionary)
 
     def save(self, slots: Ints) -> Any:
         return self._payloads.data[slots], self._rows.data[slots]
@@ -68,6 +63,16 @@ class RingAccumulator(Accumulator):
     @property
     def nbytes(self) -> int:
         return self._payloads.nbytes + self._rows.nbytes
+
+
+def ring_answers(call: AggregateCall, payloads: Payloads, rows: Ints, dictionary: Dictionary) -> Vector:
+    """What the reader of a view sees of payloads: NULL where they sum no rows."""
+    has_rows = rows != 0
+    values: list[Value] = [None] * len(rows)
+    answers = ring_values(ring_named(call.function), np.ascontiguousarray(payloads[has_rows]), call.type)
+    for place, answer in zip(np.flatnonzero(has_rows).tolist(), answers, strict=True):
+        values[place] = answer
+    return vector_from_arrow(column_to_arrow(values, call.type), call.type, dictionary)
 
 
 def lifted_column(vector: Vector, dictionary: Dictionary) -> Column:

@@ -62,17 +62,9 @@ def _compare(
 
 @inlined
 def _child(
-    inners: Ints,
-    base: Word,
-    size: Word,
-    rows: Ints,
-    i: Word,
-    words: Word,
-    after: Word,
-    texts: Ints,
-    heap: Bytes,
+    inners: Ints, base: Word, size: Word, rows: Ints, i: Word, words: Word, after: Word, texts: Ints, heap: Bytes,
     ends: Ints,
-) -> Word:
+) -> Word:  # fmt: skip
     """The last child with a bound below the row, or (``after`` 1) not above it; the first child if there is none."""
     low, high = 0, size - 1
     while low < high:
@@ -86,17 +78,9 @@ def _child(
 
 @inlined
 def _place(
-    leaves: Ints,
-    base: Word,
-    size: Word,
-    rows: Ints,
-    i: Word,
-    words: Word,
-    after: Word,
-    texts: Ints,
-    heap: Bytes,
+    leaves: Ints, base: Word, size: Word, rows: Ints, i: Word, words: Word, after: Word, texts: Ints, heap: Bytes,
     ends: Ints,
-) -> Word:
+) -> Word:  # fmt: skip
     """The number of entries of a leaf below the row, or (``after`` 1) not above it."""
     low, high = 0, size
     while low < high:
@@ -143,19 +127,9 @@ def _new_inner(inner_meta: Ints, meta: Ints) -> Word:
 
 @kernel
 def _split_leaf(
-    leaves: Ints,
-    leaf_meta: Ints,
-    inners: Ints,
-    inner_meta: Ints,
-    meta: Ints,
-    node: Word,
-    pos: Word,
-    rows: Ints,
-    i: Word,
-    texts: Ints,
-    heap: Bytes,
-    ends: Ints,
-) -> None:
+    leaves: Ints, leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, node: Word, pos: Word, rows: Ints,
+    i: Word, texts: Ints, heap: Bytes, ends: Ints,
+) -> None:  # fmt: skip
     """Split the full leaf that is child ``pos`` of an inner node with room.
 
     A row above the last entry of all goes to a leaf of its own: rows that come in order fill their leaves.
@@ -266,18 +240,9 @@ def _drop_leaf(leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, leaf
 
 @inlined
 def _descend(
-    leaves: Ints,
-    leaf_meta: Ints,
-    inners: Ints,
-    inner_meta: Ints,
-    meta: Ints,
-    rows: Ints,
-    i: Word,
-    splits: Word,
-    texts: Ints,
-    heap: Bytes,
-    ends: Ints,
-) -> Word:
+    leaves: Ints, leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, rows: Ints, i: Word, splits: Word,
+    texts: Ints, heap: Bytes, ends: Ints,
+) -> Word:  # fmt: skip
     """The leaf of a row, keeping the path; with ``splits`` it has room for one entry more."""
     width = rows.shape[1]
     node = meta[ROOT]
@@ -317,19 +282,9 @@ def _count_path(inners: Ints, meta: Ints, width: Word, entries: Word, weight: Wo
 
 @kernel
 def add(
-    leaves: Ints,
-    leaf_meta: Ints,
-    inners: Ints,
-    inner_meta: Ints,
-    meta: Ints,
-    rows: Ints,
-    weights: Ints,
-    slots: Ints,
-    start: Word,
-    texts: Ints,
-    heap: Bytes,
-    ends: Ints,
-) -> Word:
+    leaves: Ints, leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, rows: Ints, weights: Ints, slots: Ints,
+    start: Word, texts: Ints, heap: Bytes, ends: Ints,
+) -> Word:  # fmt: skip
     """Add weights to entries, created as needed and deleted at 0; without weights delete the entries."""
     n, width = rows.shape
     deletes = weights.shape[0] == 0
@@ -372,18 +327,9 @@ def add(
 
 @kernel
 def seek(
-    leaves: Ints,
-    leaf_meta: Ints,
-    inners: Ints,
-    inner_meta: Ints,
-    meta: Ints,
-    bounds: Ints,
-    after: Word,
-    out: Ints,
-    texts: Ints,
-    heap: Bytes,
-    ends: Ints,
-) -> None:
+    leaves: Ints, leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, bounds: Ints, after: Word, out: Ints,
+    texts: Ints, heap: Bytes, ends: Ints,
+) -> None:  # fmt: skip
     """Write of each bound the place of the first entry not below it (``after``: above it), or -1.
 
     If ``out`` has two more rows, they get the number and the weight of the entries before that place.

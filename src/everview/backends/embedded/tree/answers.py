@@ -8,6 +8,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from everview.algebra.registry import ring_named
+from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.operators.ring_sums import ring_answers
 from everview.backends.embedded.operators.sums import SUM_WORDS, finish_exact_sum, finish_float_sum
 from everview.backends.embedded.state import wide
 from everview.backends.embedded.state.accumulate import FLOAT_COUNTERS, MINUS, NAN, PLUS
@@ -21,16 +24,19 @@ from everview.relational.types import INT64, Decimal, Value, is_floating
 Finish = Callable[[Ints], Vector]
 
 
-def finishers(block: Block, payload: Sequence[Monomial], offsets: Sequence[int]) -> tuple[Finish, ...]:
+def finishers(
+    block: Block, payload: Sequence[Monomial], offsets: Sequence[int], dictionary: Dictionary
+) -> tuple[Finish, ...]:
     """For each answer of the block a function from payload rows to the column of answers.
 
     Args:
         block: Whose answers.
         payload: The parts of the result view.
         offsets: The first word of each part in a payload row.
+        dictionary: Where strings and nested values get their codes.
     """
     place = dict(zip(payload, offsets, strict=True))
-    return tuple(_finisher(block, answer, place) for answer in block.answers)
+    return tuple(_finisher(block, answer, place, dictionary) for answer in block.answers)
 
 
 def always_fit(block: Block) -> bool:
@@ -39,6 +45,8 @@ def always_fit(block: Block) -> bool:
 
 
 def _always_fits(block: Block, answer: Answer) -> bool:
+    if answer.call.is_ring:
+        return False
     if answer.call.function in ("count", "avg", "try_sum", "try_avg"):
         return True
     if any(block.number_of(m) is Number.FLOAT for _, m in answer.terms):
@@ -49,9 +57,19 @@ def _always_fits(block: Block, answer: Answer) -> bool:
     return answer.call.type == INT64 and total <= 1
 
 
-def _finisher(block: Block, answer: Answer, place: dict[Monomial, int]) -> Finish:
+def _finisher(block: Block, answer: Answer, place: dict[Monomial, int], dictionary: Dictionary) -> Finish:
     call = answer.call
     valid = tuple((c, place[m]) for c, m in answer.valid)
+    if call.is_ring:
+        ring = ring_named(call.function).ring
+        ((_, monomial),) = answer.terms
+        words = slice(place[monomial], place[monomial] + ring.width)
+
+        def finish_ring(rows: Ints) -> Vector:
+            payloads = np.ascontiguousarray(rows[:, words]).view(ring.dtype)
+            return ring_answers(call, payloads, _counts(rows, valid), dictionary)
+
+        return finish_ring
     if call.function == "count":
         return lambda rows: Vector(INT64, _counts(rows, valid))
     terms = tuple((c, place[m], block.number_of(m) is Number.COUNT) for c, m in answer.terms)
@@ -77,6 +95,8 @@ def row_finishers(
 
 def _row_finisher(block: Block, answer: Answer, place: dict[Monomial, int]) -> Callable[[list[int]], Value] | None:
     valid = tuple((c, place[m]) for c, m in answer.valid)
+    if answer.call.is_ring:
+        return None
     if answer.call.function == "count":
         return lambda words: sum(c * words[at] for c, at in valid)
     if answer.call.function != "sum" or is_floating(answer.call.type):

@@ -8,35 +8,44 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 
 import numpy as np
 
+from everview.algebra.registry import ring_named
+from everview.algebra.ring import INT64, Addition
 from everview.backends.embedded.tree.layout import (
     COUNTED,
     EXACT,
     FLOAT_VALUES,
     FLOATING,
     INT_VALUES,
+    RING_FLOATS,
+    RING_INTS,
+    RING_PAIRS,
     WIDE_VALUES,
-    WORDS,
     Op,
+    ring_kind,
+    words_of,
 )
+from everview.backends.embedded.tree.pauses import EntryPart, MaskPause, Pause, RingPause, RowPart
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Ints, KeyLayout, Kind, kind_of
-from everview.planner.block import Block, Monomial, Number, Residual
-from everview.trigger.program import Access, AccessKind, Add, Compute, Lift, Program, Trigger
+from everview.planner.block import Block, Monomial, Number, Residual, RingLift
+from everview.trigger.program import Access, AccessKind, Add, AddIndicator, Compute, Lift, Program, Trigger
 
 KIND_OF = {Number.COUNT: COUNTED, Number.EXACT: EXACT, Number.FLOAT: FLOATING}
 
 
-@dataclass(frozen=True, slots=True)
-class Pause:
-    """Where the machine leaves it to Python to compute a mask: the predicate's columns in registers of a frame."""
-
-    residual: Residual
-    frame: int
-    columns: tuple[tuple[int, ...], ...]
-    mask: int
+def part_kind(block: Block, monomial: Monomial) -> int:
+    """The kind of the part of a payload that holds a monomial."""
+    name = block.ring_of(monomial)
+    if name is None:
+        return KIND_OF[block.number_of(monomial)]
+    ring = ring_named(name).ring
+    if ring.addition is Addition.PAIRS:
+        return ring_kind(ring.width, RING_PAIRS)
+    return ring_kind(ring.width, RING_INTS if ring.dtype == INT64 else RING_FLOATS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,16 +56,19 @@ class LeafRegisters:
     lifts: tuple[tuple[int, int], ...]
     """(lift, register)."""
     weights: int
+    elements: tuple[tuple[int, tuple[int, ...]], ...] = ()
+    """(lift into a ring, registers of its words)."""
 
     @property
     def registers(self) -> frozenset[int]:
         """All of them."""
-        return frozenset({*(r for words in self.keys for r in words), *(r for _, r in self.lifts), self.weights})
+        words = (*self.keys, *(words for _, words in self.elements))
+        return frozenset({*(r for one in words for r in one), *(r for _, r in self.lifts), self.weights})
 
 
 @dataclass(frozen=True, slots=True)
 class ResultRegisters:
-    """Where the delta of the last view of a trigger stands: its keys in the view's order, and its parts by monomial."""
+    """Where a delta of the view that a trigger ends with stands: its keys in the view's order, and its parts by monomial."""
 
     frame: int
     keys: tuple[int, ...]
@@ -72,7 +84,8 @@ class TriggerCode:
     registers: int
     leaf: LeafRegisters
     pauses: tuple[Pause, ...]
-    result: ResultRegisters
+    results: tuple[ResultRegisters, ...]
+    """One for the path of the leaf, and one for each path of an indicator: their sum is the delta."""
     wide_sums: tuple[int, ...]
     """Where the code says WIDE_VALUES: a leaf program, which has values of one word, makes it INT_VALUES."""
 
@@ -102,6 +115,8 @@ class Delta:
     keys: dict[str, tuple[int, ...]]
     parts: dict[Monomial, int]
     atoms: frozenset[int]
+    repeats: bool = False
+    """Whether several rows may have the same keys, because a variable was dropped."""
 
 
 @dataclass(slots=True)
@@ -120,7 +135,10 @@ class Assembler:
     def assemble(self, trigger: Trigger) -> TriggerCode:
         """The instructions of a trigger."""
         deltas: dict[str, Delta] = {}
+        slots: dict[str, int] = {}
         leaf: LeafRegisters | None = None
+        last = _end_of_path(trigger)
+        results: list[ResultRegisters] = []
         for statement in trigger.statements:
             match statement:
                 case Lift():
@@ -128,15 +146,25 @@ class Assembler:
                 case Compute():
                     deltas[statement.target] = self._compute(statement, deltas[statement.source])
                 case Add():
-                    self._add(statement.target, deltas[statement.target])
+                    slots[statement.target] = self._add(statement.target, deltas[statement.target])
+                case AddIndicator(target=target, source=source):
+                    if target in self.program.stored:
+                        deltas[target] = self._add_indicator(target, deltas[source])
+                    else:
+                        deltas[target] = self._turned(target, source, deltas[source], slots[source])
+            if isinstance(statement, Lift | Compute) and statement.target == last:
+                results.append(self._result(last, deltas[last]))
         assert leaf is not None, "a trigger begins with its leaf"
         frames = tuple(tuple(f) for f in self._frames)
         code = np.array(self._code, dtype=np.int64)
-        last = self.program.view(next(reversed(deltas)))
-        delta = deltas[last.name]
-        keys = tuple(r for k in last.keys for r in delta.keys[k])
-        result = ResultRegisters(delta.frame, keys, tuple(delta.parts[m] for m in last.payload))
-        return TriggerCode(code, frames, self._registers, leaf, tuple(self._pauses), result, tuple(self._wide_sums))
+        return TriggerCode(
+            code, frames, self._registers, leaf, tuple(self._pauses), tuple(results), tuple(self._wide_sums)
+        )
+
+    def _result(self, name: str, delta: Delta) -> ResultRegisters:
+        view = self.program.view(name)
+        keys = tuple(r for k in view.keys for r in delta.keys[k])
+        return ResultRegisters(delta.frame, keys, tuple(delta.parts[m] for m in view.payload))
 
     def _frame(self) -> int:
         self._frames.append([])
@@ -152,7 +180,7 @@ class Assembler:
         self._code.extend((int(op), 2 + len(operands), *operands))
 
     def _kind(self, monomial: Monomial) -> int:
-        return KIND_OF[self.program.block.number_of(monomial)]
+        return part_kind(self.program.block, monomial)
 
     def _key_registers(self, frame: int, variables: Iterable[str]) -> dict[str, tuple[int, ...]]:
         block = self.program.block
@@ -166,17 +194,22 @@ class Assembler:
         keys = self._key_registers(frame, view.keys)
         weights = self._register(frame)
         used = sorted({i for monomial in view.payload for _, i in monomial})
-        values = {i: self._register(frame) for i in used}
+        is_element = {i: isinstance(atom.lifts[i], RingLift) for i in used}
+        values = {i: self._register(frame) for i in used if not is_element[i]}
+        elements: dict[int, tuple[int, ...]] = {}
+        for i in (i for i in used if is_element[i]):
+            words = words_of(self._kind(frozenset({(number, i)})))
+            elements[i] = tuple(range(first := self._register(frame, words), first + words))
         delta = self._grouped(frame, keys, view.keys)
         for monomial in view.payload:
             kind = self._kind(monomial)
-            target = delta.parts[monomial] = self._register(delta.frame, WORDS[kind])
+            target = delta.parts[monomial] = self._register(delta.frame, words_of(kind))
             source, source_kind, weight = weights, COUNTED, -1
             if monomial:
                 ((_, i),) = monomial
-                source, weight, source_kind = values[i], weights, kind
-                wide = kind_of(atom.lifts[i].value.type) is Kind.WIDE
+                source, weight, source_kind = (elements[i][0] if i in elements else values[i]), weights, kind
                 if kind == EXACT:
+                    wide = all(kind_of(e.type) is Kind.WIDE for e in atom.lifts[i].expressions)
                     source_kind = WIDE_VALUES if wide else INT_VALUES
                 elif kind == FLOATING:
                     source_kind = FLOAT_VALUES
@@ -185,7 +218,8 @@ class Assembler:
             self._emit(Op.SUM, frame, delta.frame, delta.keys[""][0], source_kind, source, weight, target)
         del delta.keys[""]
         delta.atoms = frozenset({number})
-        registers = LeafRegisters(tuple(keys[k] for k in view.keys), tuple(values.items()), weights)
+        key_registers = tuple(keys[k] for k in view.keys)
+        registers = LeafRegisters(key_registers, tuple(values.items()), weights, tuple(elements.items()))
         return registers, delta
 
     def _grouped(self, frame: int, keys: dict[str, tuple[int, ...]], wanted: Sequence[str]) -> Delta:
@@ -210,13 +244,13 @@ class Assembler:
             delta = self._join(access, delta, needed)
             for residual in access.residuals:
                 delta = self._restricted(delta, residual)
-        if set(delta.keys) == set(target.keys):
+        if set(delta.keys) == set(target.keys) and not delta.repeats:
             return delta
         grouped = self._grouped(delta.frame, delta.keys, target.keys)
         (numbers,) = grouped.keys.pop("")
         for monomial in target.payload:
             kind = self._kind(monomial)
-            sums = grouped.parts[monomial] = self._register(grouped.frame, WORDS[kind])
+            sums = grouped.parts[monomial] = self._register(grouped.frame, words_of(kind))
             self._emit(Op.SUM, delta.frame, grouped.frame, numbers, kind, delta.parts[monomial], -1, sums)
         grouped.atoms = delta.atoms
         return grouped
@@ -237,7 +271,10 @@ class Assembler:
                 self._emit(Op.SLICE, number, delta.frame, out, rows, slots, index, len(bound), *bound)
             case AccessKind.SCAN:
                 self._emit(Op.SCAN, number, delta.frame, out, rows, slots)
-        joined = Delta(out, {}, {}, delta.atoms | view.atoms)
+        if access.is_indicator:
+            self._emit(Op.HELD, out, number, rows, slots)
+        repeats = delta.repeats or not needed >= {*delta.keys, *view.keys}
+        joined = Delta(out, {}, {}, delta.atoms if access.is_indicator else delta.atoms | view.atoms, repeats)
         for variable in [*delta.keys, *(k for k in view.keys if k not in delta.keys)]:
             if variable not in needed:
                 continue
@@ -249,11 +286,19 @@ class Assembler:
             else:
                 for word, register in zip(words[variable], registers, strict=True):
                     self._emit(Op.KEY, out, number, slots, word, register)
+        if access.is_indicator:
+            self._take_parts(delta, joined, rows, access.payload)
+            return joined
         for monomial in access.payload:
             left = frozenset(p for p in monomial if p[0] in delta.atoms)
             right = frozenset(p for p in monomial if p[0] in view.atoms)
-            register = joined.parts[monomial] = self._register(out, WORDS[self._kind(monomial)])
+            register = joined.parts[monomial] = self._register(out, words_of(self._kind(monomial)))
             place = held.offsets[view.payload.index(right)]
+            ring = self.program.block.ring_of(left)
+            if ring is not None and self.program.block.ring_of(right) is not None:
+                operands = RowPart(delta.frame, rows, delta.parts[left]), EntryPart(number, slots, place)
+                self._pause(RingPause(ring, out, *operands, register))
+                continue
             self._emit(
                 Op.MULTIPLY,
                 out,
@@ -273,25 +318,71 @@ class Assembler:
     def _restricted(self, delta: Delta, residual: Residual) -> Delta:
         mask = self._register(delta.frame)
         columns = tuple(delta.keys[v] for v in residual.variables)
-        self._pauses.append(Pause(residual, delta.frame, columns, mask))
-        self._emit(Op.PAUSE, len(self._pauses) - 1)
+        self._pause(MaskPause(residual, delta.frame, columns, mask))
         out = self._frame()
         rows = self._register(out)
         self._emit(Op.COMPACT, delta.frame, mask, out, rows)
-        kept = Delta(out, self._key_registers(out, delta.keys), {}, delta.atoms)
+        kept = Delta(out, self._key_registers(out, delta.keys), {}, delta.atoms, delta.repeats)
         for variable, registers in delta.keys.items():
             for source, register in zip(registers, kept.keys[variable], strict=True):
                 self._emit(Op.TAKE, out, rows, source, register)
-        for monomial, source in delta.parts.items():
-            words = WORDS[self._kind(monomial)]
-            register = kept.parts[monomial] = self._register(out, words)
-            for word in range(words):
-                self._emit(Op.TAKE, out, rows, source + word, register + word)
+        self._take_parts(delta, kept, rows, delta.parts)
         return kept
 
-    def _add(self, name: str, delta: Delta) -> None:
+    def _pause(self, pause: Pause) -> None:
+        self._pauses.append(pause)
+        self._emit(Op.PAUSE, len(self._pauses) - 1)
+
+    def _take_parts(self, delta: Delta, kept: Delta, rows: int, monomials: Iterable[Monomial]) -> None:
+        for monomial in monomials:
+            source, words = delta.parts[monomial], words_of(self._kind(monomial))
+            register = kept.parts[monomial] = self._register(kept.frame, words)
+            for word in range(words):
+                self._emit(Op.TAKE, kept.frame, rows, source + word, register + word)
+
+    def _add(self, name: str, delta: Delta) -> int:
+        """Adds a delta to its view; returns the register of the entries' slots."""
         view = self.program.view(name)
         slots = self._register(delta.frame)
         keys = [r for k in view.keys for r in delta.keys[k]]
         parts = [delta.parts[m] for m in view.payload]
         self._emit(Op.UPSERT, self.number_of(name), delta.frame, slots, len(keys), *keys, *parts)
+        return slots
+
+    def _add_indicator(self, name: str, delta: Delta) -> Delta:
+        """Counts the rows of an atom by the indicator's keys, and returns the indicator's delta."""
+        view = self.program.view(name)
+        (count,) = view.payload
+        counted = Delta(delta.frame, {k: delta.keys[k] for k in view.keys}, {count: delta.parts[count]}, frozenset())
+        if set(view.keys) != set(delta.keys):
+            grouped = self._grouped(delta.frame, delta.keys, view.keys)
+            (numbers,) = grouped.keys.pop("")
+            sums = grouped.parts[count] = self._register(grouped.frame)
+            self._emit(Op.SUM, delta.frame, grouped.frame, numbers, COUNTED, delta.parts[count], -1, sums)
+            counted = grouped
+        return self._turned(name, name, counted, self._add(name, counted))
+
+    def _turned(self, name: str, held_by: str, counted: Delta, slots: int) -> Delta:
+        """The delta of an indicator after counts were added to entries: the keys of which there were, or now are, none.
+
+        Every key is there once, so that an entry's count before is known from the one after.
+        """
+        view = self.program.view(name)
+        (count,) = view.payload
+        turned = self._register(counted.frame)
+        self._emit(Op.TURN, counted.frame, self.number_of(held_by), slots, counted.parts[count], turned)
+        out = self._frame()
+        rows = self._register(out)
+        self._emit(Op.COMPACT, counted.frame, turned, out, rows)
+        kept = Delta(out, self._key_registers(out, view.keys), {count: self._register(out)}, frozenset())
+        for variable, registers in kept.keys.items():
+            for source, register in zip(counted.keys[variable], registers, strict=True):
+                self._emit(Op.TAKE, out, rows, source, register)
+        self._emit(Op.TAKE, out, rows, turned, kept.parts[count])
+        return kept
+
+
+def _end_of_path(trigger: Trigger) -> str:
+    """The view that the path of the leaf ends with."""
+    ends = [s.target for s in takewhile(lambda s: not isinstance(s, AddIndicator), trigger.statements)]
+    return ends[-1]

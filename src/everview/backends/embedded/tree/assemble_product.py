@@ -20,11 +20,11 @@ from everview.backends.embedded.tree.assemble import (
     Assembler,
     Delta,
     LeafRegisters,
-    Pause,
     words_per_key,
 )
 from everview.backends.embedded.tree.factor_plan import FactorPlan, ProductPlan
 from everview.backends.embedded.tree.layout import COUNTED, FLOAT_VALUES, INT_VALUES, WIDE_VALUES, WORDS, Op
+from everview.backends.embedded.tree.pauses import Pause
 from everview.backends.embedded.vectors import Ints, Kind, kind_of
 from everview.planner.block import Monomial, Number, Residual
 from everview.relational.types import DataType

@@ -9,7 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 
 from everview.backends.embedded.tree.assemble import TriggerCode
-from everview.backends.embedded.tree.layout import COUNTED, EXACT, FLOAT_VALUES, FLOATING, INT_VALUES, WIDE_VALUES, Op
+from everview.backends.embedded.tree.layout import (
+    COUNTED,
+    EXACT,
+    FIRST_RING,
+    FLOAT_VALUES,
+    FLOATING,
+    INT_VALUES,
+    RING_FLOATS,
+    RING_INTS,
+    RING_MASK,
+    RING_PAIRS,
+    WIDE_VALUES,
+    Op,
+    words_of,
+)
+from everview.backends.embedded.tree.pauses import EntryPart, MaskPause, Pause, RingPause
 from everview.backends.embedded.tree.leaf_kernels import LEAF_WORDS, LeafOp
 from everview.backends.embedded.tree.leaf_program import LeafProgram
 from everview.backends.embedded.vectors import Ints
@@ -24,13 +39,26 @@ _KINDS = {
 }
 
 
+_RING_WORDS = {RING_INTS: "integers", RING_FLOATS: "floats", RING_PAIRS: "double-doubles"}
+
+
+def _kind(kind: int) -> str:
+    if kind < FIRST_RING:
+        return _KINDS[kind]
+    return f"element of {words_of(kind)} words, {_RING_WORDS[kind & RING_MASK]}"
+
+
 def trigger_lines(trigger: TriggerCode, views: Sequence[str]) -> list[str]:
     """The instructions of an assembled trigger, over views with these names."""
     leaf = trigger.leaf
     keys = ", ".join(_tuple(words) for words in leaf.keys) or "none"
     lifts = "".join(f", lift {lift} in r{register}" for lift, register in leaf.lifts)
+    lifts += "".join(f", lift {lift} in r{words[0]} … r{words[-1]}" for lift, words in leaf.elements)
     lines = [f"f0: keys in {keys}, weights in r{leaf.weights}{lifts}"]
-    return lines + [_line(Op(op), operands, views) for op, operands in _instructions(trigger.code)]
+    for op, operands in _instructions(trigger.code):
+        is_pause = op == Op.PAUSE
+        lines.append(_paused(trigger.pauses[operands[0]], views) if is_pause else _line(Op(op), operands, views))
+    return lines
 
 
 def _instructions(code: Ints) -> Iterator[tuple[int, list[int]]]:
@@ -59,7 +87,7 @@ def _group(x: list[int], _views: Sequence[str]) -> str:
 def _sum(x: list[int], _views: Sequence[str]) -> str:
     frame, out, numbers, kind, source, weights, target = x
     weighted = f" * r{weights}" if weights >= 0 else ""
-    return f"f{out}.r{target} := Σ by r{numbers} of f{frame}.r{source}{weighted} ({_KINDS[kind]})"
+    return f"f{out}.r{target} := Σ by r{numbers} of f{frame}.r{source}{weighted} ({_kind(kind)})"
 
 
 def _lookup(x: list[int], views: Sequence[str]) -> str:
@@ -90,7 +118,7 @@ def _key(x: list[int], views: Sequence[str]) -> str:
 def _multiply(x: list[int], views: Sequence[str]) -> str:
     frame, rows, view, slots, kind_a, a, kind_b, b, target = x[:9]
     left = f"r{a}[r{rows}]" if rows >= 0 else f"r{a}"
-    return f"f{frame}.r{target} := {left} ({_KINDS[kind_a]}) * {views[view]}[r{slots}] word {b} ({_KINDS[kind_b]})"
+    return f"f{frame}.r{target} := {left} ({_kind(kind_a)}) * {views[view]}[r{slots}] word {b} ({_kind(kind_b)})"
 
 
 def _upsert(x: list[int], views: Sequence[str]) -> str:
@@ -104,8 +132,29 @@ def _compact(x: list[int], _views: Sequence[str]) -> str:
     return f"f{out} := f{frame} where r{mask}, rows in r{rows}"
 
 
-def _pause(x: list[int], _views: Sequence[str]) -> str:
-    return f"for NumPy to compute the mask of predicate {x[0]}"
+def _held(x: list[int], views: Sequence[str]) -> str:
+    frame, view, rows, slots = x
+    return f"f{frame} := f{frame} where {views[view]}[r{slots}] has a count, rows in r{rows}, slots in r{slots}"
+
+
+def _turn(x: list[int], views: Sequence[str]) -> str:
+    frame, view, slots, counts, target = x
+    return f"f{frame}.r{target} := what adding r{counts} has made of {views[view]}[r{slots}]: 1 there now, -1 no more, else 0"
+
+
+def _paused(pause: Pause, views: Sequence[str]) -> str:
+    match pause:
+        case MaskPause():
+            columns = _tuple([r for words in pause.columns for r in words])
+            text = f"f{pause.frame}.r{pause.mask} := a predicate over {columns}, which NumPy computes"
+        case RingPause(left=left, right=right):
+            other = (
+                f"{views[right.view]}[r{right.slots}] word {right.place}"
+                if isinstance(right, EntryPart)
+                else f"r{right.register}[r{right.rows}]"
+            )
+            text = f"f{pause.frame}.r{pause.target} := r{left.register}[r{left.rows}] * {other} in the ring of {pause.ring}"
+    return f"{Op.PAUSE.name.lower():<9} {text}"
 
 
 _SHAPES: dict[Op, Callable[[list[int], Sequence[str]], str]] = {
@@ -119,7 +168,8 @@ _SHAPES: dict[Op, Callable[[list[int], Sequence[str]], str]] = {
     Op.MULTIPLY: _multiply,
     Op.UPSERT: _upsert,
     Op.COMPACT: _compact,
-    Op.PAUSE: _pause,
+    Op.HELD: _held,
+    Op.TURN: _turn,
 }
 
 

@@ -62,7 +62,8 @@ def plan_factors(atom: BlockAtom, partition: Partition, together: Iterable[froze
     groups = _Groups(partition)
     for numbers in together:
         groups.unite(numbers)
-    expressions = (atom.condition, *(e for _, e in atom.variables), *(lift.value for lift in atom.lifts))
+    lifts = _numbers(atom)
+    expressions = (atom.condition, *(e for _, e in atom.variables), *(lift.value for lift in lifts))
     if any(can_fail(e) for e in expressions):
         groups.unite(range(len(partition)))
     for e in (*_parts(atom.condition), *(e for _, e in atom.variables)):
@@ -70,7 +71,7 @@ def plan_factors(atom: BlockAtom, partition: Partition, together: Iterable[froze
     is_changing = True
     while is_changing:  # a union can only make more lifts one factor's own, but let it settle
         is_changing = False
-        for lift in atom.lifts:
+        for lift in lifts:
             if split_lift(lift, groups.home) is None:
                 groups.unite(groups.read_by(lift.value))
                 is_changing = True
@@ -87,7 +88,7 @@ def _plan(atom: BlockAtom, partition: Partition, groups: _Groups) -> ProductPlan
     for name, e in atom.variables:
         variables[groups.home(e)].append((name, e))
     split_floats = set()
-    for i, lift in enumerate(atom.lifts):
+    for i, lift in enumerate(_numbers(atom)):
         parts = split_lift(lift, groups.home)
         assert parts is not None, "lifts that cannot be taken apart have one factor"
         if sum(p.number is Number.FLOAT for p in parts.values()) > 1:
@@ -105,6 +106,13 @@ def _plan(atom: BlockAtom, partition: Partition, groups: _Groups) -> ProductPlan
         for root, members in roots.items()
     )
     return ProductPlan(factors, frozenset(split_floats))
+
+
+def _numbers(atom: BlockAtom) -> tuple[Lift, ...]:
+    """The lifts, none of them into a registered ring."""
+    lifts = tuple(lift for lift in atom.lifts if isinstance(lift, Lift))
+    assert len(lifts) == len(atom.lifts), "elements of rings are not taken apart"
+    return lifts
 
 
 class _Groups:

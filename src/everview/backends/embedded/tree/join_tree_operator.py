@@ -62,12 +62,12 @@ class JoinTreeOperator(Operator):
         weights: list[Ints] = []
 
         def collect(machine: Machine) -> None:
-            at = machine.trigger.result
-            words = machine.registers(at.frame, at.keys)
-            (counts,) = machine.registers(at.frame, at.parts[:1])
-            if len(counts):
-                weights.append(counts.copy())
-                keys.append(np.stack(words, axis=1) if words else np.zeros((len(counts), 1), dtype=np.int64))
+            for at in machine.trigger.results:
+                words = machine.registers(at.frame, at.keys)
+                (counts,) = machine.registers(at.frame, at.parts[:1])
+                if len(counts):
+                    weights.append(counts.copy())
+                    keys.append(np.stack(words, axis=1) if words else np.zeros((len(counts), 1), dtype=np.int64))
 
         state.take(deltas, collect)
         if not keys:

@@ -54,6 +54,28 @@ FLOATING: Final = 2
 """A sum of floats: the sum, its rounding error, and NaNs and infinities counted apart in one word."""
 WORDS: Final = (1, 2, 3)
 
+# Elements of registered rings are parts too: their kind is 8 * words + how the words are added.
+FIRST_RING: Final = 8
+RING_SHIFT: Final = 3
+RING_MASK: Final = 7
+RING_INTS: Final = 0
+"""Each word an integer modulo 2^64."""
+RING_FLOATS: Final = 1
+"""Each word a float."""
+RING_PAIRS: Final = 2
+"""Each two words a double-double."""
+
+
+def ring_kind(words: int, how: int) -> int:
+    """The kind of an element of so many words."""
+    return words << RING_SHIFT | how
+
+
+def words_of(kind: int) -> int:
+    """How many words a part of this kind has."""
+    return kind >> RING_SHIFT if kind >= FIRST_RING else WORDS[kind]
+
+
 # What the values of a leaf are, besides the kinds above.
 INT_VALUES: Final = 3
 WIDE_VALUES: Final = 4
@@ -122,3 +144,7 @@ class Op(IntEnum):
     """frame a, frame b, frame out, rows a, rows b, links in b, k, k key registers of a, k of b: pairs rows with equal keys."""
     MULTIPLY_ROWS = 15
     """frame, rows a, rows b, kind a, register a, kind b, register b, target, registers of counts a and b: products of parts."""
+    HELD = 16
+    """frame, map, rows, slots: drops the pairs with entries whose count is 0, which a map keeps to the end of a transaction."""
+    TURN = 17
+    """frame, map, slots, counts, target: where adding the counts has made an entry's count differ from 0: 1, equal to 0: -1, else 0."""

@@ -83,6 +83,8 @@ class _Compiler:
 
     def compile(self, block: Block, number: int, keys: Sequence[str], leaf: LeafRegisters) -> LeafProgram:
         atom = block.atoms[number]
+        if leaf.elements:
+            raise NoLeafProgram
         if atom.condition != TRUE:
             mask = self.value(atom.condition, RAW)
             self.chosen = self.emit(LeafOp.FILTER, RAW, mask, KEPT)
@@ -94,7 +96,8 @@ class _Compiler:
             for flag in registers[1:]:  # the word that says NULL
                 self.output(flag, self.emit(LeafOp.FILL, KEPT))
         for lift, register in leaf.lifts:
-            self.output(register, self.lifted(atom.lifts[lift].value))
+            (value,) = atom.lifts[lift].expressions
+            self.output(register, self.lifted(value))
         self.output(leaf.weights, self.taken(self.input(-1)))
         buffers = tuple(dict.fromkeys(self.buffers))
         inputs = tuple(self.inputs.values())

@@ -5,13 +5,18 @@ Also the predicates over several atoms, which a machine leaves to the same evalu
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from everview.algebra.registry import ring_named
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate, compile_projection
-from everview.backends.embedded.tree.assemble import LeafRegisters, Pause, key_layout
+from everview.backends.embedded.operators.ring_sums import lifted_column
+from everview.backends.embedded.tree.assemble import LeafRegisters, key_layout
+from everview.backends.embedded.tree.pauses import MaskPause
 from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, Vector
-from everview.planner.block import BlockAtom, Variable
+from everview.planner.block import BlockAtom, RingLift, Variable
 from everview.relational.expressions import TRUE
 from everview.relational.nodes import Schema
 from everview.trigger.program import Program
@@ -24,7 +29,8 @@ class Leaf:
         atom: BlockAtom = program.block.atoms[number]
         self._names = tuple(f.name for f in fields)
         self._where = None if atom.condition == TRUE else compile_predicate(atom.condition, dictionary)
-        self._expressions = (*(e for _, e in atom.variables), *(lift.value for lift in atom.lifts))
+        lifted = [lift.expressions for lift in atom.lifts]
+        self._expressions = (*(e for _, e in atom.variables), *(e for own in lifted for e in own))
         self._project = compile_projection(self._expressions, dictionary)
         view = next(
             v for v in program.views if v.atoms == frozenset({number}) and set(v.keys) == {n for n, _ in atom.variables}
@@ -32,7 +38,10 @@ class Leaf:
         order = [n for n, _ in atom.variables]
         self._key_places = tuple(order.index(k) for k in view.keys)
         self._layouts = tuple(key_layout_of(program.block.variable(k)) for k in view.keys)
-        self._first_lift = len(order)
+        ends = np.cumsum([len(order), *(len(own) for own in lifted)]).tolist()
+        self._places = [slice(start, end) for start, end in zip(ends, ends[1:], strict=False)]
+        self._lifts = atom.lifts
+        self._dictionary = dictionary
 
     def registers(self, delta: Batch, leaf: LeafRegisters) -> tuple[list[tuple[int, Ints]], int]:
         """The arrays for the registers of the leaf, and how many rows they have."""
@@ -49,7 +58,12 @@ class Leaf:
             for register, words in zip(registers, key_words(vectors[place], layout), strict=True):
                 given.append((register, words))
         for lift, register in leaf.lifts:
-            given.append((register, lifted_words(vectors[self._first_lift + lift])))
+            given.append((register, lifted_words(*vectors[self._places[lift]])))
+        for lift, registers in leaf.elements:
+            found = self._lifts[lift]
+            assert isinstance(found, RingLift), "elements are those of rings"
+            words = element_words(found, vectors[self._places[lift]], count, self._dictionary)
+            given += zip(registers, words, strict=True)
         given.append((leaf.weights, np.ascontiguousarray(delta.weights)))
         return given, count
 
@@ -81,6 +95,21 @@ def lifted_words(vector: Vector) -> Ints:
     return values.view(np.int64) if values.dtype == np.float64 else values.astype(np.int64, copy=False)
 
 
+def element_words(lift: RingLift, arguments: Sequence[Vector], count: int, dictionary: Dictionary) -> Ints:
+    """The elements of ``count`` rows, word by word: [words of an element, rows]; where an argument is NULL, 0."""
+    entry = ring_named(lift.ring)
+    missing = np.zeros(count, dtype=np.bool_)
+    for vector in arguments:
+        if vector.nulls is not None:
+            missing |= vector.nulls
+    kept = None if not missing.any() else np.flatnonzero(~missing)
+    given = [v if kept is None else v.take(kept) for v in arguments]
+    product = entry.product([lifted_column(v, dictionary) for v in given], lift.positions)
+    words = np.zeros((entry.ring.width, count), dtype=np.int64)
+    words[:, slice(None) if kept is None else kept] = product.view(np.int64).T
+    return words
+
+
 class Masks:
     """Evaluates predicates over several atoms, for the rows of a frame."""
 
@@ -89,7 +118,7 @@ class Masks:
         self._predicates = {r: compile_predicate(r.condition, dictionary) for r in block.residuals}
         self._layouts = {r: key_layout(block, r.variables) for r in block.residuals}
 
-    def __call__(self, pause: Pause, columns: list[Ints]) -> Ints:
+    def __call__(self, pause: MaskPause, columns: list[Ints]) -> Ints:
         keys = np.stack(columns, axis=1)
         vectors = self._layouts[pause.residual].unpack(keys)
         return self._predicates[pause.residual](vectors, len(keys)).astype(np.int64)

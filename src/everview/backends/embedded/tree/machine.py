@@ -7,8 +7,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from everview.algebra.registry import ring_named
+from everview.algebra.ring import Payloads, Ring
 from everview.backends.embedded.state.memory import address_of
-from everview.backends.embedded.tree.assemble import Pause, TriggerCode
+from everview.backends.embedded.tree.assemble import TriggerCode
 from everview.backends.embedded.tree.layout import (
     AMOUNT,
     DONE,
@@ -29,6 +31,7 @@ from everview.backends.embedded.tree.layout import (
 )
 from everview.backends.embedded.tree.leaf_kernels import run_leaf
 from everview.backends.embedded.tree.leaf_program import LeafProgram
+from everview.backends.embedded.tree.pauses import EntryPart, MaskPause, Pause, RingPause, RowPart
 from everview.backends.embedded.tree.view_kernels import run
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch, Ints
@@ -41,7 +44,7 @@ CHUNK = 4096
 
 
 AfterChunk: TypeAlias = "Callable[[Machine], None]"
-Masks: TypeAlias = Callable[[Pause, list[Ints]], Ints]
+Masks: TypeAlias = Callable[[MaskPause, list[Ints]], Ints]
 
 
 OTHERWISE = "Create the view with strategy='recompute'."
@@ -74,7 +77,7 @@ class RegisterMachine:
         frames: The registers of each frame.
         registers: How many registers there are.
         given: Those that point into the caller's arrays.
-        pauses: Where Python computes a mask.
+        pauses: Where Python computes something.
         maps: The views it works on, in the order that its instructions number them.
         views: Their addresses.
         scratch: Shared memory.
@@ -138,12 +141,33 @@ class RegisterMachine:
             elif need == NEED_SCRATCH:
                 self._scratch.grow(amount)
             elif need == PAUSED:
-                self._compute_mask(self._pauses[which])
+                self._compute(self._pauses[which])
             else:
                 raise EvaluationError(_TROUBLE[int(need)], condition="ARITHMETIC_OVERFLOW", hint=OTHERWISE)
 
-    def _compute_mask(self, pause: Pause) -> None:
+    def _compute(self, pause: Pause) -> None:
         rows = int(self._rows[pause.frame])
+        if isinstance(pause, MaskPause):
+            self._compute_mask(pause, rows)
+        elif rows:
+            self._multiply(pause, rows)
+
+    def _multiply(self, pause: RingPause, rows: int) -> None:
+        entry = ring_named(pause.ring)
+        left, right = (self._operand(part, pause.frame, rows, entry.ring) for part in (pause.left, pause.right))
+        product = entry.multiply(left, right)
+        self._words(pause.target, pause.frame, entry.ring.width)[:, :rows] = product.view(np.int64).T
+
+    def _operand(self, part: RowPart | EntryPart, frame: int, rows: int, ring: Ring) -> Payloads:
+        """One side of a product, gathered for the rows of a frame."""
+        if isinstance(part, EntryPart):
+            slots = self._register(part.slots, frame, rows)
+            words = self._maps[part.view].entries[slots, part.place : part.place + ring.width]
+        else:
+            words = self._words(part.register, part.frame, ring.width)[:, self._register(part.rows, frame, rows)].T
+        return np.ascontiguousarray(words).view(ring.dtype)
+
+    def _compute_mask(self, pause: MaskPause, rows: int) -> None:
         columns = [self._register(r, pause.frame, rows) for words in pause.columns for r in words]
         mask = self._masks(pause, columns)
         self._register(pause.mask, pause.frame, rows)[:] = mask
@@ -154,8 +178,12 @@ class RegisterMachine:
         return [self._register(r, frame, rows) for r in wanted]
 
     def _register(self, register: int, frame: int, rows: int) -> Ints:
-        held = self._owned[frame]
-        return self._buffers[frame][held.index(register), :rows]
+        return self._words(register, frame, 1)[0, :rows]
+
+    def _words(self, register: int, frame: int, width: int) -> Ints:
+        """Registers that follow one another, and so do in memory."""
+        first = self._owned[frame].index(register)
+        return self._buffers[frame][first : first + width]
 
 
 class Machine(RegisterMachine):

@@ -51,13 +51,14 @@ def plan_join(relation: Relation, facts_of: FactsOf, strategy: str) -> tuple[Low
 
 
 def _lowered(block: Block, strategy: str, *, keeps_result: bool) -> Lowered:
-    plan = None if strategy == "first_order" else plan_tree(block.query)
+    plan = None if strategy == "first_order" else plan_tree(block.query, indicators="useful")
     tree = flat_tree(block) if plan is None else plan.tree
     program = lower_tree(block, tree, materialized_nodes(tree, roots=False), keeps_result=keeps_result)
     if all(atom.updatable for atom in block.query.atoms):
         return Lowered(program, plan, None)
     joined = {c.name for v in tree.nodes() if isinstance(v, View) and len(v.children) > 1 for c in v.children}
-    return Lowered(program, plan, lower_tree(block, tree, frozenset(joined), keeps_result=keeps_result))
+    loading = lower_tree(block, tree, frozenset(joined), keeps_result=keeps_result, apart=program.stored)
+    return Lowered(program, plan, loading)
 
 
 def flat_tree(block: Block) -> ViewTree:

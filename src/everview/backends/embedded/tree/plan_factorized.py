@@ -48,6 +48,8 @@ def plan_factorized(relation: Relation, facts_of: FactsOf) -> FactorizedPlan:
 
 
 def _plan(block: Block, outputs: tuple[Expression, ...], *, is_aggregate: bool) -> FactorizedPlan:
+    if block.has_rings:
+        raise Refused("a factorized result multiplies numbers when a row is read, not elements of registered rings")
     if any(can_fail(e) for e in outputs):
         raise Refused(
             "an output column can fail, and a factorized result computes it when a row is read, not when a change comes"

@@ -65,6 +65,8 @@ class ProductTriggers:
     def _make(self, trigger: Trigger, partition: Partition) -> _ProductTrigger | None:
         """The machine for products over these columns; None if the tree needs their rows."""
         block = self._in.program.block
+        if block.has_rings or self._in.program.has_indicators(trigger):
+            return None  # elements of rings are multiplied in Python; an indicator closes a cycle, and so connects the factors
         together: list[frozenset[int]] = []
         while True:
             plan = plan_factors(block.atoms[trigger.atom], partition, together)

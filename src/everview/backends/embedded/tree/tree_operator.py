@@ -43,7 +43,7 @@ class TreeOperator(Operator):
         self._result = self.state.maps[program.result]
         self._result_layout = key_layout(block, result.keys)
         self._key_places = tuple(result.keys.index(k) for k in block.keys)
-        self._finish = finishers(block, result.payload, self._result.offsets)
+        self._finish = finishers(block, result.payload, self._result.offsets, dictionary)
         self._finish_row = row_finishers(block, result.payload, self._result.offsets) if self._is_global else None
         self._is_safe = always_fit(block)
 

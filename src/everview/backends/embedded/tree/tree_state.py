@@ -11,7 +11,7 @@ from everview.backends.embedded.factorized_batch import FactorizedBatch, expand
 from everview.backends.embedded.operators.base import Cost, Operator
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree import view_kernels as kernels
-from everview.backends.embedded.tree.assemble import KIND_OF, Assembler, key_layout
+from everview.backends.embedded.tree.assemble import Assembler, key_layout, part_kind
 from everview.backends.embedded.tree.layout import WORK
 from everview.backends.embedded.tree.leaf_program import LeafProgram, NoLeafProgram, leaf_program
 from everview.backends.embedded.tree.leaf_rows import Leaf, Masks
@@ -36,11 +36,13 @@ class TreeState:
         self.program = program
         block = program.block
         stored = [v for v in program.views if v.name in program.stored]
+        known = maps or {}
         self.maps = {
-            v.name: (maps or {}).get(v.name)
-            or ViewMap(
+            v.name: known[v.name]
+            if v.name in known
+            else ViewMap(
                 key_layout(block, v.keys).width if v.keys else 0,
-                [KIND_OF[block.number_of(m)] for m in v.payload],
+                [part_kind(block, m) for m in v.payload],
                 is_result=v.name == program.result,
             )
             for v in stored

@@ -36,6 +36,7 @@ from everview.backends.embedded.tree.layout import (
     EPOCH_AT,
     EXACT,
     EXACT_RANGE,
+    FIRST_RING,
     FLOAT_RANGE,
     FLOAT_VALUES,
     FLOATING,
@@ -72,6 +73,10 @@ from everview.backends.embedded.tree.layout import (
     PARTS,
     PAUSED,
     PLUS_UNIT,
+    RING_INTS,
+    RING_MASK,
+    RING_PAIRS,
+    RING_SHIFT,
     SCRATCH,
     SCRATCH_MASK,
     STAMP,
@@ -101,6 +106,8 @@ CLEAR = int(Op.CLEAR)
 REPEAT = int(Op.REPEAT)
 JOIN = int(Op.JOIN)
 MULTIPLY_ROWS = int(Op.MULTIPLY_ROWS)
+HELD = int(Op.HELD)
+TURN = int(Op.TURN)
 
 LOW = 0xFFFFFFFF
 FACTOR = -7046029254386353131
@@ -322,7 +329,7 @@ def _drop(view: Word, slot: Word) -> None:
 
 @inlined
 def _words(kind: Word) -> Word:
-    return kind + 1
+    return shift_right(kind, RING_SHIFT) if kind >= FIRST_RING else kind + 1
 
 
 @inlined
@@ -335,6 +342,33 @@ def _add_float(at: Word, value: Word, error: Word) -> None:
     total = new + rest
     store_float(at, 0, total)
     store_float(at, 1, rest - (total - new))
+
+
+@inlined
+def _add_pair(high: Word, low: Word, value: Word, error: Word) -> None:
+    """Adds a double-double to the one at two addresses, as ``algebra.floats`` does: to the last of 106 bits."""
+    mine, rest = load_float(high, 0), load_float(low, 0)
+    total = mine + value
+    part = total - mine
+    lost = (mine - (total - part)) + (value - part)
+    lower = rest + error
+    part = lower - rest
+    least = (rest - (lower - part)) + (error - part)
+    lost += lower
+    nearly = total + lost
+    lost = lost - (nearly - total) + least
+    result = nearly + lost
+    is_finite = total - total == 0.0
+    store_float(high, 0, result if is_finite else total)
+    store_float(low, 0, lost - (result - nearly) if is_finite else 0.0)
+
+
+@inlined
+def _error_of_multiple(value: Word, error: Word, factor: Word) -> Word:
+    """What value * factor lacks to be the multiple of a double-double."""
+    product = value * factor
+    lacking = fused(value, factor, -product) + error * factor
+    return lacking if product - product == 0.0 else 0.0
 
 
 @inlined
@@ -351,7 +385,12 @@ def _is_zero(view: Word, entry: Word) -> bool:
     at = load(view, KEY_WORDS)
     for p in range(load(view, PARTS)):
         kind = load(kinds, p)
-        if kind == FLOATING:
+        if kind >= FIRST_RING:
+            if kind & RING_MASK == RING_INTS:
+                for k in range(_words(kind)):
+                    if load(entry, at + k) != 0:
+                        return False
+        elif kind == FLOATING:
             if load(entry, at + 2) != 0:
                 return False
         elif load(entry, at) != 0 or (kind == EXACT and load(entry, at + 1) != 0):
@@ -554,8 +593,45 @@ def _is_small_product(low: Word, high: Word, other: Word, other_high: Word) -> b
 
 
 @kernel
+def _sum_elements(code: Word, registers: Word, rows: Word) -> None:
+    """``_sum`` for the elements of a ring."""
+    count, groups, numbers = load(rows, load(code, 2)), load(rows, load(code, 3)), load(registers, load(code, 4))
+    width, how = shift_right(load(code, 5), RING_SHIFT), load(code, 5) & RING_MASK
+    source, target = load(code, 6), load(code, 8)
+    weights = load(registers, load(code, 7)) if load(code, 7) >= 0 else 0
+    for k in range(width):
+        sums = load(registers, target + k)
+        for g in range(groups):
+            store(sums, g, 0)
+    for k in range(width):
+        given, sums = load(registers, source + k), load(registers, target + k)
+        if how == RING_INTS:
+            for i in range(count):
+                g = load(numbers, i)
+                weight = load(weights, i) if weights != 0 else 1
+                store(sums, g, load(sums, g) + load(given, i) * weight)
+        elif how == RING_PAIRS:
+            if k & 1 == 0:
+                errors, lower = load(registers, source + k + 1), load(registers, target + k + 1)
+                for i in range(count):
+                    at = load(numbers, i) * 8
+                    factor = float(load(weights, i)) if weights != 0 else 1.0
+                    value = load_float(given, i)
+                    error = _error_of_multiple(value, load_float(errors, i), factor)
+                    _add_pair(sums + at, lower + at, value * factor, error)
+        else:
+            for i in range(count):
+                g = load(numbers, i)
+                factor = float(load(weights, i)) if weights != 0 else 1.0
+                store_float(sums, g, load_float(sums, g) + load_float(given, i) * factor)
+
+
+@kernel
 def _sum(code: Word, registers: Word, rows: Word) -> int:
     """Returns what went wrong, or 0."""
+    if load(code, 5) >= FIRST_RING:
+        _sum_elements(code, registers, rows)
+        return 0
     count, groups = load(rows, load(code, 2)), load(rows, load(code, 3))
     numbers, kind = load(registers, load(code, 4)), load(code, 5)
     source = load(registers, load(code, 6))
@@ -722,8 +798,44 @@ def _scan(code: Word, registers: Word, rows: Word, views: Word) -> None:
 
 
 @kernel
+def _multiply_elements(code: Word, registers: Word, rows: Word, views: Word) -> None:
+    """``_multiply`` where one side are elements of a ring and the other numbers of rows."""
+    count = load(rows, load(code, 2))
+    origin = load(registers, load(code, 3)) if load(code, 3) >= 0 else 0
+    view, slots = load(views, load(code, 4)), load(registers, load(code, 5))
+    a, b, target = load(code, 7), load(code, 9), load(code, 10)
+    is_left = load(code, 6) >= FIRST_RING
+    kind = load(code, 6) if is_left else load(code, 8)
+    how = kind & RING_MASK
+    for k in range(shift_right(kind, RING_SHIFT)):
+        if how == RING_PAIRS and k & 1 != 0:
+            continue
+        left, at = load(registers, a + k if is_left else a), b if is_left else b + k
+        product = load(registers, target + k)
+        lower = load(registers, target + k + 1) if how == RING_PAIRS else 0
+        left_lower = load(registers, a + k + 1) if how == RING_PAIRS and is_left else 0
+        for i in range(count):
+            j = load(origin, i) if origin != 0 else i
+            entry = _entry(view, load(slots, i))
+            if how == RING_INTS:
+                store(product, i, load(left, j) * load(entry, at))
+                continue
+            if is_left:
+                value, factor = load_float(left, j), float(load(entry, at))
+            else:
+                value, factor = load_float(entry, at), float(load(left, j))
+            store_float(product, i, value * factor)
+            if how == RING_PAIRS:
+                error = load_float(left_lower, j) if is_left else load_float(entry, at + 1)
+                store_float(lower, i, _error_of_multiple(value, error, factor))
+
+
+@kernel
 def _multiply(code: Word, registers: Word, rows: Word, views: Word) -> int:
     """target[i] = a[rows[i]] · entries[slots[i]].b, in the ring of the two kinds; returns what went wrong, or 0."""
+    if load(code, 6) >= FIRST_RING or load(code, 8) >= FIRST_RING:
+        _multiply_elements(code, registers, rows, views)
+        return 0
     count = load(rows, load(code, 2))
     origin = load(registers, load(code, 3)) if load(code, 3) >= 0 else 0
     view, slots = load(views, load(code, 4)), load(registers, load(code, 5))
@@ -896,6 +1008,24 @@ def _join(code: Word, registers: Word, rows: Word, capacities: Word, environment
 
 
 @kernel
+def _add_element(kind: Word, at: Word, registers: Word, register: Word, row: Word) -> None:
+    """Adds the element of a row to the one at an address."""
+    width, how = _words(kind), kind & RING_MASK
+    if how == RING_PAIRS:
+        for k in range(0, width, 2):
+            value = load_float(load(registers, register + k), row)
+            error = load_float(load(registers, register + k + 1), row)
+            _add_pair(at + k * 8, at + k * 8 + 8, value, error)
+        return
+    for k in range(width):
+        given = load(registers, register + k)
+        if how == RING_INTS:
+            store(at, k, load(at, k) + load(given, row))
+        else:
+            store_float(at, k, load_float(at, k) + load_float(given, row))
+
+
+@kernel
 def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> int:
     """Returns what went wrong, or 0."""
     view = load(views, load(code, 2))
@@ -957,6 +1087,9 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> int:
                 if load(entry, at + 1) != load(entry, at) >> 63:
                     suspect = 1
                 at += 2
+            elif kind >= FIRST_RING:
+                _add_element(kind, entry + at * 8, registers, register, i)
+                at += _words(kind)
             else:
                 value, error = load_float(load(registers, register), i), load_float(load(registers, register + 1), i)
                 _add_float(entry + at * 8, value, error)
@@ -968,6 +1101,36 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> int:
         store(view, LONGEST, longest)
     store(view, SUSPECT, suspect)
     return EXACT_RANGE if outgrown < 0 else 0
+
+
+@kernel
+def _keep_held(code: Word, registers: Word, rows: Word, views: Word) -> None:
+    """Pairs of rows and slots, without those of entries that have become 0."""
+    frame, view = load(code, 2), load(views, load(code, 3))
+    found, slots, at = load(registers, load(code, 4)), load(registers, load(code, 5)), load(view, KEY_WORDS)
+    kept = 0
+    for i in range(load(rows, frame)):
+        slot = load(slots, i)
+        if load(_entry(view, slot), at) != 0:
+            store(found, kept, load(found, i))
+            store(slots, kept, slot)
+            kept += 1
+    store(rows, frame, kept)
+
+
+@kernel
+def _turn(code: Word, registers: Word, rows: Word, views: Word) -> None:
+    """What adding counts has done to an indicator, which is 1 where a count differs from 0."""
+    view, slots = load(views, load(code, 3)), load(registers, load(code, 4))
+    counts, target, at = load(registers, load(code, 5)), load(registers, load(code, 6)), load(view, KEY_WORDS)
+    for i in range(load(rows, load(code, 2))):
+        now, added = load(_entry(view, load(slots, i)), at), load(counts, i)
+        turned = 0
+        if now != 0:
+            turned += 1
+        if now != added:
+            turned -= 1
+        store(target, i, turned)
 
 
 @inlined
@@ -1088,6 +1251,10 @@ def run(start: Word, end: Word, registers: Word, rows: Word, capacities: Word, v
             if trouble != 0:
                 _stop(environment, trouble, 0, 0)
                 return code
+        elif op == HELD:
+            _keep_held(code, registers, rows, views)
+        elif op == TURN:
+            _turn(code, registers, rows, views)
         elif op == PAUSE:
             _stop(environment, PAUSED, load(code, 2), 0)
             return code + load(code, 1) * 8

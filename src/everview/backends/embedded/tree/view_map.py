@@ -45,7 +45,7 @@ from everview.backends.embedded.tree.layout import (
     SUSPECT,
     TABLE,
     USED,
-    WORDS,
+    words_of,
 )
 from everview.backends.embedded.vectors import Ints
 
@@ -66,9 +66,9 @@ class ViewMap:
     def __init__(self, key_words: int, kinds: Sequence[int], *, is_result: bool = False) -> None:
         self.key_words = max(1, key_words)
         self.kinds = tuple(kinds)
-        self.offsets = tuple(self.key_words + sum(WORDS[k] for k in kinds[:p]) for p in range(len(kinds)))
+        self.offsets = tuple(self.key_words + sum(words_of(k) for k in kinds[:p]) for p in range(len(kinds)))
         self._kinds = np.array([*kinds, 0], dtype=np.int64)
-        payload_end = self.key_words + sum(WORDS[k] for k in kinds)
+        payload_end = self.key_words + sum(words_of(k) for k in kinds)
         self.stride = payload_end + is_result
         self.fields = np.zeros(MAP_FIELDS, dtype=np.int64)
         self.address = address_of(self.fields)

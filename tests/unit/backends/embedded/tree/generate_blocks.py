@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 from decimal import Decimal as Number
+from typing import get_args
 
 from everview.backends.embedded.tree.plan_block import Lowered, flat_tree
 from everview.planner.block import Block
 from everview.planner.join_query import JoinQuery
 from everview.planner.materialize import materialized_nodes
-from everview.planner.plan_tree import plan_tree
+from everview.planner.plan_tree import Indicators, plan_tree
 from everview.planner.variable_order import VariableOrder, variable_order
 from everview.planner.view_tree import View
 from everview.relational.expressions import TRUE, Call, Case, Cast, Column, Expression, Literal, conjunction
@@ -224,12 +225,14 @@ def random_program(rng: random.Random, block: Block, *, keeps_result: bool = Tru
     elif choice == 1:
         tree = plan_tree(block.query).tree
     else:
-        tree = plan_tree(block.query, order=random_order(rng, block.query), inline=choice == 2).tree
+        order, indicators = random_order(rng, block.query), rng.choice(get_args(Indicators))
+        tree = plan_tree(block.query, order=order, inline=choice == 2, indicators=indicators).tree
     program = lower_tree(block, tree, materialized_nodes(tree, roots=False), keeps_result=keeps_result)
     if all(atom.updatable for atom in block.query.atoms):
         return Lowered(program, None, None)
     joined = {c.name for v in tree.nodes() if isinstance(v, View) and len(v.children) > 1 for c in v.children}
-    return Lowered(program, None, lower_tree(block, tree, frozenset(joined), keeps_result=keeps_result))
+    loading = lower_tree(block, tree, frozenset(joined), keeps_result=keeps_result, apart=program.stored)
+    return Lowered(program, None, loading)
 
 
 def random_order(rng: random.Random, query: JoinQuery) -> VariableOrder:

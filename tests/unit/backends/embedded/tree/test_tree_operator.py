@@ -14,7 +14,7 @@ from everview.backends.embedded.tree.plan_block import plan_block
 from everview.errors import EvaluationError
 from everview.planner.block_build import Facts, Refused, build_block
 from everview.planner.block_join import build_join_block
-from everview.relational.expressions import Call, Case, Column, Expression, Literal
+from everview.relational.expressions import Call, Case, Cast, Column, Expression, Literal
 from everview.relational.nodes import Aggregate, AggregateCall, Field, Join, JoinKind, Project, Relation, Scan
 from everview.relational.schema import columns
 from everview.relational.types import BOOLEAN, FLOAT64, INT32, INT64, Decimal, Row
@@ -24,7 +24,7 @@ from tests.unit.backends.embedded.tree.generate_blocks import (
     random_query,
     random_row,
 )
-from tests.unit.backends.embedded.tree.given_inputs import TreeRun
+from tests.unit.backends.embedded.tree.given_inputs import TreeRun, batch_of
 
 
 @given(st.integers(0, 2**40))
@@ -170,3 +170,29 @@ def test_rows_that_come_and_go_in_one_transaction_leave_nothing() -> None:
     run.tables["r"].pop()
     run.operator.commit()
     run.check()
+
+
+@pytest.mark.parametrize("amount", [Number(10**9), Number(10**9).copy_negate()])
+def test_a_sum_beyond_its_type_fails_in_the_transaction(amount: Number) -> None:
+    """Not later, when somebody reads the delta: by then it is too late to take it back."""
+    narrow = Decimal(10, 0)
+    table = Scan("r", (Field("k", INT32, False), Field("d", narrow, True)))
+    other = Scan("s", (Field("k", INT32, False),))
+    joined = Join(table, other, JoinKind.INNER, Call("=", (K, Column(2, INT32, False)), BOOLEAN))
+    for argument, type_, most in (
+        (Column(1, narrow), narrow, 9),
+        (Cast(Column(1, narrow), INT64, is_try=True), INT64, None),
+    ):
+        aggregate = Aggregate(joined, (K,), (AggregateCall("sum", (argument,), type_),), ("k", "sum"))
+        run = TreeRun(aggregate, plan_block(aggregate, lambda _: Facts(), "auto"), {"r": [], "s": [(1,)]})
+        run.commit({"r": ([(1, amount)] * 9, [])})
+        run.check()
+        if most is not None:
+            with pytest.raises(EvaluationError, match="cannot be represented"):
+                run.operator.push([batch_of(table.fields, [(1, amount)], [1], run.dictionary), None])
+            run.operator.rollback()
+            run.check()
+        with pytest.raises(EvaluationError):
+            run.operator.push([None, batch_of(other.fields, [(1,)], [2**31], run.dictionary)])
+        run.operator.rollback()
+        run.check()
