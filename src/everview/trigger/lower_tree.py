@@ -40,24 +40,16 @@ from everview.trigger.program import (
 RESULT = "result"
 
 
-def lower_tree(
-    block: Block,
-    tree: ViewTree,
-    stored: frozenset[str],
-    *,
-    keeps_result: bool = True,
-    apart: frozenset[str] = frozenset(),
-) -> Program:
+def lower_tree(block: Block, tree: ViewTree, stored: frozenset[str], *, keeps_result: bool = True) -> Program:
     """The program that maintains the tree's views named in ``stored``, and the result unless it is only passed on.
 
-    Several roots (a disconnected query) are joined in one more view, the result. Indicators named in ``apart`` are stored even
-    if a leaf has what they have.
+    Several roots (a disconnected query) are joined in one more view, the result.
     """
     root = _single_root(block, tree)
     kept = stored | {root.name} if keeps_result else stored - {root.name}
     if len(tree.roots) > 1:
         kept |= {r.name for r in tree.roots}
-    return lower_views(block, (root,), kept, root.name, apart=apart)
+    return lower_views(block, (root,), kept, root.name)
 
 
 def lower_views(
@@ -67,11 +59,10 @@ def lower_views(
     result: str,
     *,
     counted: frozenset[str] = frozenset(),
-    apart: frozenset[str] = frozenset(),
 ) -> Program:
     """The program that maintains the ``stored`` views of trees that stay apart; those ``counted`` hold multiplicities only."""
     names = {a.name: i for i, a in enumerate(block.atoms)}
-    held_by = _held_by_leaves([n for root in roots for n in _nodes(root)], stored, apart)
+    held_by = _held_by_leaves([n for root in roots for n in _nodes(root)], stored)
     stored -= held_by.keys()
     definitions: dict[str, ViewDefinition] = {}
     for node in (n for root in roots for n in _nodes(root)):
@@ -93,13 +84,17 @@ def restrict(monomials: Iterable[Monomial], atoms: frozenset[int]) -> tuple[Mono
     return tuple(kept)
 
 
-def _held_by_leaves(nodes: list[Node], stored: frozenset[str], apart: frozenset[str]) -> dict[str, str]:
-    """The stored indicators over all variables of an atom whose leaf is stored as well, with that leaf."""
+def _held_by_leaves(nodes: list[Node], stored: frozenset[str]) -> dict[str, str]:
+    """The stored indicators over all variables of an atom whose leaf is stored as well, with that leaf.
+
+    Such an atom hangs above the view that it bounds, beside a view that has that one below it: where the indicator is of use to
+    changes, the leaf is joined with and stored, too.
+    """
     leaves = {n.atom.name: n.name for n in nodes if isinstance(n, Leaf) and n.name in stored}
     return {
         n.name: leaves[n.atom.name]
         for n in nodes
-        if isinstance(n, Indicator) and n.name in stored - apart and n.atom.name in leaves and n.keys == n.atom.variables
+        if isinstance(n, Indicator) and n.name in stored and n.atom.name in leaves and n.keys == n.atom.variables
     }
 
 

@@ -57,7 +57,8 @@ def _lowered(block: Block, strategy: str, *, keeps_result: bool) -> Lowered:
     if all(atom.updatable for atom in block.query.atoms):
         return Lowered(program, plan, None)
     joined = {c.name for v in tree.nodes() if isinstance(v, View) and len(v.children) > 1 for c in v.children}
-    loading = lower_tree(block, tree, frozenset(joined), keeps_result=keeps_result, apart=program.stored)
+    loading = lower_tree(block, tree, frozenset(joined), keeps_result=keeps_result)
+    assert program.stored <= loading.stored, "what is stored is loaded"
     return Lowered(program, plan, loading)
 
 

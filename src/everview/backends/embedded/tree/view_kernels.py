@@ -401,8 +401,8 @@ def _is_zero(view: Word, entry: Word) -> bool:
 
 @inlined
 def _has_idle_index(view: Word) -> Word:
-    """Whether an index has been kept up for as many entries as it would take to build it, and nobody has sliced."""
-    most = load(view, COUNT)
+    """Whether half of an index's entries have come since somebody last sliced: keeping it up then costs as building it does."""
+    most = load(view, COUNT) // 2
     if most < FEW:
         most = FEW
     for i in range(load(view, INDEX_COUNT)):

@@ -146,7 +146,7 @@ class ViewMap:
     def _hash_better(self) -> None:
         f = self.fields
         for index in self._built():
-            if index.fields[INDEX_IDLE] > max(f[COUNT], kernels.FEW):
+            if index.fields[INDEX_IDLE] > max(f[COUNT] // 2, kernels.FEW):
                 index.give_up()
         if f[LONGEST] > kernels.LONG_PROBE and f[MODE] == 0:
             slots = self.live_slots()

@@ -231,7 +231,7 @@ def random_program(rng: random.Random, block: Block, *, keeps_result: bool = Tru
     if all(atom.updatable for atom in block.query.atoms):
         return Lowered(program, None, None)
     joined = {c.name for v in tree.nodes() if isinstance(v, View) and len(v.children) > 1 for c in v.children}
-    loading = lower_tree(block, tree, frozenset(joined), keeps_result=keeps_result, apart=program.stored)
+    loading = lower_tree(block, tree, frozenset(joined), keeps_result=keeps_result)
     return Lowered(program, None, loading)
 
 
