@@ -47,7 +47,7 @@ QUERIES = {
 def _value(rng: random.Random, kind: str) -> Any:
     if rng.random() < 0.15:
         return None
-    match kind.split("(")[0]:
+    match kind.split("(", maxsplit=1)[0]:
         case "INT" | "BIGINT":
             return rng.randrange(-1, 4)
         case "DOUBLE":
@@ -72,9 +72,8 @@ def _steps(seed: int, steps: int) -> list[dict[str, list[tuple[Any, ...]]]]:
         for name in rng.sample(list(TABLES), rng.randrange(1, 4)):
             rows = [(*_row(rng, name), 1) for _ in range(rng.randrange(0, 6))]
             held[name] += [r[:-1] for r in rows]
-            for _ in range(rng.randrange(0, 4)):
-                if held[name]:
-                    rows.append((*held[name].pop(rng.randrange(len(held[name]))), -1))
+            gone = min(rng.randrange(0, 4), len(held[name]))
+            rows += [(*held[name].pop(rng.randrange(len(held[name]))), -1) for _ in range(gone)]
             if rows:
                 step[name] = rows
         out.append(step)

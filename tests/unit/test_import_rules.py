@@ -43,7 +43,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
 
 LONGEST = 400
 LONGER: dict[str, str] = {
-    "backends/embedded/tree/view_kernels.py": "one unit of compiled code: Numba's cache sees changes of a kernel's own file only",
+    "backends/embedded/tree/view_kernels.py": "one compiled unit: Numba's cache notices changes of a kernel's own file only",
 }
 """Modules that may be longer than ``LONGEST`` lines, each with the reason."""
 

@@ -65,7 +65,7 @@ class RegisteredRing:
         return result
 
     def multiply(self, a: Payloads, b: Payloads) -> Payloads:
-        """a * b for each key.
+        """A * b for each key.
 
         Raises:
             EvaluationError: the ring fails, or does not return payloads.

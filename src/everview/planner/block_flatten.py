@@ -1,7 +1,7 @@
 """A tree of filters, projections and inner joins as one flat join: inputs, conditions, and output expressions.
 
-Columns are numbered across all inputs, left to right. Flattening composes projections (substitution) and collects conjuncts; the
-bag is the same, since inner joins, filters and projections commute up to renaming of columns.
+Columns are numbered across all inputs, left to right. Flattening composes projections (substitution) and collects
+conjuncts; the bag is the same, since inner joins, filters and projections commute up to renaming of columns.
 """
 
 from __future__ import annotations

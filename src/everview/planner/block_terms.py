@@ -149,7 +149,7 @@ def _minus(a: Nullable, b: Nullable, left: int, right: int) -> Nullable:
     return _plus(a, b, left, -right)
 
 
-_SIGNS = {_product: "*", _plus: "+", _minus: "-"}
+_SIGNS: dict[Callable[[Nullable, Nullable, int, int], Nullable], str] = {_product: "*", _plus: "+", _minus: "-"}
 
 
 def _case(condition: Expression, chosen: Expression, otherwise: Expression, owners: Owners) -> Nullable | None:

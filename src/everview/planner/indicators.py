@@ -6,9 +6,9 @@ out of V what would find no partner in R: the view at C of the triangle query ge
 
 Indicators with one name are the same relation, wherever they stand.
 
-An indicator makes the updates that change it climb one more path, and pays where a view is stored that would have more rows than
-the database. So they are *useful* where they lower the exponent of the bound on a stored view's size: the number of atoms and
-indicators below that it takes to cover its keys. Writing rows that find no partner costs more than the look-ups that avoid it.
+An indicator makes the updates that change it climb one more path, and pays where a view is stored that would have more rows
+than the database. So indicators are *useful* where they lower the exponent of the bound on a stored view's size: the number of
+atoms and indicators below that it takes to cover its keys. To write rows that find no partner costs more than to look it up.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def plan_tree(
         representation: A listing of the result at the root, or the factorized result spread over the views at the top.
         order: The variable order to use; free-top for a factorized result.
         inline: Whether views of a listing that cost more than they save become part of the views above.
-        indicators: Whether views of cyclic queries are kept small by indicator projections: by all of figure 17, or by the useful.
+        indicators: Which indicator projections keep views of cyclic queries small: all of figure 17, or those that are useful.
 
     Raises:
         ValueError: for a query or an order that does not fit this contract.

@@ -8,10 +8,10 @@ Siblings are joined in the order that keeps deltas small: those with all keys bo
 block with several atoms over one relation has a trigger for each; they run one after another, so that atom i meets the new
 contents of the atoms before it and the old ones of those after it, whose sum is the delta of the whole product.
 
-The indicators of an atom are more factors that a change of it changes, so its trigger goes on with a path for each of their places
-in the tree. An indicator that stands in several places is stored once and is new for all of them as soon as its first path begins.
-The places therefore come from the root down: what the path from a place meets of the same indicator stands above, and has had
-its turn:
+The indicators of an atom are more factors that a change of it changes, so its trigger goes on with a path for each of their
+places in the tree. An indicator that stands in several places is stored once and is new for all of them as soon as its first
+path begins. The places therefore come from the root down: what the path from a place meets of the same indicator stands above,
+and has had its turn:
 
     δ(W ⊗ I) = W ⊗ δI ⊎ δW ⊗ I'        for a view W that has I below it, too
 """

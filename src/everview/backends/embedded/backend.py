@@ -32,7 +32,7 @@ from everview.backends.embedded.vectors import Batch
 from everview.backends.embedded.view_choices import choices_of
 from everview.backends.refresh_choice import FROM_DELTAS
 from everview.catalog import TableDefinition, ViewDefinition
-from everview.errors import EvaluationError, UnsupportedOperation
+from everview.errors import EvaluationError
 from everview.relational.arrow import arrow_schema, public_rows, rows_from_arrow
 from everview.relational.nodes import Relation, Schema
 from everview.relational.rules import SPLIT_JOINS, run_rules

@@ -53,7 +53,6 @@ from everview.relational.rules.split_outer_join import split_outer_join
 from everview.relational.schema import columns, schema
 from everview.relational.traverse import scans_of, tables_of
 
-
 TREES_FOR_JOINS = frozenset({"factorized", "first_order"})
 """The strategies under which joins without an aggregate are trees too; otherwise binary joins share more."""
 
@@ -163,9 +162,9 @@ class Graph:
                     chosen = tuple(e.index for e in relation.expressions if isinstance(e, Column))
                     return self._scan(scan, chosen, contents)
         if self._strategy in TREES_FOR_JOINS and isinstance(relation, Join | Project | Filter):
-            tree = self._join_tree(relation, visit, contents)
-            if tree is not None:
-                return tree
+            joined = self._join_tree(relation, visit, contents)
+            if joined is not None:
+                return joined
         match relation:
             case Scan():
                 raise AssertionError("handled above")

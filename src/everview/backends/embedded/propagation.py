@@ -1,8 +1,8 @@
 """How a transaction runs through the DAG: operators in topological order, all of them committed or all of them rolled back.
 
-Operators that only lazy views need do not run in a transaction. The deltas that would have reached them wait, and run through them
-as one merged transaction when somebody reads: all inputs are then at their newest contents, and the merged deltas lead there from
-the contents of the last time, which is what every delta rule asks for.
+Operators that only lazy views need do not run in a transaction. The deltas that would have reached them wait, and run
+through them as one merged transaction when somebody reads: all inputs are then at their newest contents, and the
+merged deltas lead there from the contents of the last time, which is what every delta rule asks for.
 """
 
 from __future__ import annotations

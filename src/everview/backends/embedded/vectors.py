@@ -126,12 +126,14 @@ class DeferredBatch(Batch):
 
     __slots__ = ("_compute", "_made", "arriving")
 
+    _compute: Callable[[], Batch] | None
+    _made: Batch | None
     arriving: Callable[[], Row] | None
 
     def __init__(self, compute: Callable[[], Batch], arriving: Callable[[], Row] | None = None) -> None:
-        object.__setattr__(self, "_compute", compute)
-        object.__setattr__(self, "_made", None)
-        object.__setattr__(self, "arriving", arriving)
+        self._compute = compute
+        self._made = None
+        self.arriving = arriving
 
     @property
     def is_made(self) -> bool:
@@ -142,10 +144,9 @@ class DeferredBatch(Batch):
     def made(self) -> Batch:
         """The batch itself."""
         if self._made is None:
-            object.__setattr__(self, "_made", self._compute())
-            object.__setattr__(self, "_compute", None)
-        found: Batch = self._made
-        return found
+            assert self._compute is not None, "a batch is computed once"
+            self._made, self._compute = self._compute(), None
+        return self._made
 
     @property
     def columns(self) -> tuple[Vector, ...]:  # type: ignore[override]  # what a plain batch holds, computed

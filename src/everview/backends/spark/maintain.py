@@ -73,7 +73,6 @@ class Maintenance:
         self._scratch = scratch
         self._engine = engine
         self._limit = limit
-        self._plans: dict[object, Relation] = {}
 
     # Contents
 
@@ -219,8 +218,7 @@ class Maintenance:
         if stage.is_single:
             self._check_single(self.run(stage_plans.group_counts(stage), sources, zone))
         work.appended[stage.state_name] = changed
-        plan = self._planned(("grouped", stage.name), lambda: stage_plans.grouped_delta(stage))
-        return self.run(plan, sources, zone)
+        return self.run(stage_plans.grouped_delta(stage), sources, zone)
 
     def _check_single(self, too_many: pa.Table) -> None:
         if too_many.num_rows:
@@ -257,7 +255,7 @@ class Maintenance:
         def wrap(total: Relation) -> Relation:
             return stage_plans.partitioned_delta(stage, total)
 
-        return self._run_terms(stage.name, terms, (0,) * len(terms), inputs, wrap, sources, zone)
+        return self._run_terms(terms, (0,) * len(terms), inputs, wrap, sources, zone)
 
     def _sum(self, stage: Stage, work: Work, zone: str, wrap: Wrap) -> pa.Table | None:
         """The delta of a stage's terms, in the form that ``wrap`` gives it."""
@@ -275,7 +273,7 @@ class Maintenance:
                     sources.append(own)
         if not terms:
             return None
-        return self._run_terms(stage.name, tuple(terms), tuple(starts), tuple(sources), wrap, {}, zone)
+        return self._run_terms(tuple(terms), tuple(starts), tuple(sources), wrap, {}, zone)
 
     def _delta_source(self, leaf: Relation, position: int, start: int, work: Work) -> Source | None:
         if not isinstance(leaf, Scan):
@@ -289,7 +287,6 @@ class Maintenance:
 
     def _run_terms(
         self,
-        name: str,
         terms: tuple[Term, ...],
         starts: tuple[int, ...],
         sources: tuple[tuple[Source | None, ...], ...],
@@ -297,7 +294,7 @@ class Maintenance:
         others: Mapping[str, Bound],
         zone: str,
     ) -> pa.Table:
-        plan = self._planned((name, terms, starts, len(others)), lambda: wrap(sum_plan(terms, starts)))
+        plan = prune_columns(wrap(sum_plan(terms, starts)))
         found = Restriction(self._engine, self._limit, zone).rows(terms, starts, sources)
         if found is not None and not any(s.is_remote(self._limit) for s in others.values()):
             tables = {scan_name(k, j): rows for k, own in enumerate(found) for j, rows in own.items()}
@@ -313,12 +310,6 @@ class Maintenance:
             scan_name(k, start) for k, start in enumerate(starts) if isinstance(terms[k].inputs[start], Scan)
         )
         return self._run_on_spark(plan, {**named, **others}, zone, small)
-
-    def _planned(self, key: object, make: Callable[[], Relation]) -> Relation:
-        known = self._plans.get(key)
-        if known is None:
-            known = self._plans[key] = prune_columns(make())
-        return known
 
     def run(self, plan: Relation, sources: Mapping[str, Bound], zone: str) -> pa.Table:
         """The answer of a plan over sources: at the driver if all their rows are there, else on Spark."""

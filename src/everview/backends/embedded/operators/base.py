@@ -19,7 +19,6 @@ from everview.backends.embedded.state.slices import SliceIndex
 from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, Vector, empty_batch
 from everview.relational.nodes import Schema
 
-
 PIECE = 4096
 """Rows that are handed out at a time."""
 

@@ -131,7 +131,7 @@ def _shift_right(_typing: Any, _a: Any, _by: Any) -> Any:
 
 
 def _fused(_typing: Any, _a: Any, _b: Any, _c: Any) -> Any:
-    """a · b + c, rounded once."""
+    """A · b + c, rounded once."""
 
     def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         return builder.fma(*arguments)

@@ -1,1 +1,1 @@
-"""View trees in machine code: the maps that hold views, the machine that runs triggers over them, and the operator around both."""
+"""View trees in machine code: the maps that hold views, the machine that runs triggers, and the operators around them."""

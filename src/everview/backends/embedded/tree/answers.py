@@ -53,7 +53,7 @@ def _always_fits(block: Block, answer: Answer) -> bool:
         return True
     total = sum(abs(c) for c, _ in answer.terms)
     if isinstance(answer.call.type, Decimal):
-        return total << 63 < 10**answer.call.type.precision
+        return bool(total << 63 < 10**answer.call.type.precision)
     return answer.call.type == INT64 and total <= 1
 
 
@@ -175,7 +175,12 @@ def _floats(rows: Ints, terms: Terms, *, is_product: bool) -> tuple[np.ndarray, 
                 condition="ARITHMETIC_OVERFLOW",
                 hint="Create the view with strategy='recompute'.",
             )
-        counters[:, MINUS] += special // MINUS_UNIT
-        counters[:, PLUS] += special % MINUS_UNIT // PLUS_UNIT
-        counters[:, NAN] += special % PLUS_UNIT
+        found = np.stack((special // MINUS_UNIT, special % MINUS_UNIT // PLUS_UNIT, special % PLUS_UNIT), axis=1)
+        if (found >= PLUS_UNIT // 2).any():  # beyond, one count would run into the next
+            raise EvaluationError(
+                f"a group has more than {PLUS_UNIT // 2:,} values that are NaN or infinite, which a view tree cannot count.",
+                condition="ARITHMETIC_OVERFLOW",
+                hint="Create the view with strategy='recompute'.",
+            )
+        counters[:, [MINUS, PLUS, NAN]] += found
     return sums, counters

@@ -24,9 +24,9 @@ from everview.backends.embedded.tree.layout import (
     Op,
     words_of,
 )
-from everview.backends.embedded.tree.pauses import EntryPart, MaskPause, Pause, RingPause
 from everview.backends.embedded.tree.leaf_kernels import LEAF_WORDS, LeafOp
 from everview.backends.embedded.tree.leaf_program import LeafProgram
+from everview.backends.embedded.tree.pauses import EntryPart, MaskPause, Pause, RingPause
 from everview.backends.embedded.vectors import Ints
 
 _KINDS = {

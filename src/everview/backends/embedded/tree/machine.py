@@ -126,8 +126,9 @@ class RegisterMachine:
 
     def _run(self) -> None:
         at, environment = self._start, self._scratch.environment
+        registers, rows, capacities = self._addresses
         while True:
-            at = run(at, self._end, *self._addresses, self._views_address, self._scratch.address)
+            at = run(at, self._end, registers, rows, capacities, self._views_address, self._scratch.address)
             need = environment[NEED]
             if need == DONE:
                 return

@@ -1,7 +1,8 @@
 """A join-aggregate block as one operator: a view tree whose triggers run on the machine.
 
-The inputs are the block's atoms. A change of an atom is filtered, its key variables and lifts are computed, and its trigger carries
-it up the tree; the result view logs each group that it touches with what it was before, from which the delta of the answers is read.
+The inputs are the block's atoms. A change of an atom is filtered, its key variables and lifts are computed, and its
+trigger carries it up the tree; the result view logs each group that it touches with what it was before, from which
+the delta of the answers is read.
 """
 
 from __future__ import annotations

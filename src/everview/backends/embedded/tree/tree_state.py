@@ -11,7 +11,7 @@ from everview.backends.embedded.factorized_batch import FactorizedBatch, expand
 from everview.backends.embedded.operators.base import Cost, Operator
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree import view_kernels as kernels
-from everview.backends.embedded.tree.assemble import Assembler, key_layout, part_kind
+from everview.backends.embedded.tree.assemble import Assembler, LeafRegisters, key_layout, part_kind
 from everview.backends.embedded.tree.layout import WORK
 from everview.backends.embedded.tree.leaf_program import LeafProgram, NoLeafProgram, leaf_program
 from everview.backends.embedded.tree.leaf_rows import Leaf, Masks
@@ -90,9 +90,7 @@ class TreeState:
     def _take_products(self, atom: int, delta: FactorizedBatch) -> Batch | None:
         """Runs the trigger over the products of a change; returns what has to be taken in as rows."""
         rows = [] if delta.rest is None else [delta.rest]
-        for product in delta.products:
-            if not self._products.run(atom, product):
-                rows.append(expand(product).batch)
+        rows.extend(expand(product).batch for product in delta.products if not self._products.run(atom, product))
         return concatenate(rows) if rows else None
 
     @property
@@ -137,7 +135,7 @@ class TreeState:
 
 
 def _leaf_program(
-    block: Block, trigger: Trigger, program: Program, registers: object, first: int, dictionary: Dictionary
+    block: Block, trigger: Trigger, program: Program, registers: LeafRegisters, first: int, dictionary: Dictionary
 ) -> LeafProgram | None:
     lift = next(s for s in trigger.statements if isinstance(s, Lift))
     try:

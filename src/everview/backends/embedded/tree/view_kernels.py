@@ -38,7 +38,6 @@ from everview.backends.embedded.tree.layout import (
     EXACT_RANGE,
     FIRST_RING,
     FLOAT_RANGE,
-    FLOAT_VALUES,
     FLOATING,
     FREE,
     INDEX_BUILT,
@@ -413,7 +412,7 @@ def _has_idle_index(view: Word) -> Word:
 
 
 @kernel
-def settle(views: Word, count: Word) -> int:
+def settle(views: Word, count: Word) -> Word:
     """Ends a transaction: entries that became zero go, the logs are emptied; returns how many maps want housekeeping."""
     untidy = 0
     for v in range(count):
@@ -521,7 +520,7 @@ def link_all(view: Word, index: Word, slots: Word, count: Word) -> None:
 
 
 @kernel
-def live_slots(view: Word, slots: Word) -> int:
+def live_slots(view: Word, slots: Word) -> Word:
     """Writes the slots in use, in the order of the probe table; returns how many."""
     table, found = load(view, TABLE), 0
     for i in range(load(view, MASK) + 1):
@@ -627,7 +626,7 @@ def _sum_elements(code: Word, registers: Word, rows: Word) -> None:
 
 
 @kernel
-def _sum(code: Word, registers: Word, rows: Word) -> int:
+def _sum(code: Word, registers: Word, rows: Word) -> Word:
     """Returns what went wrong, or 0."""
     if load(code, 5) >= FIRST_RING:
         _sum_elements(code, registers, rows)
@@ -738,7 +737,7 @@ def _lookup(code: Word, registers: Word, rows: Word, views: Word) -> None:
 
 
 @kernel
-def _slice(code: Word, registers: Word, rows: Word, capacities: Word, views: Word) -> int:
+def _slice(code: Word, registers: Word, rows: Word, capacities: Word, views: Word) -> Word:
     """Returns the number of rows that the frame would have needed, or 0."""
     view = load(views, load(code, 2))
     count, out = load(rows, load(code, 3)), load(code, 4)
@@ -831,7 +830,7 @@ def _multiply_elements(code: Word, registers: Word, rows: Word, views: Word) -> 
 
 
 @kernel
-def _multiply(code: Word, registers: Word, rows: Word, views: Word) -> int:
+def _multiply(code: Word, registers: Word, rows: Word, views: Word) -> Word:
     """target[i] = a[rows[i]] · entries[slots[i]].b, in the ring of the two kinds; returns what went wrong, or 0."""
     if load(code, 6) >= FIRST_RING or load(code, 8) >= FIRST_RING:
         _multiply_elements(code, registers, rows, views)
@@ -888,7 +887,7 @@ def _multiply(code: Word, registers: Word, rows: Word, views: Word) -> int:
 
 
 @kernel
-def _multiply_rows(code: Word, registers: Word, rows: Word) -> int:
+def _multiply_rows(code: Word, registers: Word, rows: Word) -> Word:
     """target[i] = a[rows_a[i]] · b[rows_b[i]], as ``_multiply`` does with entries; returns what went wrong, or 0."""
     count, from_a, from_b = load(rows, load(code, 2)), load(registers, load(code, 3)), load(registers, load(code, 4))
     kind_a, a, kind_b, b, target = load(code, 5), load(code, 6), load(code, 7), load(code, 8), load(code, 9)
@@ -962,7 +961,7 @@ def _same_keys(code: Word, at: Word, to: Word, width: Word, registers: Word, one
 
 
 @kernel
-def _join(code: Word, registers: Word, rows: Word, capacities: Word, environment: Word) -> int:
+def _join(code: Word, registers: Word, rows: Word, capacities: Word, environment: Word) -> Word:
     """Returns the number of rows that the frame would have needed, or 0."""
     count, others, out = load(rows, load(code, 2)), load(rows, load(code, 3)), load(code, 4)
     from_a, from_b = load(registers, load(code, 5)), load(registers, load(code, 6))
@@ -1026,7 +1025,7 @@ def _add_element(kind: Word, at: Word, registers: Word, register: Word, row: Wor
 
 
 @kernel
-def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> int:
+def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> Word:
     """Returns what went wrong, or 0."""
     view = load(views, load(code, 2))
     count, slots, width = load(rows, load(code, 3)), load(registers, load(code, 4)), load(code, 5)
@@ -1151,7 +1150,7 @@ def _has_room(view: Word, more: Word) -> Word:
 
 
 @kernel
-def run(start: Word, end: Word, registers: Word, rows: Word, capacities: Word, views: Word, environment: Word) -> int:
+def run(start: Word, end: Word, registers: Word, rows: Word, capacities: Word, views: Word, environment: Word) -> Word:
     """Runs the instructions from one address to another; returns the address at which it stopped, saying why."""
     code = start
     store(environment, NEED, DONE)

@@ -39,7 +39,7 @@ def table(name: str, keys: str, *, nullable: bool = False) -> Scan:
 def cyclic_join(
     shape: Sequence[str], tables: Sequence[str], *, nullable: bool = False, equal: str = "="
 ) -> tuple[Relation, list[tuple[Column, ...]]]:
-    """The join of the atoms over these tables, whose keys are named as in the first atom, and the columns of each atom in it."""
+    """The join of the atoms over these tables, whose keys are named as in their first atom, and the columns of each atom."""
     names = dict(reversed(list(zip(tables, shape, strict=True))))
     joined: Relation | None = None
     read: list[tuple[Column, ...]] = []

@@ -189,7 +189,7 @@ def keyed(rows: list[tuple[int, ...]]) -> list[Row]:
 
 
 def test_example_31_bounds_the_view() -> None:
-    """A node that all of S and T go through: without the indicator the view at C has a row a pair, with it a row of R at most."""
+    """All of S and T go through one node: without the indicator the view at C has a row a pair, with it as many as R at most."""
     n = 40
     tables = {
         "R": keyed([(i, i) for i in range(n)]),
@@ -306,17 +306,17 @@ def test_all_strategies_agree(name: str, is_self_join: bool) -> None:
     plan = Aggregate(joined, (read[0][0],), calls, ("k", "n", "s", "p"))
     backend = EmbeddedBackend()
     fields = {s.table: s.fields for s in scans_of(plan)}
-    for t in fields:
-        backend.create_table(TableDefinition(t, fields[t]))
+    for t, own in fields.items():
+        backend.create_table(TableDefinition(t, own))
     for strategy in STRATEGIES:
         backend.create_view(ViewDefinition(strategy, plan, None, "UTC", options=ViewOptions(strategy=strategy)))
     held: dict[str, list[Row]] = {t: [] for t in fields}
     for _ in range(6):
         changes = []
-        for t in fields:
-            come = random_rows(rng, len(fields[t]) - 2, rng.choice((1, 4)), nullable=True)
+        for t, own in fields.items():
+            come = random_rows(rng, len(own) - 2, rng.choice((1, 4)), nullable=True)
             gone = [r for r in held[t] if rng.random() < 0.3]
-            changes.append(change_of(t, fields[t], come, gone))
+            changes.append(change_of(t, own, come, gone))
             for row in gone:
                 held[t].remove(row)
             held[t] += come
