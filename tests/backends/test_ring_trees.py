@@ -57,6 +57,10 @@ QUERIES = {
 }
 
 
+VERIFIED = ("several_rings", "does_not_commute")
+"""Queries whose answers Spark, too, computes."""
+
+
 @pytest.fixture(autouse=True)
 def _rings() -> None:
     register_all()
@@ -101,6 +105,14 @@ def _open(spark: SparkSession, **options: Any) -> ev.Database:
     return db
 
 
+def _given(changes: dict[str, list[dict[str, Any]]]) -> dict[str, list[dict[str, Any]]]:
+    """Rows with NULL in the columns that they do not name."""
+    names = {name: [column.split(" ")[0] for column in TABLES[name].split(", ")] for name in changes}
+    return {
+        name: [{**dict.fromkeys(names[name]), "_weight": 1, **row} for row in rows] for name, rows in changes.items()
+    }
+
+
 def _plain(value: Any) -> Any:
     """A value with floats rounded, as the cosines of phasors are not exact, and without the sign of zero."""
     if isinstance(value, float):
@@ -133,6 +145,7 @@ def test_trees_agree_with_the_reference(spark: SparkSession, query: str) -> None
             late = db.create_view("late", QUERIES[query])
             assert _bag(late) == expected
             views.append(late)
+        if number == 9 and query in VERIFIED:
             db.verify()
     assert not any(len(reference.table(name).rows()) for name in TABLES)
 
@@ -155,14 +168,14 @@ def test_many_rows_of_one_key(spark: SparkSession) -> None:
     with _open(spark) as db:
         view = db.create_view("v", f"SELECT whole_cofactors(b, c, d) AS m {PATH}")
         for name, key, value in (("r", "a", "b"), ("t", "c", "d")):
-            db.apply({name: [{key: i % 2, value: i % 5} for i in range(rows)]})
-        db.apply({"s": [{"a": i % 2, "c": i % 2} for i in range(rows)]})
+            db.apply(_given({name: [{key: i % 2, value: i % 5} for i in range(rows)]}))
+        db.apply(_given({"s": [{"a": i % 2, "c": i % 2} for i in range(rows)]}))
         ((moments,),) = view.rows()
         # Each of the two keys has rows/2 rows in every table: (rows/2)³ combinations, that is 3 · 10^10 rows in all.
         half = rows // 2
         assert moments[0] == 2 * half**3
         assert moments[1] == half**2 * sum(i % 5 for i in range(rows))
-        db.apply({"s": [{"a": 1, "c": 1, "_weight": -1}] * half})
+        db.apply(_given({"s": [{"a": 1, "c": 1, "_weight": -1}] * half}))
         assert list(view.rows())[0][0][0] == half**3
 
 
@@ -171,15 +184,17 @@ def test_a_transaction_that_fails_is_taken_back(spark: SparkSession) -> None:
     with _open(spark) as db:
         db.create_view("v", f"SELECT r.a, totals(b, d) AS p, complex_sum(x, y) AS q, walks(w) AS z {PATH} GROUP BY r.a")
         db.create_assertion("few", "SELECT a FROM r GROUP BY a HAVING COUNT(*) > 3")
-        db.apply({"r": [{"a": 1, "b": 2, "x": 0.5, "w": "l"}], "s": [{"a": 1, "c": 1, "y": 2.0}, {"a": 2, "c": 1}]})
-        db.apply({"t": [{"c": 1, "d": 1}]})
+        db.apply(
+            _given({"r": [{"a": 1, "b": 2, "x": 0.5, "w": "l"}], "s": [{"a": 1, "c": 1, "y": 2.0}, {"a": 2, "c": 1}]})
+        )
+        db.apply(_given({"t": [{"c": 1, "d": 1}]}))
         before = _bag(db.view("v"))
         with pytest.raises(ev.AssertionViolated):
-            db.apply({"t": [{"c": 1, "d": 0}], "r": [{"a": 1, "b": 1, "x": 9.0, "w": "r"}] * 3})
+            db.apply(_given({"t": [{"c": 1, "d": 0}], "r": [{"a": 1, "b": 1, "x": 9.0, "w": "r"}] * 3}))
         with pytest.raises(ev.EvaluationError, match="ring 'walks': lifting argument 1 failed: KeyError: 'u'"):
-            db.apply({"t": [{"c": 1, "d": 0}], "r": [{"a": 2, "b": 1, "x": 9.0, "w": "up"}]})
+            db.apply(_given({"t": [{"c": 1, "d": 0}], "r": [{"a": 2, "b": 1, "x": 9.0, "w": "up"}]}))
         assert _bag(db.view("v")) == before
-        db.apply({"r": [{"a": 2, "b": 0, "x": 0.25, "w": "lr"}]})
+        db.apply(_given({"r": [{"a": 2, "b": 0, "x": 0.25, "w": "lr"}]}))
         db.verify()
 
 
@@ -192,12 +207,12 @@ def test_static_tables(spark: SparkSession) -> None:
             "s": [{"a": i % 3, "c": i % 2, "y": i / 4} for i in range(7)],
             "t": [{"c": 1, "z": 0.5}, {"c": 0, "z": 2.0}],
         }
-        db.apply(loaded)
+        db.apply(_given(loaded))
         view = db.create_view("v", f"SELECT r.a, cofactors(x, y, z) AS m {PATH} GROUP BY r.a")
-        db.apply({"r": [{"a": 1, "x": 1.5}, {"a": 2, "x": -1.0}, {"a": 7, "x": 1.0}]})
+        db.apply(_given({"r": [{"a": 1, "x": 1.5}, {"a": 2, "x": -1.0}, {"a": 7, "x": 1.0}]}))
         assert len(list(view.rows())) == 2
         db.verify()
-        db.apply({"r": [{"a": 1, "x": 1.5, "_weight": -1}, {"a": 0, "x": 3.0}]})
+        db.apply(_given({"r": [{"a": 1, "x": 1.5, "_weight": -1}, {"a": 0, "x": 3.0}]}))
         db.verify()
 
 
@@ -205,7 +220,7 @@ def test_factorized_changes(spark: SparkSession) -> None:
     """A change that is a product reaches a ring's view, too."""
     with _open(spark) as db:
         view = db.create_view("v", f"SELECT totals(b, c) AS z {R_S}")
-        db.apply({"s": [{"a": 1, "c": 1}, {"a": 2, "c": 0}]})
+        db.apply(_given({"s": [{"a": 1, "c": 1}, {"a": 2, "c": 0}]}))
         product = ev.Product({"a": [1, 2]}, {"b": [0, 1, 2]}, {"x": [None]}, {"w": ["l"]})
         db.apply({"r": product})
         assert _bag(view) == [((1, 2, 2, 1),)]
@@ -243,7 +258,7 @@ def test_rings_with_an_addition_of_their_own_are_summed_after_the_join(spark: Sp
     try:
         with _open(spark) as db:
             view = db.create_view("v", f"SELECT oclock(b, c) AS z {R_S}")
-            db.apply({"r": [{"a": 1, "b": 7}, {"a": 1, "b": 3}], "s": [{"a": 1, "c": 5}]})
+            db.apply(_given({"r": [{"a": 1, "b": 7}, {"a": 1, "b": 3}], "s": [{"a": 1, "c": 5}]}))
             assert list(view.rows()) == [(2,)]
             assert "the ring of oclock adds in its own way" in view.explain()
     finally:
@@ -261,7 +276,9 @@ def test_what_no_leaf_can_lift_is_summed_after_the_join(spark: SparkSession, que
     """An argument over two tables, or one that can fail for rows without a partner, needs the joined rows."""
     with _open(spark) as db:
         view = db.create_view("v", query)
-        db.apply({"r": [{"a": 1, "b": 0, "x": 1.5}, {"a": 9, "b": 2**31 - 1}], "s": [{"a": 1, "c": 1, "y": 2.0}]})
+        db.apply(
+            _given({"r": [{"a": 1, "b": 0, "x": 1.5}, {"a": 9, "b": 2**31 - 1}], "s": [{"a": 1, "c": 1, "y": 2.0}]})
+        )
         assert reason in view.explain()
         db.verify()
 
@@ -290,10 +307,10 @@ def test_products_that_are_no_payloads_are_refused(spark: SparkSession) -> None:
     try:
         with _open(spark) as db:
             view = db.create_view("v", f"SELECT brittle(b, c) AS z {R_S}")
-            db.apply({"s": [{"a": 1, "c": 13}, {"a": 1, "c": 2}], "r": [{"a": 1, "b": 2}]})
+            db.apply(_given({"s": [{"a": 1, "c": 13}, {"a": 1, "c": 2}], "r": [{"a": 1, "b": 2}]}))
             assert "view tree of" in view.explain()
             with pytest.raises(ev.EvaluationError, match="ring 'brittle': multiplying failed: ValueError: 13"):
-                db.apply({"r": [{"a": 1, "b": 13}]})
+                db.apply(_given({"r": [{"a": 1, "b": 13}]}))
             assert list(view.rows()) == [(30,)]
     finally:
         forget("brittle")

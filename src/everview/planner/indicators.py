@@ -54,7 +54,7 @@ def add_useful_indicators(query: JoinQuery, tree: ViewTree) -> ViewTree:
 
     One that stands further down already is not repeated: it has kept those rows out.
     """
-    chooser = _Chooser(query, materialized_nodes(tree, roots=False))
+    chooser = _Chooser(query, materialized_nodes(tree))
     return replace(tree, roots=tuple(chooser.extended(root)[0] for root in tree.roots))
 
 

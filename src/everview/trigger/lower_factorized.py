@@ -9,6 +9,9 @@ steps have bound, and binds the view's other keys; a row of the result is a choi
 
 The payload of a row is the product of the payloads of the *frontier*: the highest views that have all free variables below them
 as keys (figure 11). Views above it need no payload but the count, which says whether a key is still there (remark 18).
+
+Indicators change nothing of this: what they keep out of a view has no partner in an atom that is joined further up, and so is never
+asked for.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from dataclasses import dataclass
 
 from everview.planner.block import Block
 from everview.planner.materialize import materialized_nodes
-from everview.planner.view_tree import Node, View, ViewTree, atoms_below
+from everview.planner.view_tree import Indicator, Node, View, ViewTree, atoms_below
 from everview.trigger.lower_tree import lower_views
 from everview.trigger.program import Program
 
@@ -70,7 +73,8 @@ def _frontier(node: Node, free: frozenset[str]) -> Iterator[Node]:
         return
     assert isinstance(node, View), f"{node.name} has bound variables, which a factorized tree sums out"
     for child in node.children:
-        yield from _frontier(child, free)
+        if not isinstance(child, Indicator):
+            yield from _frontier(child, free)
 
 
 def _above(node: Node, frontier: frozenset[str]) -> Iterator[Node]:

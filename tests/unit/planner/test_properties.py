@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 from itertools import combinations, product
+from typing import get_args
 
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -16,11 +17,11 @@ from everview.planner.cost import update_costs
 from everview.planner.delta_tree import delta_path, indicator_paths
 from everview.planner.dependencies import closure, sigma_reduct
 from everview.planner.hypergraph import Hyperedge, hyperedges, is_acyclic, join_forest
-from everview.planner.indicators import add_indicators
+from everview.planner.indicators import add_indicators, add_useful_indicators
 from everview.planner.inline_views import inline_views
 from everview.planner.join_query import JoinQuery
 from everview.planner.order_cost import order_cost
-from everview.planner.plan_tree import plan_tree
+from everview.planner.plan_tree import Indicators, plan_tree
 from everview.planner.search_orders import search_order
 from everview.planner.variable_order import VariableOrder, canonical_order, variable_order
 from everview.planner.view_tree import Leaf, Node, ViewTree
@@ -123,7 +124,8 @@ def test_any_order_gives_a_tree_that_computes_the_query(data: st.DataObject) -> 
     expected = evaluation.result()
     plain = view_tree(query, order, compose_chains=False)
     composed = view_tree(query, order)
-    for tree in (plain, composed, inline_views(query, composed), add_indicators(query, composed)):
+    bounded = (add_indicators(query, composed), add_useful_indicators(query, composed))
+    for tree in (plain, composed, inline_views(query, composed), *bounded):
         check_tree(query, tree)
         assert evaluation.listing(tree) == expected
 
@@ -185,7 +187,7 @@ def test_free_connex_updates_are_linear(query: JoinQuery) -> None:
 def test_factorized_trees_enumerate_the_result(data: st.DataObject) -> None:
     """The views of a factorized tree list exactly the rows of the result, each free variable given those before it."""
     query = data.draw(join_queries(dependencies=True, max_atoms=4))
-    plan = plan_tree(query, representation="factorized")
+    plan = plan_tree(query, representation="factorized", indicators=data.draw(st.sampled_from(get_args(Indicators))))
     evaluation = Evaluation(query, data.draw(databases(query)))
     assert evaluation.enumerated(plan.tree) == set(evaluation.result())
     assert {name for _, name in plan.tree.enumerate_from} <= plan.materialized

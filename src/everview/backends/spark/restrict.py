@@ -243,12 +243,13 @@ class Restriction:
 
     def stored_rows(self, relation: StoredRelation, by: tuple[int, ...], keys: pa.Table) -> pa.Table:
         """The weighted rows of a stored relation that have one of the keys in these columns, and perhaps some others."""
+        if not by:  # the payload of the only group: a row a segment
+            return relation.local(relation.row_count)
         every = tuple(range(len(relation.fields)))
-        wanted = distinct(keys.select(list(range(len(by))))) if by else keys
+        wanted = distinct(keys.select(list(range(len(by)))))
         near = matching(relation.local(self._limit), by, wanted)
         if not relation.remote(self._limit):
             return near
-        assert by, f"the only group of '{relation.name}' is too large for the driver"
         return pa.concat_tables([near, self.fetch(Lookup(relation, every, by, ()), wanted)])
 
     def fetch(self, lookup: Lookup, keys: pa.Table) -> pa.Table:

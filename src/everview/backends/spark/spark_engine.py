@@ -7,6 +7,7 @@ Contract: a session that the user gave is never configured; ours is ``newSession
 from __future__ import annotations
 
 import re
+import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -50,17 +51,20 @@ class SparkEngine:
     def __init__(self, user_session: Callable[[], SparkSession]) -> None:
         self._user_session = user_session
         self._session: SparkSession | None = None
+        self._lock = threading.RLock()
         self._groups: list[str] = []
         self._frames: dict[str, tuple[tuple[str, ...], str]] = {}
 
     @property
     def session(self) -> SparkSession:
         """Our own session."""
-        if self._session is None:
-            self._session = self._user_session().newSession()
-            for key, value in _SETTINGS.items():
-                self._session.conf.set(key, value)
-        return self._session
+        with self._lock:  # look-ups run side by side, and temporary views belong to one session
+            if self._session is None:
+                session = self._user_session().newSession()
+                for key, value in _SETTINGS.items():
+                    session.conf.set(key, value)
+                self._session = session
+            return self._session
 
     def for_user(
         self, relation: StoredRelation, paths: Sequence[str], plan: Relation, names: Sequence[str]
@@ -92,14 +96,15 @@ class SparkEngine:
     def view_of_segments(self, relation: StoredRelation, segments: Sequence[Segment]) -> str:
         """A temporary view of weighted rows on disk; the same one for as long as the segments are the same."""
         paths = tuple(relation.paths(list(segments)))
-        known = self._frames.get(relation.name)
-        if known is not None and known[0] == paths:
-            return known[1]
-        if known is not None:
-            self.session.catalog.dropTempView(known[1])
-        name = self.view_of(self.frame_of_segments(relation, paths))
-        self._frames[relation.name] = (paths, name)
-        return name
+        with self._lock:
+            known = self._frames.get(relation.name)
+            if known is not None and known[0] == paths:
+                return known[1]
+            if known is not None:
+                self.session.catalog.dropTempView(known[1])
+            name = self.view_of(self.frame_of_segments(relation, paths))
+            self._frames[relation.name] = (paths, name)
+            return name
 
     def frame_of_segments(
         self, relation: StoredRelation, paths: Sequence[str], session: SparkSession | None = None

@@ -175,12 +175,20 @@ def _floats(rows: Ints, terms: Terms, *, is_product: bool) -> tuple[np.ndarray, 
                 condition="ARITHMETIC_OVERFLOW",
                 hint="Create the view with strategy='recompute'.",
             )
-        found = np.stack((special // MINUS_UNIT, special % MINUS_UNIT // PLUS_UNIT, special % PLUS_UNIT), axis=1)
-        if (found >= PLUS_UNIT // 2).any():  # beyond, one count would run into the next
+        nans = _lowest_digit(special)
+        plus = _lowest_digit((special - nans) // PLUS_UNIT)
+        found = np.stack(((special - nans - plus * PLUS_UNIT) // MINUS_UNIT, plus, nans), axis=1)
+        if (np.abs(found) >= PLUS_UNIT // 4).any():  # beyond, one count would run into the next
             raise EvaluationError(
-                f"a group has more than {PLUS_UNIT // 2:,} values that are NaN or infinite, which a view tree cannot count.",
+                f"a group has more than {PLUS_UNIT // 4:,} values that are NaN or infinite, which a view tree cannot count.",
                 condition="ARITHMETIC_OVERFLOW",
                 hint="Create the view with strategy='recompute'.",
             )
         counters[:, [MINUS, PLUS, NAN]] += found
     return sums, counters
+
+
+def _lowest_digit(numbers: Ints) -> Ints:
+    """The lowest digit to the base of ``PLUS_UNIT``, between minus and plus half of it."""
+    half = PLUS_UNIT // 2
+    return (numbers + half) % PLUS_UNIT - half

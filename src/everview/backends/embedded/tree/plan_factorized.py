@@ -55,7 +55,7 @@ def _plan(block: Block, outputs: tuple[Expression, ...], *, is_aggregate: bool) 
             "an output column can fail, and a factorized result computes it when a row is read, not when a change comes"
         )
     try:
-        plan = plan_tree(block.query, representation="factorized")
+        plan = plan_tree(block.query, representation="factorized", indicators="useful")
     except ValueError as no_tree:
         raise Refused(str(no_tree)) from no_tree
     return FactorizedPlan(block, outputs, is_aggregate, lower_factorized(block, plan.tree), plan)

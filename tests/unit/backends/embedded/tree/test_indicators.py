@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal as Number
 
 import numpy as np
@@ -17,6 +17,7 @@ from everview.backends.base import Change, ChangeKind
 from everview.backends.embedded.backend import EmbeddedBackend
 from everview.backends.embedded.tree.machine import CHUNK
 from everview.backends.embedded.tree.plan_block import Lowered, plan_block
+from everview.backends.embedded.tree.plan_factorized import Refused, plan_factorized
 from everview.catalog import TableDefinition, ViewDefinition, ViewOptions
 from everview.planner.block import Block
 from everview.planner.block_build import Facts, build_block
@@ -32,8 +33,10 @@ from everview.relational.nodes import Aggregate, AggregateCall, Filter, Project,
 from everview.relational.schema import schema
 from everview.relational.traverse import scans_of
 from everview.relational.types import BOOLEAN, FLOAT64, INT64, Decimal, Row
+from everview.trigger.lower_factorized import lower_factorized
 from everview.trigger.lower_tree import lower_tree
 from tests.unit.backends.embedded.tree.cyclic_queries import MONEY, ORDERS, SHAPES, cyclic_join
+from tests.unit.backends.embedded.tree.factorized_run import FactorizedRun
 from tests.unit.backends.embedded.tree.generate_blocks import random_order
 from tests.unit.backends.embedded.tree.given_inputs import Change as Changes
 from tests.unit.backends.embedded.tree.given_inputs import TreeRun
@@ -143,6 +146,30 @@ def test_cyclic_joins_are_maintained(seed: int) -> None:
     """The same without an aggregate: the deltas of all paths add up to the rows of the join."""
     rng = random.Random(seed)
     check_stream(rng, random_case(rng, is_join=True), rng.choice(("useful", "all", "all")))
+
+
+@given(st.integers(0, 2**40))
+@settings(max_examples=100, deadline=None)
+def test_factorized_cyclic_results_are_maintained(seed: int) -> None:
+    """Results that stay spread over the tree are enumerated as before, within a transaction and after it."""
+    rng = random.Random(seed)
+    case = random_case(rng, is_join=rng.random() < 0.5)
+    indicators: Indicators = rng.choice(("useful", "all"))
+    try:
+        planned = plan_factorized(case.relation, case.facts)
+    except Refused:
+        return
+    tree = plan_tree(planned.block.query, representation="factorized", indicators=indicators).tree
+    tables = {t: random_rows(rng, n, rng.choice((0, 2, 5)), nullable=case.nullable) for t, n in case.arities.items()}
+    run = FactorizedRun(case.relation, replace(planned, factorized=lower_factorized(planned.block, tree)), tables)
+    run.check()
+    for _ in range(rng.randint(3, 8)):
+        change = random_change(rng, case, run.tables)
+        if rng.random() < 0.25:
+            run.roll_back(change)
+        else:
+            run.commit(change, reads_before=rng.random() < 0.5)
+        run.check()
 
 
 def check_stream(rng: random.Random, case: Case, indicators: Indicators) -> None:
