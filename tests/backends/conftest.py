@@ -17,7 +17,7 @@ QUICK_ON_SPARK = ("test_connect", "test_tables", "test_transactions")
 """The modules that the quick run tries on the Spark backend too; the others are slow there."""
 
 LACKING = {("spark", "test_registered_rings"): "Spark cannot sum in a user's ring"}
-"""What a backend does not have, by module of tests."""
+"""What a backend does not have, by module of tests; not strict, because some of them only check what the front end refuses."""
 
 
 @pytest.hookimpl(tryfirst=True)  # before the slow ones are skipped
@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if engine == "spark" and module not in QUICK_ON_SPARK:
             item.add_marker(pytest.mark.slow)
         if (engine, module) in LACKING:
-            item.add_marker(pytest.mark.xfail(reason=LACKING[engine, module], raises=ev.UnsupportedQuery, strict=True))
+            item.add_marker(pytest.mark.xfail(reason=LACKING[engine, module], raises=ev.UnsupportedQuery, strict=False))
 
 
 @pytest.fixture(params=["reference", "embedded", "spark"])

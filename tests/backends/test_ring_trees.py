@@ -1,4 +1,4 @@
-"""Aggregates in registered rings over joins: lifted at the leaves of a view tree, summed there, and multiplied through the tree."""
+"""Aggregates in registered rings over joins: lifted and summed at the leaves of a view tree, and multiplied through it."""
 
 from __future__ import annotations
 
@@ -166,17 +166,17 @@ def test_many_rows_of_one_key(spark: SparkSession) -> None:
     """Batches larger than what the machine takes at once, over few keys: the count of the join is no part of the cost."""
     rows = 5000
     with _open(spark) as db:
-        view = db.create_view("v", f"SELECT whole_cofactors(b, c, d) AS m {PATH}")
+        view = db.create_view("v", f"SELECT whole_cofactors(b, s.c, d) AS m {PATH}")
         for name, key, value in (("r", "a", "b"), ("t", "c", "d")):
             db.apply(_given({name: [{key: i % 2, value: i % 5} for i in range(rows)]}))
         db.apply(_given({"s": [{"a": i % 2, "c": i % 2} for i in range(rows)]}))
-        ((moments,),) = view.rows()
+        ((found,),) = view.rows()
         # Each of the two keys has rows/2 rows in every table: (rows/2)³ combinations, that is 3 · 10^10 rows in all.
         half = rows // 2
-        assert moments[0] == 2 * half**3
-        assert moments[1] == half**2 * sum(i % 5 for i in range(rows))
+        assert found[0] == 2 * half**3
+        assert found[1] == half**2 * sum(i % 5 for i in range(rows))
         db.apply(_given({"s": [{"a": 1, "c": 1, "_weight": -1}] * half}))
-        assert list(view.rows())[0][0][0] == half**3
+        assert next(iter(view.rows()))[0][0] == half**3
 
 
 def test_a_transaction_that_fails_is_taken_back(spark: SparkSession) -> None:
@@ -301,7 +301,7 @@ class Brittle(ev.Ring):
         return np.ascontiguousarray(column.astype(np.int64)).reshape(-1, 1)
 
 
-def test_products_that_are_no_payloads_are_refused(spark: SparkSession) -> None:
+def test_a_multiplication_that_fails_rejects_the_change(spark: SparkSession) -> None:
     """A multiplication that fails where the tree multiplies rejects the transaction, with the ring's name."""
     ev.register_ring("brittle", Brittle(), returns="bigint")
     try:

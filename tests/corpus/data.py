@@ -35,6 +35,7 @@ __all__ = [
     "queries",
     "schemas",
     "small_tables",
+    "tpch_files",
     "tpch_tables",
 ]
 
@@ -203,12 +204,15 @@ def tpch_tables(scale: float) -> dict[str, pa.Table]:
     Args:
         scale: 1.0 is the official gigabyte; tests use 0.001 and 0.01.
     """
-    folder = _tpch_files(scale)
+    folder = tpch_files(scale)
     return {name: _plain(pq.read_table(folder / f"{name}.parquet")) for name in TPCH_KEYS}
 
 
-def _tpch_files(scale: float) -> Path:
-    """Generates into a private folder and renames it, so that readers only ever see a complete one."""
+def tpch_files(scale: float) -> Path:
+    """The folder with the same tables as one Parquet file each, generated if it is not there.
+
+    Generates into a private folder and renames it, so that readers only ever see a complete one.
+    """
     folder = REPOSITORY / ".cache" / f"tpch-{scale:g}"
     if folder.is_dir():
         return folder

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from everview.algebra.ring import INT64, Bools, Column, Ints, Payloads, Ring
+from everview.algebra.ring import INT64, Addition, Bools, Column, Ints, Payloads, Ring
 
 Monomial: TypeAlias = tuple[int, ...]
 """The factors of a product, by number, each as often as it occurs; () is the empty product, 1."""
@@ -72,6 +72,13 @@ class ProductRing(Ring):
         """Each component's multiple."""
         parts = [c.scale(self.component(a, i), weights) for i, c in enumerate(self.components)]
         return self.assemble(parts, len(a))
+
+    @property
+    def addition(self) -> Addition:
+        """Word by word, if that is how all components add, and their words are integers."""
+        is_inherited = type(self).add is ProductRing.add and type(self).scale is ProductRing.scale
+        is_plain = all(c.addition is Addition.WORDS and c.dtype == INT64 for c in self.components)
+        return Addition.WORDS if is_inherited and is_plain else Addition.OWN
 
     def sum_by(self, payloads: Payloads, group_of_row: Ints, groups: int) -> Payloads:
         """Each component's sums."""

@@ -10,8 +10,8 @@ steps have bound, and binds the view's other keys; a row of the result is a choi
 The payload of a row is the product of the payloads of the *frontier*: the highest views that have all free variables below them
 as keys (figure 11). Views above it need no payload but the count, which says whether a key is still there (remark 18).
 
-Indicators change nothing of this: what they keep out of a view has no partner in an atom that is joined further up, and so is never
-asked for.
+Indicators change nothing of this: what they keep out of a view has no partner in an atom that is joined further up, and so is
+never asked for.
 """
 
 from __future__ import annotations

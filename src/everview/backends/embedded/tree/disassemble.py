@@ -26,7 +26,7 @@ from everview.backends.embedded.tree.layout import (
 )
 from everview.backends.embedded.tree.leaf_kernels import LEAF_WORDS, LeafOp
 from everview.backends.embedded.tree.leaf_program import LeafProgram
-from everview.backends.embedded.tree.pauses import EntryPart, MaskPause, Pause, RingPause
+from everview.backends.embedded.tree.pauses import MaskPause, Pause, RingPause
 from everview.backends.embedded.vectors import Ints
 
 _KINDS = {
@@ -148,12 +148,8 @@ def _paused(pause: Pause, views: Sequence[str]) -> str:
             columns = _tuple([r for words in pause.columns for r in words])
             text = f"f{pause.frame}.r{pause.mask} := a predicate over {columns}, which NumPy computes"
         case RingPause(left=left, right=right):
-            other = (
-                f"{views[right.view]}[r{right.slots}] word {right.place}"
-                if isinstance(right, EntryPart)
-                else f"r{right.register}[r{right.rows}]"
-            )
-            text = f"f{pause.frame}.r{pause.target} := r{left.register}[r{left.rows}] * {other} in the ring of {pause.ring}"
+            product = f"r{left.register}[r{left.rows}] * {views[right.view]}[r{right.slots}] word {right.place}"
+            text = f"f{pause.frame}.r{pause.target} := {product} in the ring of {pause.ring}"
     return f"{Op.PAUSE.name.lower():<9} {text}"
 
 

@@ -147,4 +147,4 @@ class Op(IntEnum):
     HELD = 16
     """frame, map, rows, slots: drops the pairs with entries whose count is 0, which a map keeps to the end of a transaction."""
     TURN = 17
-    """frame, map, slots, counts, target: 1 where adding the counts has made an entry's count differ from 0, -1 where equal, else 0."""
+    """frame, map, slots, counts, target: 1 where adding counts has made an entry's count leave 0, -1 where reach it, or 0."""

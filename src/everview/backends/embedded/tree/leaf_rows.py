@@ -6,6 +6,7 @@ Also the predicates over several atoms, which a machine leaves to the same evalu
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -39,7 +40,7 @@ class Leaf:
         self._key_places = tuple(order.index(k) for k in view.keys)
         self._layouts = tuple(key_layout_of(program.block.variable(k)) for k in view.keys)
         ends = np.cumsum([len(order), *(len(own) for own in lifted)]).tolist()
-        self._places = [slice(start, end) for start, end in zip(ends, ends[1:], strict=False)]
+        self._places = [slice(start, end) for start, end in pairwise(ends)]
         self._lifts = atom.lifts
         self._dictionary = dictionary
 
@@ -119,6 +120,7 @@ class Masks:
         self._layouts = {r: key_layout(block, r.variables) for r in block.residuals}
 
     def __call__(self, pause: MaskPause, columns: list[Ints]) -> Ints:
+        """1 where the predicate holds, by row."""
         keys = np.stack(columns, axis=1)
         vectors = self._layouts[pause.residual].unpack(keys)
         return self._predicates[pause.residual](vectors, len(keys)).astype(np.int64)

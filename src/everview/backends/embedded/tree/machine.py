@@ -155,18 +155,17 @@ class RegisterMachine:
 
     def _multiply(self, pause: RingPause, rows: int) -> None:
         entry = ring_named(pause.ring)
-        left, right = (self._operand(part, pause.frame, rows, entry.ring) for part in (pause.left, pause.right))
-        product = entry.multiply(left, right)
+        left = self._row_part(pause.left, pause.frame, rows, entry.ring)
+        product = entry.multiply(left, self._entry_part(pause.right, pause.frame, rows, entry.ring))
         self._words(pause.target, pause.frame, entry.ring.width)[:, :rows] = product.view(np.int64).T
 
-    def _operand(self, part: RowPart | EntryPart, frame: int, rows: int, ring: Ring) -> Payloads:
-        """One side of a product, gathered for the rows of a frame."""
-        if isinstance(part, EntryPart):
-            slots = self._register(part.slots, frame, rows)
-            words = self._maps[part.view].entries[slots, part.place : part.place + ring.width]
-        else:
-            words = self._words(part.register, part.frame, ring.width)[:, self._register(part.rows, frame, rows)].T
-        return np.ascontiguousarray(words).view(ring.dtype)
+    def _row_part(self, part: RowPart, frame: int, rows: int, ring: Ring) -> Payloads:
+        words = self._words(part.register, part.frame, ring.width)[:, self._register(part.rows, frame, rows)]
+        return np.ascontiguousarray(words.T).view(ring.dtype)
+
+    def _entry_part(self, part: EntryPart, frame: int, rows: int, ring: Ring) -> Payloads:
+        words = self._maps[part.view].entries[self._register(part.slots, frame, rows)]
+        return np.ascontiguousarray(words[:, part.place : part.place + ring.width]).view(ring.dtype)
 
     def _compute_mask(self, pause: MaskPause, rows: int) -> None:
         columns = [self._register(r, pause.frame, rows) for words in pause.columns for r in words]

@@ -24,7 +24,7 @@ class MaskPause:
 
 @dataclass(frozen=True, slots=True)
 class RowPart:
-    """An operand of a product in the rows of a frame: ``register`` is that of its first word, ``rows`` says which row to take."""
+    """An operand in the rows of a frame: the registers of its words begin at ``register``, ``rows`` says which row to take."""
 
     frame: int
     rows: int
@@ -33,7 +33,7 @@ class RowPart:
 
 @dataclass(frozen=True, slots=True)
 class EntryPart:
-    """An operand of a product in the entries of a view, by its number: from word ``place`` on, in the slots that a register says."""
+    """An operand in the entries of a view, by its number: from word ``place`` on, in the slots that a register holds."""
 
     view: int
     slots: int
@@ -47,7 +47,7 @@ class RingPause:
     ring: str
     frame: int
     left: RowPart
-    right: RowPart | EntryPart
+    right: EntryPart
     target: int
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -216,7 +217,7 @@ def keyed(rows: list[tuple[int, ...]]) -> list[Row]:
 
 
 def test_example_31_bounds_the_view() -> None:
-    """All of S and T go through one node: without the indicator the view at C has a row a pair, with it as many as R at most."""
+    """All of S and T go through one node: without the indicator the view at C has a row a pair, with it at most those of R."""
     n = 40
     tables = {
         "R": keyed([(i, i) for i in range(n)]),
@@ -316,6 +317,24 @@ def test_plans_use_indicators_for_cycles_only() -> None:
     assert [n.name for n in plan.tree.nodes() if isinstance(n, Indicator)] == []
     flat = plan_block(aggregate, lambda _: Facts(), "first_order").program
     assert not any(flat.has_indicators(t) for t in flat.triggers)
+
+
+def test_explain_shows_them() -> None:
+    """Where they stand, what a change of one costs, and what it runs."""
+    joined, _ = cyclic_join(SHAPES["triangle_with_tail"], list(NAMES[:4]))
+    plan = Aggregate(joined, (), (COUNT,), ("n",))
+    backend = EmbeddedBackend()
+    for scan in scans_of(plan):
+        backend.create_table(TableDefinition(scan.table, scan.fields))
+    backend.create_view(ViewDefinition("v", plan, None, "UTC"))
+    text, triggers, code = (backend.explain("v", mode) for mode in ("text", "triggers", "code"))
+    assert "⊗ ∃" in text
+    assert "O(N) when an indicator of it changes" in text
+    assert "R: O(matches)" in text
+    assert "1 for the keys that it has gained" in triggers
+    assert {line.split()[0] for line in code.splitlines()} >= {"held", "turn"}
+    updates = json.loads(backend.explain("v", "json"))["operators"][-1]["view_tree"]["updates"]
+    assert [name for name, cost in updates.items() if "indicator_exponent" in cost] == ["R"]
 
 
 STRATEGIES = ("auto", "factorized", "first_order", "recompute")
