@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -11,8 +11,8 @@ if TYPE_CHECKING:
 
 
 @contextmanager
-def spark_session() -> Iterator[SparkSession]:
-    """A session, local and quiet, stopped at the end."""
+def spark_session(more: Mapping[str, str] | None = None) -> Iterator[SparkSession]:
+    """A session, local and quiet, stopped at the end; ``more`` settings are given without their ``spark.``."""
     # Waits until a suite runs: importing pyspark takes a second.
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
@@ -24,7 +24,7 @@ def spark_session() -> Iterator[SparkSession]:
         "sql.session.timeZone": "UTC",
         "log.level": "ERROR",
     }
-    for key, value in settings.items():
+    for key, value in {**settings, **(more or {})}.items():
         builder = builder.config(f"spark.{key}", value)
     session = builder.getOrCreate()
     try:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
+from functools import partial
 from pathlib import Path
 
 import click
@@ -21,9 +23,14 @@ from everview.cli.bench_suites import SUITES, load_suite
 @click.option(
     "--plot", "plot_file", metavar="FILE", type=click.Path(path_type=Path), help="Draw the results (svg, png)."
 )
-def bench(suite: str, quick: bool, json_file: Path | None, plot_file: Path | None) -> None:
+@click.option("--scale", type=click.FloatRange(min=0, min_open=True), help="The data's scale factor (suite spark).")
+def bench(suite: str, quick: bool, json_file: Path | None, plot_file: Path | None, scale: float | None) -> None:
     """Run a benchmark with its baselines."""
     measure = load_suite(suite)
+    if scale is not None:
+        if "scale" not in inspect.signature(measure).parameters:
+            raise click.BadParameter(f"the suite '{suite}' has none.", param_hint="--scale")
+        measure = partial(measure, scale=scale)
     console = Console()
     results: list[Result] = []
     with console.status(f"Measuring {suite}…") as status:

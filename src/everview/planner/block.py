@@ -1,4 +1,4 @@
-"""A join-aggregate block of a query, in the form that view trees maintain:
+"""A join-aggregate block of a query, in the form that view trees maintain.
 
     Q[keys] = Σ over rows of the join of the atoms, on which the residual predicates hold, of  Π lifts
 

@@ -69,9 +69,7 @@ class Graph:
         self._keys: dict[Operator, Hashable] = {}
         self._strategy = "auto"
 
-    def add_view(
-        self, name: str, plan: Relation, strategy: str = "auto", *, is_factorized: bool = False
-    ) -> Operator:
+    def add_view(self, name: str, plan: Relation, strategy: str = "auto", *, is_factorized: bool = False) -> Operator:
         """Builds what the view needs and does not exist yet; on an error the DAG is as before.
 
         Raises:

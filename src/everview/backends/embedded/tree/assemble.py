@@ -1,7 +1,8 @@
 """From a trigger of the program to instructions of the machine.
 
-A delta is a frame of rows with registers: the words of its key variables, and the words of each payload part. Joins make new frames
-of (row, slot) pairs and gather into them what is still needed; sums group a frame by the target's keys.
+A delta is a frame of rows with registers: the words of its key variables, and the words of each payload part. Joins
+make new frames of (row, slot) pairs and gather into them what is still needed; sums group a frame by the target's
+keys.
 """
 
 from __future__ import annotations

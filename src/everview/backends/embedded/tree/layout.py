@@ -134,8 +134,8 @@ class Op(IntEnum):
     PAUSE = 10
     """number: leaves the machine, so that Python computes something in between."""
     CROSS = 11
-    """frame a, frame b, frame out, rows a, rows b, cursor or -1, limit: pairs each row with each; with a cursor (a frame without
-    registers, whose number of rows says how many pairs have been made), the next ``limit`` pairs."""
+    """frame a, frame b, frame out, rows a, rows b, cursor or -1, limit: pairs each row with each; with a cursor (a
+    frame without registers, whose number of rows says how many pairs have been made), the next ``limit`` pairs."""
     CLEAR = 12
     """frame: has no rows."""
     REPEAT = 13

@@ -1,12 +1,13 @@
 """The machine that runs triggers, and the maps it works on: one unit of compiled code, the same for every query.
 
-A map holds a view: entries (key words, then payload words) in slots that never move, a probe table of (hash, slot) words, and
-secondary indexes, each a probe table of chain heads with links between the slots. Removal shifts the probe table back, so there are
-no tombstones. Every change is logged with what was there before; ``settle`` ends a transaction by removing entries that became
-zero, ``undo`` by restoring the log.
+A map holds a view: entries (key words, then payload words) in slots that never move, a probe table of (hash, slot)
+words, and secondary indexes, each a probe table of chain heads with links between the slots. Removal shifts the probe
+table back, so there are no tombstones. Every change is logged with what was there before; ``settle`` ends a
+transaction by removing entries that became zero, ``undo`` by restoring the log.
 
-The machine runs instructions (`layout.Op`) over registers: columns of words, one word a row of their frame. An instruction first
-asks for what it needs (rows of a frame, room in a map) and stops if that is missing; it is then run again from its start.
+The machine runs instructions (`layout.Op`) over registers: columns of words, one word a row of their frame. An
+instruction first asks for what it needs (rows of a frame, room in a map) and stops if that is missing; it is then run
+again from its start.
 """
 
 from __future__ import annotations

@@ -157,6 +157,23 @@ def test_elements_are_scaled_as_the_ring_does(name: str) -> None:
         assert scaled.view(ring.dtype).tolist() == expected
 
 
+def test_double_doubles_are_added_to_the_last_bit() -> None:
+    """Row by row, numbers of any size come to the very words that the ring computes."""
+    ring, how = RINGS["double-doubles"]
+    parts = Parts(ring_kind(ring.width, how))
+    rng = np.random.default_rng(9)
+    total = ring.zeros(1)
+    parts.add(np.zeros(1, dtype=np.int64), np.array([10**6]), total)
+    for _ in range(300):
+        values = rng.normal(0, 1, (1, 2)) * 10.0 ** rng.integers(-12, 12, (1, 2))
+        payload = np.stack([values, values * rng.normal(0, 2.0**-54, (1, 2))], axis=2).reshape(1, 4)
+        weight = rng.choice([-1, 1], 1)
+        parts.add(np.zeros(1, dtype=np.int64), weight, payload)
+        parts.end(is_undone=False)
+        total = ring.add(total, ring.scale(payload, weight))
+        assert parts.held(ring) == {0: total[0].tolist()}
+
+
 @pytest.mark.parametrize("name", RINGS)
 def test_an_entry_without_rows_goes(name: str) -> None:
     """Where the count is 0 a float may have left a residue, which goes with the entry; words of integers are 0 as well."""

@@ -1,0 +1,162 @@
+"""The Spark backend beside recomputation: TPC-H 3, 5, 10, 12, 14, 18 refreshed after changes of lineitem and orders.
+
+    everview bench spark [--quick] [--scale 10]
+    python benchmarks/spark.py --scale 0.1 --queries q03 q18 --shares 0.001 0.01      # a part of it
+
+All tables are loaded in bulk with their primary keys; then each query is a view alone in the database. A change deletes and
+inserts, half and half, 0.01 %, 0.1 %, 1 % and 10 % of the orders with their lines: all rows of orders and lineitem together,
+of which a query gets those of the tables that it reads (14 reads no orders).
+
+Timed, mode ``incremental``: ``db.apply`` in one transaction, from Arrow tables in memory to the view being current: keys checked,
+the tables' changes and the view's written as Parquet and committed to the Delta logs, compaction where it was due. The median of
+the refreshes and their undoing, after a first round (``warm``). Mode ``recompute``: Spark runs the query over plain Parquet
+files with the same content, answer fetched, the files in the operating system's cache, not in Spark's. Writing them is not
+timed, so recomputation gets its tables' changes for nothing. Mode ``fill`` is ``create_view`` over the loaded tables, mode ``load`` the load.
+
+``jobs`` are Spark jobs a refresh, ``jobs_for`` what each was for, ``bytes_read`` by Spark's tasks, ``driver_bytes`` by this process.
+``ratio_to_spark`` is the time of recomputation over that of the refresh: above 1, we are faster. ``crossing`` is the share of changed
+rows at which both take as long, by interpolation. Every answer is compared with DuckDB's, and where that differs with Spark's.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table
+
+# `everview bench` loads this file by its path, from wherever it is called.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import everview as ev
+from benchmarks.spark_changes import prepare
+from benchmarks.spark_counters import counting
+from benchmarks.spark_measure import QUERIES, Case, Filled, Outcome, Plan, crossing, load
+from benchmarks.spark_session import spark_session
+from everview.cli.bench_results import Result, report
+from tests.corpus.data import queries, tpch_files
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+MEMORY = "6g"
+"""The memory of Spark's process; this one needs about 4 GB at scale 1 besides."""
+QUICK = Plan(0.01, ("q03", "q12"), (0.001, 0.01), rounds=2, recomputations=2, seconds=10.0)
+TABLE_WIDTH = 150
+
+
+def run(*, quick: bool, scale: float | None = None) -> Iterator[Result]:
+    """Measures, and prints the comparison at the end; wrong answers are printed at once and marked in the results."""
+    plan = QUICK if quick else Plan()
+    with spark_session({"driver.memory": MEMORY}) as spark:
+        yield from measure(spark, plan if scale is None else replace(plan, scale=scale))
+
+
+def measure(spark: SparkSession, plan: Plan) -> Iterator[Result]:
+    """The results of a plan."""
+    outcomes: list[Outcome] = []
+    with tempfile.TemporaryDirectory(prefix="spark-bench-") as scratch, counting(spark) as counters:
+        folder = Path(scratch)
+        workload = prepare(tpch_files(plan.scale), folder, plan.shares)
+        with ev.connect(folder / "db", backend="spark", spark=spark, local_rows=plan.local_rows) as db:
+            seconds = load(db, workload)
+            common = {"scale": plan.scale, "local_rows": plan.local_rows}
+            yield Result("load", "seconds", seconds, "s", {**common, "mode": "load"})
+            for query in queries("tpch"):
+                if query.name in plan.queries:
+                    for found in Case(db, spark, counters, query, plan).outcomes(workload):
+                        if isinstance(found, Outcome):
+                            outcomes.append(found)
+                        yield from _results(found, common)
+                    yield from _ratios([o for o in outcomes if o.query == query.name], common)
+    Console(width=max(Console().width, TABLE_WIDTH)).print(comparison(outcomes, plan.scale))
+
+
+def _results(found: Filled | Outcome, common: dict[str, Any]) -> Iterator[Result]:
+    if isinstance(found, Filled):
+        told = {**common, "mode": "fill", "rows": found.rows}
+        yield Result(found.query, "seconds", found.seconds, "s", told)
+        yield Result(found.query, "state_bytes", found.state_bytes, "B", told)
+        return
+    told = {**common, "share": found.change.share, "rows": found.rows, "answer": found.answer}
+    refresh = {**told, "mode": "incremental", "refresh": found.how, **found.refresh.params}
+    yield Result(found.query, "seconds", found.refresh.median, "s", refresh)
+    recomputed = {**told, "mode": "recompute", **found.recomputed.params}
+    yield Result(found.query, "seconds", found.recomputed.median, "s", recomputed)
+
+
+def _ratios(outcomes: list[Outcome], common: dict[str, Any]) -> Iterator[Result]:
+    where = _crossing(outcomes)
+    for found in outcomes:
+        told = {**common, "share": found.change.share, "rows": found.rows, "answer": found.answer, "crossing": where}
+        yield Result(found.query, "ratio_to_spark", found.ratio, "x", told)
+
+
+def _crossing(outcomes: list[Outcome]) -> str:
+    """Where a query's refresh becomes slower than recomputation, in words where that is beyond what was measured."""
+    found = crossing([(o.change.share, o.ratio) for o in outcomes])
+    if found is not None:
+        return f"{found:.2%}"
+    first, last = outcomes[0], outcomes[-1]
+    return f"above {last.change.share:.2%}" if last.ratio >= 1 else f"below {first.change.share:.2%}"
+
+
+def comparison(outcomes: list[Outcome], scale: float) -> Table:
+    """A row for each query and share, with what the jobs of its refresh were for."""
+    table = Table(title=f"Refresh beside Spark's recomputation, scale {scale:g}", title_justify="left")
+    headings = ("query", "share", "rows", "refresh s", "spark s", "ratio", "jobs", "MB read", "MB spark", "crossing")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading == "query" else "right", no_wrap=True)
+    table.add_column("jobs are for")
+    for found in outcomes:
+        read = found.refresh.counted.bytes_read + (found.refresh.counted.driver_bytes or 0)
+        own = [o for o in outcomes if o.query == found.query]
+        table.add_row(
+            found.query,
+            f"{found.change.share:.2%}",
+            f"{found.rows:,}",
+            f"{found.refresh.median:.2f}",
+            f"{found.recomputed.median:.2f}",
+            f"{found.ratio:.2f}",
+            str(found.refresh.counted.jobs),
+            f"{read / 1e6:.1f}",
+            f"{found.recomputed.counted.bytes_read / 1e6:.1f}",
+            _crossing(own) if found is own[0] else "",
+            found.refresh.counted.explained,
+        )
+    return table
+
+
+def main() -> int:
+    """A part of the suite, chosen on the command line; ends with 1 if an answer was wrong."""
+    parser = argparse.ArgumentParser(description="A part of the Spark suite.")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--scale", type=float)
+    parser.add_argument("--queries", nargs="+", choices=QUERIES)
+    parser.add_argument("--shares", nargs="+", type=float, help="of rows changed, ascending")
+    parser.add_argument("--rounds", type=int)
+    parser.add_argument("--memory", default=MEMORY, help=f"of Spark's process, by default {MEMORY}")
+    parser.add_argument("--json", type=Path)
+    given = parser.parse_args()
+    chosen = {name: getattr(given, name) for name in ("scale", "rounds") if getattr(given, name) is not None}
+    chosen |= {name: tuple(getattr(given, name)) for name in ("queries", "shares") if getattr(given, name)}
+    plan = replace(QUICK if given.quick else Plan(), **chosen)
+    results = []
+    with spark_session({"driver.memory": given.memory}) as spark:
+        for result in measure(spark, plan):
+            print(f"{result.case} {result.metric} {result.value:,.4g} {result.unit} {dict(result.params)}", flush=True)
+            results.append(result)
+    if given.json:
+        given.json.write_text(json.dumps(report("spark", results), indent=2) + "\n", encoding="utf-8")
+    return 1 if any(r.params.get("answer") == "WRONG" for r in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

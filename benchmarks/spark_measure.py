@@ -1,0 +1,221 @@
+"""One query of the Spark suite: its view made, refreshed after each change, checked, and recomputed by Spark.
+
+A change is applied and undone, several times: every refresh is counted, except those of the first round, in which Spark
+compiles plans of a new shape, if the budget allows another round. The recomputation is the query over plain Parquet files of
+the same content, answer fetched; its first run is not counted either.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import duckdb
+import pyarrow.parquet as pq
+from rich.console import Console
+
+import everview as ev
+from benchmarks.answers import Rows, first_difference
+from benchmarks.spark_changes import Change, Workload, load_batches, undone
+from benchmarks.spark_counters import Counted, Counters
+from benchmarks.tpch_stream import is_static, tables_read
+from tests.corpus.data import TPCH_KEYS, Query
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+QUERIES = ("q03", "q05", "q10", "q12", "q14", "q18")
+SHARES = (0.0001, 0.001, 0.01, 0.1)
+LOCAL_ROWS = 200_000
+"""The backend's own limit for rows at the driver. Below scale 1 it shrinks with the data, so that Spark has the same part."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What a run covers. ``seconds`` is how long the rounds of one change may take before the next is left out."""
+
+    scale: float = 1.0
+    queries: tuple[str, ...] = QUERIES
+    shares: tuple[float, ...] = SHARES
+    rounds: int = 3
+    recomputations: int = 3
+    seconds: float = 90.0
+
+    @property
+    def local_rows(self) -> int:
+        """Segments of more rows are Spark's."""
+        return max(1, round(LOCAL_ROWS * min(1.0, self.scale)))
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Runs of the same work: their times, what the last one made Spark do, and whether the first was left out."""
+
+    seconds: tuple[float, ...]
+    counted: Counted
+    is_warm: bool
+
+    @property
+    def median(self) -> float:
+        """The time that is reported."""
+        return statistics.median(self.seconds)
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Jobs, bytes, and how much was timed."""
+        told: dict[str, Any] = {"jobs": self.counted.jobs, "bytes_read": self.counted.bytes_read}
+        told |= {"driver_bytes": self.counted.driver_bytes, "jobs_for": self.counted.explained}
+        return {**told, "runs": len(self.seconds), "slowest": round(max(self.seconds), 3), "warm": self.is_warm}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A query after changes of one share."""
+
+    query: str
+    change: Change
+    rows: int
+    refresh: Timed
+    recomputed: Timed
+    how: str
+    answer: str
+
+    @property
+    def ratio(self) -> float:
+        """How many times faster than recomputation the refresh was."""
+        return self.recomputed.median / self.refresh.median
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """A view that was made over loaded tables."""
+
+    query: str
+    seconds: float
+    rows: int
+    state_bytes: int
+
+
+class Case:
+    """One query over the loaded database."""
+
+    def __init__(self, db: ev.Database, spark: SparkSession, counters: Counters, query: Query, plan: Plan) -> None:
+        self._db = db
+        self._spark = spark
+        self._counters = counters
+        self._query = query
+        self._plan = plan
+        self._tables = tables_read(query.sql)
+
+    def outcomes(self, workload: Workload) -> Iterator[Filled | Outcome]:
+        """Makes the view, measures it after every change, and drops it; the tables are as before in the end."""
+        started = time.perf_counter()
+        view = self._db.create_view(self._query.name, self._query.sql, refresh="incremental")
+        seconds = time.perf_counter() - started
+        rows = sum(pq.read_metadata(workload.loaded[name]).num_rows for name in self._tables)
+        yield Filled(self._query.name, seconds, rows, sum(view.stats()["bytes"].values()))
+        for change in workload.changes:
+            yield self._measure(view, change)
+        difference = first_difference(view.rows(), duckdb_answer(self._query.sql, workload.loaded))
+        assert difference is None, f"{self._query.name} after all changes were undone: {difference}"
+        self._db.drop(view.name)
+
+    def _measure(self, view: ev.View, change: Change) -> Outcome:
+        there = change.of(self._tables)
+        back = undone(there)
+        expected = duckdb_answer(self._query.sql, change.files)
+        recomputed, theirs = self._recompute(change)
+        seconds: list[tuple[float, float]] = []
+        answers, how = set(), set()
+        started = time.perf_counter()
+        while len(seconds) < self._plan.rounds and (
+            not seconds or _has_time(started, len(seconds), self._plan.seconds)
+        ):
+            with self._counters.counted() as counted:
+                forth_seconds, commit = self._apply(there)
+            how.add(commit.refreshed[view.name].how)
+            answers.add(self._check(view, expected, theirs))
+            back_seconds, _ = self._apply(back)
+            seconds.append((forth_seconds, back_seconds))
+        is_warm = len(seconds) > 1
+        timed = Timed(tuple(s for pair in seconds[is_warm:] for s in pair), counted, is_warm)
+        rows = sum(len(table) for table in there.values())
+        answer = "right" if answers == {"right"} else "WRONG"
+        return Outcome(self._query.name, change, rows, timed, recomputed, "+".join(sorted(how)), answer)
+
+    def _apply(self, rows: Mapping[str, Any]) -> tuple[float, ev.Commit]:
+        started = time.perf_counter()
+        commit = self._db.apply(rows)
+        return time.perf_counter() - started, commit
+
+    def _recompute(self, change: Change) -> tuple[Timed, Rows]:
+        session = self._spark.newSession()
+        for name in self._tables:
+            session.read.parquet(str(change.files[name])).createOrReplaceTempView(name)
+        rows = [tuple(row) for row in session.sql(self._query.sql).collect()]
+        seconds = []
+        for _ in range(self._plan.recomputations):
+            with self._counters.counted() as counted:
+                started = time.perf_counter()
+                session.sql(self._query.sql).collect()
+                seconds.append(time.perf_counter() - started)
+        return Timed(tuple(seconds), counted, True), rows
+
+    def _check(self, view: ev.View, expected: Rows, theirs: Rows) -> str:
+        """Compares with DuckDB, and where that differs with Spark, which has the last word."""
+        ours = view.rows()
+        if first_difference(ours, expected) is None:
+            return "right"
+        difference = first_difference(ours, theirs)
+        if difference is None:
+            return "right"
+        Console(stderr=True).print(f"[bold red]WRONG ANSWER[/] {self._query.name}: {difference}")
+        return "WRONG"
+
+
+def load(db: ev.Database, workload: Workload) -> float:
+    """Makes the tables and loads them in bulk; returns the seconds that ``apply`` took."""
+    seconds = 0.0
+    for name, key in TPCH_KEYS.items():
+        for number, rows in enumerate(load_batches(workload.loaded[name])):
+            if number == 0:
+                db.create_table(name, rows.schema, primary_key=key, static=is_static(name))
+            started = time.perf_counter()
+            db.apply({name: rows})
+            seconds += time.perf_counter() - started
+    return seconds
+
+
+def duckdb_answer(sql: str, files: Mapping[str, Path]) -> Rows:
+    """The query's rows over Parquet files."""
+    with duckdb.connect() as connection:
+        for name, path in files.items():
+            connection.read_parquet(str(path)).create_view(name)
+        return connection.execute(sql).fetchall()
+
+
+def crossing(points: Sequence[tuple[float, float]]) -> float | None:
+    """The share of changed rows at which a refresh takes as long as recomputation, from (share, ratio), shares ascending.
+
+    Between two measured shares both are taken to be powers; None where the ratios do not cross 1 from above.
+
+    >>> crossing([(0.001, 4.0), (0.1, 0.25)])
+    0.01
+    >>> crossing([(0.001, 4.0), (0.1, 2.0)])
+    """
+    for (share, ratio), (next_share, next_ratio) in zip(points, points[1:], strict=False):
+        if ratio >= 1 > next_ratio:
+            part = math.log(ratio) / math.log(ratio / next_ratio)
+            return round(math.exp(math.log(share) + part * math.log(next_share / share)), 6)
+    return None
+
+
+def _has_time(started: float, done: int, seconds: float) -> bool:
+    """Whether another round fits, if it takes as long as those before."""
+    spent = time.perf_counter() - started
+    return spent + spent / done <= seconds
