@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -86,5 +87,12 @@ class FactorizedRun:
 
     def check_lookup(self, wanted: Mapping[int, Value]) -> None:
         """A look-up finds the rows of the listing with these values, and no others."""
-        expected = Counter({r: n for r, n in self.expected().items() if all(r[c] == v for c, v in wanted.items())})
+        rows = self.expected().items()
+        expected = Counter({r: n for r, n in rows if all(_is_same(r[c], v) for c, v in wanted.items())})
         assert self.lookup(wanted) == expected, wanted
+
+
+def _is_same(one: Value, other: Value) -> bool:
+    """Equality as Spark groups: NaN is NaN."""
+    is_nan = isinstance(one, float) and isinstance(other, float) and math.isnan(one) and math.isnan(other)
+    return is_nan or bool(one == other)
