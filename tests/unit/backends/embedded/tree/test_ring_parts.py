@@ -93,7 +93,8 @@ class Parts:
         arrays = [keys, weights, *words]
         machine._registers[: len(arrays)] = [address_of(a) for a in arrays]
         machine._rows[0] = len(keys)
-        machine._grow(0, len(keys))
+        if len(keys) > machine._capacities[0]:
+            machine._grow(0, len(keys))
         machine._run()
         left, right = (machine.registers(2, range(first, first + self.width)) for first in (self._left, self._right))
         self.scaled = np.stack(left, axis=1).copy(), np.stack(right, axis=1).copy()
