@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _VECTORED = "parquet.hadoop.vectored.io.enabled"
+_SCAN = re.compile(r"Scan parquet[^\n]*\nOutput \[(\d+)\].*?\nLocation: ([^\n]*)", re.DOTALL)
 _RELATION = re.compile(r"/relations/([^/\]]+)-\d+/")
+_WRITING = "InsertIntoHadoopFsRelationCommand"
 _OWN_READS = Path("/proc/self/io")
 
 
@@ -31,7 +33,7 @@ class Counted:
         jobs: Spark jobs.
         bytes_read: By Spark's tasks.
         driver_bytes: By this process; None where the operating system does not say.
-        purposes: Jobs by the relation of the database that was read, ``broadcast`` for those that sent rows out to meet it.
+        purposes: Jobs by what they read (see ``purposes_of``).
     """
 
     jobs: int = 0
@@ -50,7 +52,7 @@ class Counters:
 
     def __init__(self, spark: SparkSession) -> None:
         # No public interface of PySpark has these: the scheduler's number of jobs, and the stores behind its web pages.
-        self._context: Any = spark.sparkContext._jsc.sc()  # type: ignore[attr-defined]
+        self._context: Any = spark.sparkContext._jsc.sc()
         self._statements: Any = spark._jsparkSession.sharedState().statusStore()
 
     @contextmanager
@@ -93,16 +95,21 @@ class Counters:
 
 
 def purposes_of(plan: str, jobs: int) -> dict[str, int]:
-    """What the jobs of a plan were for: one for each broadcast, the others read relations.
+    """What the jobs of a plan were for: one for each broadcast, the others for the files read, with the number of columns.
 
-    >>> purposes_of("BroadcastExchange (1) Location: InMemoryFileIndex [file:/d/relations/orders-3/segment-1.parquet]", 2)
-    {'broadcast': 1, 'orders': 1}
+    Args:
+        plan: The statement's plan in Spark's formatted form.
+        jobs: How many jobs it had.
     """
     final = plan.split("== Initial Plan ==", maxsplit=1)[0]
-    relations = sorted(set(_RELATION.findall(plan)))
+    scans = {
+        f"{relation[1] if (relation := _RELATION.search(location)) else 'other files'} ({columns} columns)"
+        for columns, location in _SCAN.findall(plan)
+    }
     broadcasts = min(jobs - 1, len(set(re.findall(r"BroadcastExchange \((\d+)\)", final))))
     told = {"broadcast": broadcasts} if broadcasts else {}
-    return {**told, "+".join(relations) or "rows of the driver": jobs - broadcasts}
+    read = " with ".join(sorted(scans)) or "rows of the driver"
+    return {**told, f"{read} rewritten" if _WRITING in plan else read: jobs - broadcasts}
 
 
 def own_bytes() -> int | None:
@@ -117,7 +124,7 @@ def own_bytes() -> int | None:
 @contextmanager
 def counting(spark: SparkSession) -> Iterator[Counters]:
     """Counters, and Parquet read in the way that Spark counts."""
-    settings: Any = spark.sparkContext._jsc.hadoopConfiguration()  # type: ignore[attr-defined]
+    settings: Any = spark.sparkContext._jsc.hadoopConfiguration()
     before = settings.get(_VECTORED)
     settings.set(_VECTORED, "false")
     try:

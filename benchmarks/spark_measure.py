@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -99,6 +100,7 @@ class Filled:
     seconds: float
     rows: int
     state_bytes: int
+    answer: str
 
 
 class Case:
@@ -118,18 +120,18 @@ class Case:
         view = self._db.create_view(self._query.name, self._query.sql, refresh="incremental")
         seconds = time.perf_counter() - started
         rows = sum(pq.read_metadata(workload.loaded[name]).num_rows for name in self._tables)
-        yield Filled(self._query.name, seconds, rows, sum(view.stats()["bytes"].values()))
+        before = view.rows()
+        answer = self._check(before, workload.loaded, lambda: self._session(workload.loaded))
+        yield Filled(self._query.name, seconds, rows, sum(view.stats()["bytes"].values()), answer)
         for change in workload.changes:
-            yield self._measure(view, change)
-        difference = first_difference(view.rows(), duckdb_answer(self._query.sql, workload.loaded))
-        assert difference is None, f"{self._query.name} after all changes were undone: {difference}"
+            yield self._measure(view, change, before)
         self._db.drop(view.name)
 
-    def _measure(self, view: ev.View, change: Change) -> Outcome:
+    def _measure(self, view: ev.View, change: Change, before: Rows) -> Outcome:
         there = change.of(self._tables)
         back = undone(there)
-        expected = duckdb_answer(self._query.sql, change.files)
-        recomputed, theirs = self._recompute(change)
+        session = self._session(change.files)
+        recomputed = self._recompute(session)
         seconds: list[tuple[float, float]] = []
         answers, how = set(), set()
         started = time.perf_counter()
@@ -137,11 +139,12 @@ class Case:
             not seconds or _has_time(started, len(seconds), self._plan.seconds)
         ):
             with self._counters.counted() as counted:
-                forth_seconds, commit = self._apply(there)
+                there_seconds, commit = self._apply(there)
             how.add(commit.refreshed[view.name].how)
-            answers.add(self._check(view, expected, theirs))
+            answers.add(self._check(view.rows(), change.files, lambda: session))
             back_seconds, _ = self._apply(back)
-            seconds.append((forth_seconds, back_seconds))
+            answers.add(self._told("undone", first_difference(view.rows(), before)))
+            seconds.append((there_seconds, back_seconds))
         is_warm = len(seconds) > 1
         timed = Timed(tuple(s for pair in seconds[is_warm:] for s in pair), counted, is_warm)
         rows = sum(len(table) for table in there.values())
@@ -153,38 +156,44 @@ class Case:
         commit = self._db.apply(rows)
         return time.perf_counter() - started, commit
 
-    def _recompute(self, change: Change) -> tuple[Timed, Rows]:
+    def _session(self, files: Mapping[str, Path]) -> SparkSession:
+        """A session in which the query's tables are these files."""
         session = self._spark.newSession()
         for name in self._tables:
-            session.read.parquet(str(change.files[name])).createOrReplaceTempView(name)
-        rows = [tuple(row) for row in session.sql(self._query.sql).collect()]
+            session.read.parquet(str(files[name])).createOrReplaceTempView(name)
+        return session
+
+    def _recompute(self, session: SparkSession) -> Timed:
+        session.sql(self._query.sql).collect()
         seconds = []
         for _ in range(self._plan.recomputations):
             with self._counters.counted() as counted:
                 started = time.perf_counter()
                 session.sql(self._query.sql).collect()
                 seconds.append(time.perf_counter() - started)
-        return Timed(tuple(seconds), counted, True), rows
+        return Timed(tuple(seconds), counted, True)
 
-    def _check(self, view: ev.View, expected: Rows, theirs: Rows) -> str:
+    def _check(self, ours: Rows, files: Mapping[str, Path], session: Callable[[], SparkSession]) -> str:
         """Compares with DuckDB, and where that differs with Spark, which has the last word."""
-        ours = view.rows()
-        if first_difference(ours, expected) is None:
+        if first_difference(ours, duckdb_answer(self._query.sql, files)) is None:
             return "right"
-        difference = first_difference(ours, theirs)
+        theirs = [tuple(row) for row in session().sql(self._query.sql).collect()]
+        return self._told("changed", first_difference(ours, theirs))
+
+    def _told(self, when: str, difference: str | None) -> str:
         if difference is None:
             return "right"
-        Console(stderr=True).print(f"[bold red]WRONG ANSWER[/] {self._query.name}: {difference}")
+        Console(stderr=True).print(f"[bold red]WRONG ANSWER[/] {self._query.name}, {when}: {difference}")
         return "WRONG"
 
 
-def load(db: ev.Database, workload: Workload) -> float:
-    """Makes the tables and loads them in bulk; returns the seconds that ``apply`` took."""
+def load(db: ev.Database, workload: Workload, chosen: Sequence[Query]) -> float:
+    """Makes the tables that queries read and loads them in bulk; returns the seconds that ``apply`` took."""
     seconds = 0.0
-    for name, key in TPCH_KEYS.items():
+    for name in dict.fromkeys(name for query in chosen for name in tables_read(query.sql)):
         for number, rows in enumerate(load_batches(workload.loaded[name])):
             if number == 0:
-                db.create_table(name, rows.schema, primary_key=key, static=is_static(name))
+                db.create_table(name, rows.schema, primary_key=TPCH_KEYS[name], static=is_static(name))
             started = time.perf_counter()
             db.apply({name: rows})
             seconds += time.perf_counter() - started
@@ -208,7 +217,7 @@ def crossing(points: Sequence[tuple[float, float]]) -> float | None:
     0.01
     >>> crossing([(0.001, 4.0), (0.1, 2.0)])
     """
-    for (share, ratio), (next_share, next_ratio) in zip(points, points[1:], strict=False):
+    for (share, ratio), (next_share, next_ratio) in pairwise(points):
         if ratio >= 1 > next_ratio:
             part = math.log(ratio) / math.log(ratio / next_ratio)
             return round(math.exp(math.log(share) + part * math.log(next_share / share)), 6)

@@ -79,3 +79,15 @@ def test_a_wrong_answer_is_an_error(benchmarks: Path, tmp_path: Path) -> None:
     assert done.exit_code == 1
     assert done.stderr == "Error: wrong answers: q1.\n"
     assert json.loads(file.read_text())["results"]
+
+
+def test_scale_is_for_suites_that_have_one(benchmarks: Path) -> None:
+    """It is handed on; for a suite without a scale it is wrong usage, not ignored."""
+    refused = CliRunner().invoke(cli, ["bench", "tpch", "--scale", "10"])
+    assert refused.exit_code == 2
+    assert "the suite 'tpch' has none." in " ".join(refused.stderr.split())
+    scaled = SUITE.replace("quick):", "quick, scale=1.0):").replace("20.0", "scale")
+    (benchmarks / "spark.py").write_text(scaled)
+    done = CliRunner().invoke(cli, ["bench", "spark", "--scale", "37"])
+    assert done.exit_code == 0, done.output
+    assert "37" in done.stdout

@@ -153,19 +153,18 @@ class EmbeddedBackend:
         self._version += 1
         if source is not None:
             self._batches[source[0]] = source[1]
-        self._received.update(s.table.name.lower() for s in running.tables)
-        moved = {
-            key: running.deltas[id(v.root)]
-            for key, v in self._views.items()
-            if not v.is_lazy and id(v.root) in running.deltas
-        }
-        seconds = time.perf_counter() - started
-        for key in moved:
-            self._views[key].updates += 1
-            self._views[key].seconds += seconds
-        self._refreshed = {
-            v.definition.name: v.refresh for v in (self._views[k] for k in moved) if not v.definition.is_assertion
-        }
+        self._received.update([change.table.lower() for change in changes])
+        moved, refreshed, seconds = {}, {}, time.perf_counter() - started
+        for key, view in self._views.items():
+            delta = running.deltas.get(id(view.root))
+            if delta is None or view.is_lazy:
+                continue
+            moved[key] = delta
+            view.updates += 1
+            view.seconds += seconds
+            if not view.definition.is_assertion:
+                refreshed[view.definition.name] = view.refresh
+        self._refreshed = refreshed
         self._history.append(_Moved(self._version, datetime.datetime.now(datetime.UTC), moved))
         return _Deltas(self, moved)
 
@@ -286,7 +285,14 @@ class EmbeddedBackend:
 
     def changes_kept_since(self, view: str) -> int:
         """The smallest ``since`` that ``changes`` takes."""
-        return max(self._views[view.lower()].created_at, self._version - len(self._history))
+        created = self._views[view.lower()].created_at
+        if not self._history.maxlen:
+            return self._version
+        if len(self._history) < self._history.maxlen:
+            return created
+        # A version has a second entry where lazy views caught up, and the first may be gone.
+        first = self._history[0].version
+        return max(created, first if any(v.is_lazy for v in self._views.values()) else first - 1)
 
     def explain(self, view: str, mode: str) -> str:
         """How the view is maintained."""

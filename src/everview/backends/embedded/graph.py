@@ -63,6 +63,8 @@ class Graph:
     def __init__(self, dictionary: Dictionary) -> None:
         self.dictionary = dictionary
         self.operators: list[Operator] = []
+        self.generation = 0
+        """Grows whenever an operator comes or goes."""
         self.tables: dict[str, TableInput] = {}
         self.roots: dict[str, Operator] = {}
         self._shared: dict[Hashable, Operator] = {}
@@ -109,6 +111,7 @@ class Graph:
             if isinstance(operator, ScanOperator):
                 del operator.source.scans[operator.columns]
         self.operators = [o for o in self.operators if id(o) not in dropped]
+        self.generation += 1
 
     def build(self, plan: Relation, strategy: str = "auto") -> Operator:
         """The operator of a plan, with everything below it; ``strategy`` is for its join-aggregate blocks.
@@ -148,6 +151,7 @@ class Graph:
         self._shared[key] = made
         self._keys[made] = key
         self.operators.append(made)
+        self.generation += 1
         return made
 
     def _lower(self, relation: Relation, visit: Callable[[Relation], Operator], contents: dict[int, Batch]) -> Operator:

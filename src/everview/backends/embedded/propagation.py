@@ -7,7 +7,7 @@ merged deltas lead there from the contents of the last time, which is what every
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from everview.backends.embedded.graph import Graph, below
@@ -63,6 +63,8 @@ class Propagation:
         self._feeding: set[int] = set()
         """The operators whose deltas lazy ones wait for."""
         self._waiting: dict[int, list[Batch]] = {}
+        self._routes: dict[tuple[int, ...], list[Operator]] = {}
+        self._routed = -1
 
     def set_lazy(self, views: Iterable[str]) -> None:
         """Which views are lazy; nothing waits when this is called."""
@@ -73,6 +75,7 @@ class Propagation:
         """The graph has other operators or roots now."""
         assert not self._waiting, "deltas wait for lazy views"
         self._lazy, self._feeding = [], set()
+        self._routes.clear()
         if not self._lazy_views:
             return
         eager = {id(o) for name, r in self._graph.roots.items() if name not in self._lazy_views for o in below(r)}
@@ -83,14 +86,31 @@ class Propagation:
 
     def push(self, running: Running) -> None:
         """Sends the deltas of the changed tables through all operators but the lazy ones."""
-        changed = {id(scan) for source in running.tables for scan in source.scans.values()}
-        lazy = {id(o) for o in self._lazy}
-        for operator in self._graph.operators:
+        for operator in self._route(running.tables):
             if isinstance(operator, ScanOperator):
-                if id(operator) in changed:
-                    self._step(operator, [], running)
-            elif not lazy or id(operator) not in lazy:
+                self._step(operator, [], running)
+            else:
                 self._visit(operator, running)
+
+    def _route(self, tables: Sequence[TableInput]) -> list[Operator]:
+        """The operators that a change of these tables can reach, in order; remembered until the graph changes."""
+        if self._routed != self._graph.generation:
+            self._routes.clear()
+            self._routed = self._graph.generation
+        key = tuple(id(t) for t in tables)
+        route = self._routes.get(key)
+        if route is None:
+            reached = {id(scan) for source in tables for scan in source.scans.values()}
+            lazy = {id(o) for o in self._lazy}
+            route = []
+            for operator in self._graph.operators:
+                if id(operator) in lazy:
+                    continue
+                if id(operator) in reached or any(id(i) in reached for i in operator.inputs):
+                    reached.add(id(operator))
+                    route.append(operator)
+            self._routes[key] = route
+        return route
 
     def _visit(self, operator: Operator, running: Running) -> None:
         deltas = running.deltas
