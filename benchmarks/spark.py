@@ -4,8 +4,8 @@
     python benchmarks/spark.py --scale 0.1 --queries q03 q18 --shares 0.001 0.01      # a part of it
 
 The tables are loaded in bulk with their primary keys; then each query is a view alone in the database. A change deletes and
-inserts, half and half, 0.01 %, 0.1 %, 1 % and 10 % of the orders with their lines: all rows of orders and lineitem together,
-of which a query gets those of the tables that it reads (14 reads no orders).
+inserts, half and half, 0.01 %, 0.1 %, 1 % and 10 % of the orders with their lines, of which a query gets those of the tables
+that it reads (14 reads no orders). ``order`` says where they are: ``recent`` at the end of the tables, ``scattered`` all over.
 
 Timed, mode ``incremental``: ``db.apply`` in one transaction, from Arrow tables in memory to the view being current: keys
 checked, the tables' changes and the view's written as Parquet and committed to the Delta logs, compaction where it was due.
@@ -38,7 +38,7 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import everview as ev
-from benchmarks.spark_changes import prepare
+from benchmarks.spark_changes import ORDERS, prepare
 from benchmarks.spark_counters import counting
 from benchmarks.spark_measure import QUERIES, Case, Filled, Outcome, Plan, crossing, load
 from benchmarks.spark_session import spark_session
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 
 MEMORY = "6g"
 """The memory of Spark's process; this one needs about 4 GB at scale 1 besides."""
-QUICK = Plan(0.01, ("q03", "q12"), (0.001, 0.01), rounds=2, recomputations=2, seconds=10.0)
+QUICK = Plan(0.01, ("q03", "q12"), (0.001, 0.01), ("recent",), rounds=2, recomputations=2, seconds=10.0)
 TABLE_WIDTH = 150
 
 
@@ -66,19 +66,24 @@ def measure(spark: SparkSession, plan: Plan) -> Iterator[Result]:
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory(prefix="spark-bench-") as scratch, counting(spark) as counters:
         folder = Path(scratch)
-        workload = prepare(tpch_files(plan.scale), folder, plan.shares)
+        workload = prepare(tpch_files(plan.scale), folder, plan.shares, plan.orders)
         with ev.connect(folder / "db", backend="spark", spark=spark, local_rows=plan.local_rows) as db:
             chosen = [query for query in queries("tpch") if query.name in plan.queries]
             seconds = load(db, workload, chosen)
             common = {"scale": plan.scale, "local_rows": plan.local_rows}
-            yield Result("load", "seconds", seconds, "s", {**common, "mode": "load"})
+            rows = workload.row_count(list(db.tables))
+            yield Result("load", "seconds", seconds, "s", {**common, "mode": "load", "rows": rows})
             for query in chosen:
                 for found in Case(db, spark, counters, query, plan).outcomes(workload):
                     if isinstance(found, Outcome):
                         outcomes.append(found)
                     yield from _results(found, common)
-                yield from _ratios([o for o in outcomes if o.query == query.name], common)
-    Console(width=max(Console().width, TABLE_WIDTH)).print(comparison(outcomes, plan.scale))
+                for order in plan.orders:
+                    own = [o for o in outcomes if (o.query, o.change.order) == (query.name, order)]
+                    yield from _ratios(own, common)
+    console = Console(width=max(Console().width, TABLE_WIDTH))
+    console.print(comparison(outcomes, plan.scale))
+    console.print(explanation(outcomes))
 
 
 def _results(found: Filled | Outcome, common: dict[str, Any]) -> Iterator[Result]:
@@ -87,7 +92,7 @@ def _results(found: Filled | Outcome, common: dict[str, Any]) -> Iterator[Result
         yield Result(found.query, "seconds", found.seconds, "s", told)
         yield Result(found.query, "state_bytes", found.state_bytes, "B", told)
         return
-    told = {**common, "share": found.change.share, "rows": found.rows, "answer": found.answer}
+    told = {**common, **_told(found)}
     refresh = {**told, "mode": "incremental", "refresh": found.how, **found.refresh.params}
     yield Result(found.query, "seconds", found.refresh.median, "s", refresh)
     recomputed = {**told, "mode": "recompute", **found.recomputed.params}
@@ -97,8 +102,12 @@ def _results(found: Filled | Outcome, common: dict[str, Any]) -> Iterator[Result
 def _ratios(outcomes: list[Outcome], common: dict[str, Any]) -> Iterator[Result]:
     where = _crossing(outcomes)
     for found in outcomes:
-        told = {**common, "share": found.change.share, "rows": found.rows, "answer": found.answer, "crossing": where}
-        yield Result(found.query, "ratio_to_spark", found.ratio, "x", told)
+        yield Result(found.query, "ratio_to_spark", found.ratio, "x", {**common, **_told(found), "crossing": where})
+
+
+def _told(found: Outcome) -> dict[str, Any]:
+    change = found.change
+    return {"order": change.order, "share": change.share, "rows": found.rows, "answer": found.answer}
 
 
 def _crossing(outcomes: list[Outcome]) -> str:
@@ -111,17 +120,29 @@ def _crossing(outcomes: list[Outcome]) -> str:
 
 
 def comparison(outcomes: list[Outcome], scale: float) -> Table:
-    """A row for each query and share, with what the jobs of its refresh were for."""
+    """A row for each query and share."""
     table = Table(title=f"Refresh beside Spark's recomputation, scale {scale:g}", title_justify="left")
-    headings = ("query", "share", "rows", "refresh s", "spark s", "ratio", "jobs", "MB read", "MB spark", "crossing")
+    headings = (
+        "query",
+        "order",
+        "share",
+        "rows",
+        "refresh s",
+        "spark s",
+        "ratio",
+        "jobs",
+        "MB read",
+        "MB spark",
+        "crossing",
+    )
     for heading in headings:
-        table.add_column(heading, justify="left" if heading == "query" else "right", no_wrap=True)
-    table.add_column("jobs are for")
+        table.add_column(heading, justify="left" if heading in ("query", "order") else "right", no_wrap=True)
     for found in outcomes:
         read = found.refresh.counted.bytes_read + (found.refresh.counted.driver_bytes or 0)
-        own = [o for o in outcomes if o.query == found.query]
+        own = [o for o in outcomes if (o.query, o.change.order) == (found.query, found.change.order)]
         table.add_row(
             found.query,
+            found.change.order,
             f"{found.change.share:.2%}",
             f"{found.rows:,}",
             f"{found.refresh.median:.2f}",
@@ -131,8 +152,23 @@ def comparison(outcomes: list[Outcome], scale: float) -> Table:
             f"{read / 1e6:.1f}",
             f"{found.recomputed.counted.bytes_read / 1e6:.1f}",
             _crossing(own) if found is own[0] else "",
-            found.refresh.counted.explained,
         )
+    return table
+
+
+def explanation(outcomes: list[Outcome]) -> Table:
+    """What the jobs of the refreshes were for: a row for changes of a query that have the same."""
+    table = Table(
+        title="The Spark jobs of a refresh, by the relation and the number of columns read", title_justify="left"
+    )
+    for heading in ("query", "changes", "jobs"):
+        table.add_column(heading)
+    changes: dict[tuple[str, str], list[str]] = {}
+    for found in outcomes:
+        named = f"{found.change.order} {found.change.share:.2%}"
+        changes.setdefault((found.query, found.refresh.counted.explained), []).append(named)
+    for (query, explained), own in changes.items():
+        table.add_row(query, ", ".join(own), explained)
     return table
 
 
@@ -143,12 +179,13 @@ def main() -> int:
     parser.add_argument("--scale", type=float)
     parser.add_argument("--queries", nargs="+", choices=QUERIES)
     parser.add_argument("--shares", nargs="+", type=float, help="of rows changed, ascending")
+    parser.add_argument("--orders", nargs="+", choices=ORDERS)
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--memory", default=MEMORY, help=f"of Spark's process, by default {MEMORY}")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     chosen = {name: getattr(given, name) for name in ("scale", "rounds") if getattr(given, name) is not None}
-    chosen |= {name: tuple(getattr(given, name)) for name in ("queries", "shares") if getattr(given, name)}
+    chosen |= {name: tuple(getattr(given, name)) for name in ("queries", "shares", "orders") if getattr(given, name)}
     plan = replace(QUICK if given.quick else Plan(), **chosen)
     results = []
     with spark_session({"driver.memory": given.memory}) as spark:

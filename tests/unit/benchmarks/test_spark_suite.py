@@ -22,12 +22,12 @@ from tests.corpus.data import queries, tpch_files
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-TINY = Plan(0.001, ("q12",), (0.01, 0.1), rounds=1, recomputations=1)
+TINY = Plan(0.001, ("q12",), (0.01, 0.1), ("recent",), rounds=1, recomputations=1)
 
 
 @pytest.fixture(scope="module")
 def workload(tmp_path_factory: pytest.TempPathFactory) -> Workload:
-    """Changes of a hundredth and a tenth."""
+    """Changes of a hundredth and a tenth, recent and scattered."""
     return prepare(tpch_files(TINY.scale), tmp_path_factory.mktemp("states"), TINY.shares)
 
 
@@ -65,8 +65,13 @@ def test_a_change_is_half_inserts_and_half_deletes_of_whole_orders(workload: Wor
         for sign in (1, -1):
             own = orders["o_orderkey"].to_numpy()[weights == sign]
             assert set(lines["l_orderkey"].to_numpy()[lines["_weight"].to_numpy() == sign]) == set(own)
-    small, large = (set(change.rows["orders"]["o_orderkey"].to_numpy()) for change in workload.changes)
-    assert small < large
+    keys = [set(change.rows["orders"]["o_orderkey"].to_numpy()) for change in workload.changes]
+    assert keys[0] < keys[1]
+    assert keys[2] < keys[3]
+    assert keys[1].isdisjoint(keys[3])
+    loaded = pq.read_table(workload.loaded["orders"])["o_orderkey"].to_numpy()
+    assert (loaded > min(keys[1])).sum() == pytest.approx(len(keys[1]) / 2, abs=1)
+    assert (loaded > min(keys[3])).mean() > 0.9
 
 
 def test_jobs_and_bytes_are_counted(spark: SparkSession, tmp_path: Path) -> None:
@@ -126,6 +131,7 @@ def test_the_suite_runs(spark: SparkSession, capsys: pytest.CaptureFixture[str])
     said = capsys.readouterr().out
     assert "scale 0.001" in said
     assert str(measured[-1].params["crossing"]) in said
+    assert "1 lineitem (17 columns)" in said
 
 
 def test_wrong_answers_are_marked(
