@@ -136,12 +136,14 @@ class ColumnReader:
         self._write_plan(self._plan_words.data, 0, *plan)
         kernels.read_columns(self._plan_words, count, out, nulls)
         vectors = {}
+        place = out.ctypes.data
         for k, (c, data_type, _) in enumerate(self._plain):
             values: Values = out[k] if data_type != FLOAT64 else out[k].view(np.float64)
             if has_nulls and plan[6 * k + kernels.VALIDITY]:
-                vectors[c] = Vector(data_type, values, nulls[k * count : (k + 1) * count])
+                vectors[c] = Vector(data_type, values, nulls[k * count : (k + 1) * count], place)
             else:
-                vectors[c] = Vector(data_type, values)
+                vectors[c] = Vector(data_type, values, None, place)
+            place += 8 * count
         return vectors
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -12,6 +13,10 @@ from everview.backends.embedded.tables.transaction_rows import TableDelta, conso
 from everview.backends.embedded.vectors import Ints
 from everview.backends.rejections import not_retained
 from everview.catalog import TableDefinition
+
+
+_ONES: Final[Ints] = np.ones(1 << 14, dtype=np.int64)
+"""The weights of inserts; nobody changes a batch's weights."""
 
 
 class PassingRows:
@@ -38,7 +43,9 @@ class PassingRows:
             raise not_retained(self._definition)
         if len(changes) == 1 and changes[0].weights is None:
             rows = changes[0].given
-            return TableDelta(rows, np.ones(rows.num_rows, dtype=np.int64), has_deletes=False)
+            count = rows.num_rows
+            ones = _ONES[:count] if count <= len(_ONES) else np.ones(count, dtype=np.int64)
+            return TableDelta(rows, ones, has_deletes=False)
         given = joined([rows_of(change) for change in changes])
         if given.has_deletes and given.has_inserts:
             given = consolidated(given, self._definition.fields)

@@ -240,16 +240,18 @@ class Machine(RegisterMachine):
         columns = batch.columns
         if leaf is None or any(columns[c].nulls is not None for c in leaf.columns):
             return 0
-        arrays = []
+        places, kept_alive = [], []
         for i in leaf.inputs:
             if i.evaluate is not None:
                 vector = i.evaluate(columns, count)
                 if vector.nulls is not None:
                     return 0
-                arrays.append(np.ascontiguousarray(vector.values))
+                kept_alive.append(np.ascontiguousarray(vector.values))
+                places.append((i.register, kept_alive[-1].ctypes.data))
+            elif i.column == -1:
+                places.append((i.register, batch.weights.ctypes.data))
             else:
-                arrays.append(batch.weights if i.column == -1 else columns[i.column].values)
-        places = [(i.register, a.ctypes.data) for i, a in zip(leaf.inputs, arrays, strict=True)]
+                places.append((i.register, columns[i.column].address))
         self._expect_wide(INT_VALUES)
         registers = self._registers
         for start in range(0, count, CHUNK):
