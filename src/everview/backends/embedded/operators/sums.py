@@ -138,7 +138,7 @@ def finish_exact_sum(call: AggregateCall, totals: Ints, counts: Ints) -> Vector:
             bad |= np.abs(values) > _MOST_MONTHS
     if bad.any() and not call.function.startswith("try_"):
         raise _failure(call, totals[bad][:1])
-    return _vector(call, values, nulls | bad)
+    return answer_vector(call, values, nulls | bad)
 
 
 def _failure(call: AggregateCall, totals: Ints) -> EvaluationError:
@@ -154,7 +154,7 @@ def _failure(call: AggregateCall, totals: Ints) -> EvaluationError:
 def _average(call: AggregateCall, totals: Ints, sums: Ints, counts: Ints, nulls: Bools) -> Vector:
     divisor = np.where(nulls, 1, counts)
     if is_floating(call.type):
-        return _vector(call, wide.to_float64(sums) / divisor, nulls)
+        return answer_vector(call, wide.to_float64(sums) / divisor, nulls)
     places = 0
     if isinstance(call.type, Decimal):
         argument = call.args[0].type
@@ -166,7 +166,7 @@ def _average(call: AggregateCall, totals: Ints, sums: Ints, counts: Ints, nulls:
         (total,) = wide.to_ints(totals[i : i + 1])
         quotients[i] = wide.from_ints([_divide_half_up(total * 10**places, int(divisor[i]))])[0]
     values: Values = quotients if kind_of(call.type) is Kind.WIDE else quotients[:, 0].copy()
-    return _vector(call, values, nulls)
+    return answer_vector(call, values, nulls)
 
 
 def finish_float_sum(call: AggregateCall, sums: Any, counters: Ints, counts: Ints) -> Vector:
@@ -175,10 +175,11 @@ def finish_float_sum(call: AggregateCall, sums: Any, counters: Ints, counts: Int
     totals = float_totals(sums, counters)
     if call.function.endswith("avg"):
         totals = totals / np.where(nulls, 1, counts)
-    return _vector(call, totals, nulls)
+    return answer_vector(call, totals, nulls)
 
 
-def _vector(call: AggregateCall, values: Values, nulls: Bools) -> Vector:
+def answer_vector(call: AggregateCall, values: Values, nulls: Bools) -> Vector:
+    """The answers of an aggregate, with NULL where the mask says so; ``values`` may be changed."""
     if not nulls.any():
         return Vector(call.type, values)
     values[nulls] = 0

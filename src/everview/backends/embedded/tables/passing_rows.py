@@ -14,7 +14,6 @@ from everview.backends.embedded.vectors import Ints
 from everview.backends.rejections import not_retained
 from everview.catalog import TableDefinition
 
-
 _ONES: Final[Ints] = np.ones(1 << 14, dtype=np.int64)
 """The weights of inserts; nobody changes a batch's weights."""
 

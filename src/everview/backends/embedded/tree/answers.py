@@ -11,11 +11,11 @@ import numpy as np
 from everview.algebra.registry import ring_named
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.ring_sums import ring_answers
-from everview.backends.embedded.operators.sums import SUM_WORDS, finish_exact_sum, finish_float_sum
+from everview.backends.embedded.operators.sums import SUM_WORDS, answer_vector, finish_exact_sum, finish_float_sum
 from everview.backends.embedded.state import wide
 from everview.backends.embedded.state.accumulate import FLOAT_COUNTERS, MINUS, NAN, PLUS
 from everview.backends.embedded.tree.layout import MINUS_UNIT, PLUS_UNIT
-from everview.backends.embedded.vectors import Ints, Vector
+from everview.backends.embedded.vectors import Ints, Kind, Vector, kind_of
 from everview.errors import EvaluationError
 from everview.planner.block import Answer, Block, Monomial, Number
 from everview.relational.functions.decimals import CONTEXT
@@ -81,7 +81,21 @@ def _finisher(block: Block, answer: Answer, place: dict[Monomial, int], dictiona
             return finish_float_sum(call, sums, counters, _counts(rows, valid))
 
         return finish_float
-    return lambda rows: finish_exact_sum(call, _exact(rows, terms), _counts(rows, valid))
+    is_plain = call.function == "sum" and len(terms) == 1 and terms[0][0] == 1 and not terms[0][2]
+    is_wide = kind_of(call.type) is Kind.WIDE
+    if not is_plain or not _always_fits(block, answer):
+        return lambda rows: finish_exact_sum(call, _exact(rows, terms), _counts(rows, valid))
+    at = terms[0][1]
+
+    def finish_plain(rows: Ints) -> Vector:
+        """The general way would check what is plain to see: sums within 64 bits fit."""
+        low = rows[:, at]
+        if not (rows[:, at + 1] == low >> 63).all():
+            return finish_exact_sum(call, _exact(rows, terms), _counts(rows, valid))
+        values = rows[:, at : at + 2].copy() if is_wide else low.copy()
+        return answer_vector(call, values, _counts(rows, valid) == 0)
+
+    return finish_plain
 
 
 def row_finishers(

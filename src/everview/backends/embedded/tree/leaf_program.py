@@ -17,7 +17,7 @@ from everview.backends.embedded.expressions import Vectorised, compile_vectorise
 from everview.backends.embedded.expressions.words import word_writer
 from everview.backends.embedded.tree.assemble import LeafRegisters
 from everview.backends.embedded.tree.leaf_kernels import LEAF_WORDS, LeafOp
-from everview.backends.embedded.vectors import Ints, Kind, kind_of
+from everview.backends.embedded.vectors import NARROW_PRECISION, Ints, Kind, kind_of
 from everview.planner.block import Block
 from everview.relational.bounds import exact_bound, scale_of
 from everview.relational.expressions import TRUE, Call, Case, Cast, Column, Expression, Literal, columns_of
@@ -329,13 +329,23 @@ def can_be_null_otherwise(e: Expression) -> bool:
             return True
 
 
+def _is_exact_in_a_word(call: Call) -> bool:
+    """Whether a result that fits 64 bits, which is checked, is neither rounded nor too large for its type."""
+    if not isinstance(call.type, Decimal) or call.type.precision <= NARROW_PRECISION:
+        return False
+    if not all(isinstance(a.type, Decimal) for a in call.args):
+        return False
+    scales = [scale_of(a.type) for a in call.args]
+    return call.type.scale == sum(scales) if call.function == "*" else call.type.scale >= max(scales)
+
+
 def _arithmetic(op: LeafOp, for_floats: LeafOp) -> Callable[[_Compiler, Call, int], int | None]:
     def rule(compiler: _Compiler, call: Call, frame: int) -> int | None:
         left, right = call.args
         if call.type == FLOAT64:
             a, b = compiler.value(left, frame), compiler.value(right, frame)
             return compiler.emit(for_floats, frame, a, b)
-        if exact_bound(call) is None:
+        if exact_bound(call) is None and not _is_exact_in_a_word(call):
             return None
         scale = scale_of(call.type)
         if op is LeafOp.MULTIPLY:
