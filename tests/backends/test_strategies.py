@@ -220,3 +220,22 @@ def test_what_a_factorized_view_does_not_have(spark: SparkSession) -> None:
     with pytest.raises(ev.UnsupportedOperation, match="keeps no tree"):
         db.create_view("w", QUERIES["three_tables"], representation="factorized", strategy="recompute")
     assert set(db.views) == {"v"}
+
+
+def test_a_lazy_view_that_fails_fails_alone(spark: SparkSession) -> None:
+    """What a lazy view cannot compute is an error when it is read; other views answer, and dropping it ends the matter."""
+    db = _open(spark)
+    db.create_view("bad", "SELECT 10 / d AS v FROM t", lazy=True)
+    good = db.create_view("good", "SELECT COUNT(*) AS n FROM t")
+    db.apply({"t": [("u", 0, 1)]})
+    for _ in range(2):
+        with pytest.raises(ev.EverviewError, match="bad"):
+            db.view("bad").rows()
+        assert good.rows() == [(1,)]
+        assert list(good) == [(1,)]
+        assert good.lookup(n=1) == [(1,)]
+        assert len(good.changes(since=0)) == 1
+    db.drop("bad")
+    db.apply({"t": [("v", 2, 1)]})
+    assert good.rows() == [(2,)]
+    assert db.create_view("late", "SELECT d FROM t", lazy=True).rows() == [(0,), (2,)]

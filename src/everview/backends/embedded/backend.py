@@ -128,7 +128,8 @@ class EmbeddedBackend:
     def drop(self, name: str) -> None:
         """Removes a table, view or assertion."""
         key = name.lower()
-        self._catch_up()
+        if key not in self._views or not self._views[key].is_lazy:
+            self._catch_up()  # operators that it shared with lazy views become lazy themselves
         if key in self._views:
             del self._views[key]
             self._graph.drop_view(name)
@@ -188,6 +189,11 @@ class EmbeddedBackend:
     def _rejected(self, operator: Operator, error: EvaluationError) -> Exception:
         return rejections.failed_in_view(self._view_over(operator), error)
 
+    def _catch_up_for(self, name: str) -> None:
+        view = self._views.get(name.lower())
+        if view is not None and view.is_lazy:
+            self._catch_up()
+
     def _catch_up(self) -> None:
         """Brings lazy views up to date; their deltas count for the current version."""
         if not self._propagation.has_waiting:
@@ -215,7 +221,7 @@ class EmbeddedBackend:
 
     def read(self, name: str) -> pa.Table:
         """The bag of a table or view."""
-        self._catch_up()
+        self._catch_up_for(name)
         source = self._graph.tables.get(name.lower())
         if source is None:
             view = self._views[name.lower()]
@@ -229,7 +235,7 @@ class EmbeddedBackend:
 
     def iterate(self, name: str) -> Iterator[tuple[Any, ...]]:
         """The same, row by row: a view's from what is stored, some thousand rows at a time."""
-        self._catch_up()
+        self._catch_up_for(name)
         view = self._views.get(name.lower())
         if view is None:
             yield from public_rows(self.read(name))
@@ -242,7 +248,7 @@ class EmbeddedBackend:
 
         A table has no such index: its rows are hashed anew for each look-up.
         """
-        self._catch_up()
+        self._catch_up_for(name)
         view = self._views.get(name.lower())
         if view is not None:
             found = rows_with(view.root, view.definition.fields, key, name, self._dictionary)
@@ -268,7 +274,7 @@ class EmbeddedBackend:
 
     def changes(self, view: str, since: int) -> Sequence[VersionedDelta]:
         """The non-empty deltas of the versions after ``since``."""
-        self._catch_up()
+        self._catch_up_for(view)
         known = self._views[view.lower()]
         if known.is_factorized:
             raise rejections.factorized_has_no_rows(known.definition, "its changes are asked for")
@@ -304,7 +310,7 @@ class EmbeddedBackend:
 
     def stats(self, view: str) -> dict[str, Any]:
         """Rows, bytes by structure, updates and seconds."""
-        self._catch_up()
+        self._catch_up_for(view)
         known = self._views[view.lower()]
         sizes: dict[str, int] = {}
         for number, operator in enumerate(below(known.root)):

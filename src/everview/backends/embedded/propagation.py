@@ -67,22 +67,23 @@ class Propagation:
         self._routed = -1
 
     def set_lazy(self, views: Iterable[str]) -> None:
-        """Which views are lazy; nothing waits when this is called."""
+        """Which views are lazy; nothing waits when this is called, unless all that happened is that a lazy one has gone."""
         self._lazy_views = set(views)
         self.graph_changed()
 
     def graph_changed(self) -> None:
         """The graph has other operators or roots now."""
-        assert not self._waiting, "deltas wait for lazy views"
         self._lazy, self._feeding = [], set()
         self._routes.clear()
         if not self._lazy_views:
+            self._waiting.clear()
             return
         eager = {id(o) for name, r in self._graph.roots.items() if name not in self._lazy_views for o in below(r)}
         is_lazy = {id(o) for o in self._graph.operators if id(o) not in eager and not isinstance(o, ScanOperator)}
         self._lazy = [o for o in self._graph.operators if id(o) in is_lazy]
         self._feeding = {id(i) for o in self._lazy for i in o.inputs if id(i) not in is_lazy}
         self._feeding |= {id(r) for n, r in self._graph.roots.items() if n in self._lazy_views and id(r) not in is_lazy}
+        self._waiting = {o: deltas for o, deltas in self._waiting.items() if o in self._feeding}
 
     def push(self, running: Running) -> None:
         """Sends the deltas of the changed tables through all operators but the lazy ones."""
