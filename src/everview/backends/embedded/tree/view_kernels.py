@@ -167,6 +167,19 @@ def _hash_entry(entry: Word, words: Word, width: Word, mode: Word) -> Word:
 
 
 @inlined
+def _hash_key(view: Word, entry: Word) -> Word:
+    """The hash of an entry's whole key, as ``_hash_row`` has it for a row."""
+    width = load(view, KEY_WORDS)
+    if width == 1 and load(view, MODE) == 0:
+        word = load(entry, 0)
+        return _finish(word ^ shift_right(word, 32))
+    hashed = 0
+    for k in range(width):
+        hashed = _mix(hashed, load(entry, k))
+    return _finish(hashed)
+
+
+@inlined
 def _entry(view: Word, slot: Word) -> Word:
     return load(view, ENTRIES) + slot * load(view, STRIDE) * 8
 
@@ -312,15 +325,7 @@ def _drop(view: Word, slot: Word) -> None:
     for i in range(load(view, INDEX_COUNT)):
         if load(load(indexes, i), INDEX_BUILT) != 0:
             _unlink(view, load(indexes, i), slot)
-    width, mode = load(view, KEY_WORDS), load(view, MODE)
-    if width == 1:
-        word = load(entry, 0)
-        hashed = _finish(word ^ shift_right(word, 32)) if mode == 0 else _finish(_mix(0, word))
-    else:
-        hashed = 0
-        for k in range(width):
-            hashed = _mix(hashed, load(entry, k))
-        hashed = _finish(hashed)
+    hashed = _hash_key(view, entry)
     _erase(load(view, TABLE), load(view, MASK), hashed, slot)
     store(entry, 0, load(view, FREE))
     store(view, FREE, slot)
@@ -446,15 +451,7 @@ def settle(views: Word, count: Word) -> Word:
 def _is_held(view: Word, slot: Word) -> Word:
     """Whether the slot is in the probe table: it may have been logged, and dropped, twice."""
     entry = _entry(view, slot)
-    width, mode = load(view, KEY_WORDS), load(view, MODE)
-    if width == 1:
-        word = load(entry, 0)
-        hashed = _finish(word ^ shift_right(word, 32)) if mode == 0 else _finish(_mix(0, word))
-    else:
-        hashed = 0
-        for k in range(width):
-            hashed = _mix(hashed, load(entry, k))
-        hashed = _finish(hashed)
+    hashed = _hash_key(view, entry)
     table, mask = load(view, TABLE), load(view, MASK)
     position = hashed & mask
     while True:
@@ -499,18 +496,10 @@ def rehash(old: Word, length: Word, table: Word, mask: Word) -> None:
 @kernel
 def hash_again(view: Word, slots: Word, count: Word) -> None:
     """Fills the empty probe table of a map whose hash has changed."""
-    table, mask, width, mode = load(view, TABLE), load(view, MASK), load(view, KEY_WORDS), load(view, MODE)
+    table, mask = load(view, TABLE), load(view, MASK)
     for i in range(count):
         slot = load(slots, i)
-        entry = _entry(view, slot)
-        hashed = 0
-        if width == 1 and mode == 0:
-            word = load(entry, 0)
-            hashed = word ^ shift_right(word, 32)
-        else:
-            for k in range(width):
-                hashed = _mix(hashed, load(entry, k))
-        _place(table, mask, _finish(hashed), slot)
+        _place(table, mask, _hash_key(view, _entry(view, slot)), slot)
 
 
 @kernel
