@@ -137,4 +137,5 @@ class TreeOperator(Operator):
     def describe(self) -> str:
         names = ", ".join(v.name for v in self.program.views if v.name in self.program.stored)
         keys = ", ".join(self.program.block.keys)
-        return f"view tree of [{keys}] over {len(self.program.block.atoms)} relations, storing {names}"
+        atoms = len(self.program.block.atoms)
+        return f"view tree of [{keys}] over {atoms} relation{'s' if atoms > 1 else ''}, storing {names}"
