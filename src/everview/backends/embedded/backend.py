@@ -31,7 +31,7 @@ from everview.backends.embedded.tree.plan_block import Refused
 from everview.backends.embedded.vectors import Batch
 from everview.backends.embedded.view_choices import choices_of
 from everview.backends.refresh_choice import FROM_DELTAS
-from everview.catalog import TableDefinition, ViewDefinition
+from everview.catalog import Definition, TableDefinition, ViewDefinition
 from everview.errors import EvaluationError
 from everview.relational.arrow import arrow_schema, public_rows, rows_from_arrow
 from everview.relational.nodes import Relation, Schema
@@ -78,15 +78,17 @@ class EmbeddedBackend:
     """
 
     name = "embedded"
+    definitions: tuple[Definition, ...] = ()
 
     def __init__(self, history: int = 1000) -> None:
         self._dictionary = Dictionary()
         self._graph = Graph(self._dictionary)
         self._propagation = Propagation(self._graph, self._rejected)
         self._views: dict[str, _View] = {}
+        self._eager: list[tuple[str, str | None, int, _View]] = []
+        """What a transaction moves: the key of each view that is not lazy, its name unless it is an assertion, its root."""
         self._version = 0
         self._history: deque[_Moved] = deque(maxlen=history)
-        self._received: set[str] = set()
         self._batches: dict[str, int] = {}
         self._refreshed: dict[str, Refresh] = {}
 
@@ -105,14 +107,16 @@ class EmbeddedBackend:
         self._catch_up()
         for name in tables_of(view.plan):
             source = self._graph.tables.get(name.lower())
-            if source is not None and not source.table.definition.retain and name.lower() in self._received:
+            if source is not None and not source.table.definition.retain and source.table.has_received_rows:
                 raise rejections.too_late_for_view(view, source.table.definition)
         for name in tables_of(view.plan):
             if name.lower() in self._views and self._views[name.lower()].is_factorized:
                 raise rejections.factorized_has_no_rows(self._views[name.lower()].definition, "another view reads it")
         plan = run_rules(view.plan, SPLIT_JOINS)
         try:
-            root = self._graph.add_view(view.name, plan, choices.strategy, is_factorized=choices.is_factorized)
+            root = self._graph.add_view(
+                view.name, plan, choices.strategy, is_factorized=choices.is_factorized, shares=not view.options.lazy
+            )
         except EvaluationError as error:
             raise rejections.failed_in_view(view, error) from error
         except Refused as refused:
@@ -123,7 +127,7 @@ class EmbeddedBackend:
                 self._graph.drop_view(view.name)
                 raise rejections.assertion_violated(view, rows)
         self._views[view.name.lower()] = _View(view, root, self._version, choices.refresh)
-        self._propagation.set_lazy(k for k, v in self._views.items() if v.is_lazy)
+        self._views_changed()
 
     def drop(self, name: str) -> None:
         """Removes a table, view or assertion."""
@@ -133,11 +137,18 @@ class EmbeddedBackend:
         if key in self._views:
             del self._views[key]
             self._graph.drop_view(name)
-            self._propagation.set_lazy(k for k, v in self._views.items() if v.is_lazy)
+            self._views_changed()
         else:
             del self._graph.tables[key]
-            self._received.discard(key)
             self._batches = without_sources_of(name, self._batches)
+
+    def _views_changed(self) -> None:
+        self._propagation.set_lazy(k for k, v in self._views.items() if v.is_lazy)
+        self._eager = [
+            (key, None if v.definition.is_assertion else v.definition.name, id(v.root), v)
+            for key, v in self._views.items()
+            if not v.is_lazy
+        ]
 
     def apply(self, changes: Sequence[Change], *, source: tuple[str, int] | None = None) -> Mapping[str, pa.Table]:
         """Commits one transaction, or leaves everything as it was."""
@@ -154,17 +165,16 @@ class EmbeddedBackend:
         self._version += 1
         if source is not None:
             self._batches[source[0]] = source[1]
-        self._received.update([change.table.lower() for change in changes])
         moved, refreshed, seconds = {}, {}, time.perf_counter() - started
-        for key, view in self._views.items():
-            delta = running.deltas.get(id(view.root))
-            if delta is None or view.is_lazy:
+        for key, name, root, view in self._eager:
+            delta = running.deltas.get(root)
+            if delta is None:
                 continue
             moved[key] = delta
             view.updates += 1
             view.seconds += seconds
-            if not view.definition.is_assertion:
-                refreshed[view.definition.name] = view.refresh
+            if name is not None:
+                refreshed[name] = view.refresh
         self._refreshed = refreshed
         self._history.append(_Moved(self._version, datetime.datetime.now(datetime.UTC), moved))
         return _Deltas(self, moved)
@@ -209,8 +219,8 @@ class EmbeddedBackend:
         return next(v.definition for v in self._views.values() if any(o is operator for o in below(v.root)))
 
     def _check_assertions(self, running: Running) -> None:
-        for view in self._views.values():
-            if view.definition.is_assertion and id(view.root) in running.deltas:
+        for _, name, root, view in self._eager:
+            if name is None and root in running.deltas:
                 # It was empty before, so what it would hold is its delta.
                 delta = consolidated(running.deltas[id(view.root)], view.root.layout)
                 rows = self._rows_of(delta, view.definition.fields)
@@ -330,6 +340,7 @@ class EmbeddedBackend:
         self._graph = Graph(self._dictionary)
         self._propagation = Propagation(self._graph, self._rejected)
         self._views.clear()
+        self._eager.clear()
         self._history.clear()
 
     # Conversion

@@ -85,7 +85,7 @@ class ColumnReader:
 
     def read(self, rows: Rows) -> dict[int, Vector]:
         """The vectors by position of the column."""
-        if isinstance(rows, pa.Table):
+        if not isinstance(rows, pa.RecordBatch):
             batches = rows.to_batches()
             if len(batches) != 1:
                 parts = [self.read(batch) for batch in batches]
@@ -134,15 +134,12 @@ class ColumnReader:
         out = np.empty((size, count), dtype=np.int64)
         nulls = np.zeros(size * count, dtype=np.bool_) if has_nulls else _NO_NULLS
         self._write_plan(self._plan_words.data, 0, *plan)
-        kernels.read_columns(self._plan_words, count, out, nulls)
+        place = int(kernels.read_columns(self._plan_words, count, out, nulls))
         vectors = {}
-        place = out.ctypes.data
-        for k, (c, data_type, _) in enumerate(self._plain):
-            values: Values = out[k] if data_type != FLOAT64 else out[k].view(np.float64)
-            if has_nulls and plan[6 * k + kernels.VALIDITY]:
-                vectors[c] = Vector(data_type, values, nulls[k * count : (k + 1) * count], place)
-            else:
-                vectors[c] = Vector(data_type, values, None, place)
+        for k, (c, data_type, storage) in enumerate(self._plain):
+            values: Values = out[k] if storage != kernels.FLOAT64 else out[k].view(np.float64)
+            mask = nulls[k * count : (k + 1) * count] if has_nulls and plan[6 * k + kernels.VALIDITY] else None
+            vectors[c] = Vector(data_type, values, mask, place)
             place += 8 * count
         return vectors
 

@@ -10,14 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
-from everview.backends.embedded.graph import Graph, below
+from everview.backends.embedded.graph import Graph
 from everview.backends.embedded.operators.base import Operator, consolidated
+from everview.backends.embedded.shared_views import needed_for
 from everview.backends.embedded.sources import ScanOperator, TableInput
 from everview.backends.embedded.vectors import Batch, DeferredBatch, concatenate
 from everview.errors import EvaluationError
 
 Rejection = Callable[[Operator, EvaluationError], Exception]
 """Makes the error for a user from an operator's failure."""
+
+Stop = tuple[Operator, tuple[int, ...]]
+"""An operator on a route, and its inputs by identity."""
 
 MOST_WAITING = 64
 """Deltas of an operator that wait before they are merged."""
@@ -63,7 +67,7 @@ class Propagation:
         self._feeding: set[int] = set()
         """The operators whose deltas lazy ones wait for."""
         self._waiting: dict[int, list[Batch]] = {}
-        self._routes: dict[tuple[int, ...], list[Operator]] = {}
+        self._routes: dict[tuple[int, ...], list[Stop]] = {}
         self._routed = -1
 
     def set_lazy(self, views: Iterable[str]) -> None:
@@ -78,7 +82,8 @@ class Propagation:
         if not self._lazy_views:
             self._waiting.clear()
             return
-        eager = {id(o) for name, r in self._graph.roots.items() if name not in self._lazy_views for o in below(r)}
+        roots = [r for name, r in self._graph.roots.items() if name not in self._lazy_views]
+        eager = {id(o) for o in needed_for(roots)}
         is_lazy = {id(o) for o in self._graph.operators if id(o) not in eager and not isinstance(o, ScanOperator)}
         self._lazy = [o for o in self._graph.operators if id(o) in is_lazy]
         self._feeding = {id(i) for o in self._lazy for i in o.inputs if id(i) not in is_lazy}
@@ -87,18 +92,14 @@ class Propagation:
 
     def push(self, running: Running) -> None:
         """Sends the deltas of the changed tables through all operators but the lazy ones."""
-        for operator in self._route(running.tables):
-            if isinstance(operator, ScanOperator):
-                self._step(operator, [], running)
-            else:
-                self._visit(operator, running)
+        self._run(self._route(running.tables), running)
 
-    def _route(self, tables: Sequence[TableInput]) -> list[Operator]:
+    def _route(self, tables: Sequence[TableInput]) -> list[Stop]:
         """The operators that a change of these tables can reach, in order; remembered until the graph changes."""
         if self._routed != self._graph.generation:
             self._routes.clear()
             self._routed = self._graph.generation
-        key = tuple(id(t) for t in tables)
+        key = tuple([id(t) for t in tables])
         route = self._routes.get(key)
         if route is None:
             reached = {id(scan) for source in tables for scan in source.scans.values()}
@@ -109,29 +110,31 @@ class Propagation:
                     continue
                 if id(operator) in reached or any(id(i) in reached for i in operator.inputs):
                     reached.add(id(operator))
-                    route.append(operator)
+                    route.append(_stop(operator))
             self._routes[key] = route
         return route
 
-    def _visit(self, operator: Operator, running: Running) -> None:
-        deltas = running.deltas
-        given = [deltas.get(id(i)) for i in operator.inputs]
-        for delta in given:
-            if delta is not None:
-                self._step(operator, given, running)
-                return
-
-    def _step(self, operator: Operator, given: list[Batch | None], running: Running) -> None:
-        running.operators.append(operator)
-        try:
-            delta = operator.push(given)
-        except EvaluationError as error:
-            raise self._rejection(operator, error) from error
-        if delta is None or not (isinstance(delta, DeferredBatch) or len(delta)):
-            return
-        running.deltas[id(operator)] = delta
-        if operator.arrangement is not None:
-            operator.arrangement.apply(delta)
+    def _run(self, route: Iterable[Stop], running: Running) -> None:
+        """Visits operators in order, each with the deltas of its inputs, if one of them has moved."""
+        deltas, touched = running.deltas, running.operators
+        for operator, inputs in route:
+            given = [deltas.get(i) for i in inputs]
+            for delta in given:
+                if delta is not None:
+                    break
+            else:
+                if not isinstance(operator, ScanOperator):
+                    continue
+            touched.append(operator)
+            try:
+                made = operator.push(given)
+            except EvaluationError as error:
+                raise self._rejection(operator, error) from error
+            if made is None or not (isinstance(made, DeferredBatch) or len(made)):
+                continue
+            deltas[id(operator)] = made
+            if operator.arrangement is not None:
+                operator.arrangement.apply(made)
 
     def commit(self, running: Running) -> None:
         """Makes a transaction final, and keeps what lazy operators will need of it."""
@@ -162,14 +165,17 @@ class Propagation:
             if len(merged):
                 running.deltas[operator] = merged
         try:
-            for lazy in self._lazy:
-                self._visit(lazy, running)
+            self._run([_stop(lazy) for lazy in self._lazy], running)
         except BaseException:
             running.rollback()
             raise
         running.commit()
         self._waiting.clear()
         return running.deltas
+
+
+def _stop(operator: Operator) -> Stop:
+    return operator, tuple(id(i) for i in operator.inputs)
 
 
 def _made(batch: Batch) -> Batch:

@@ -42,12 +42,12 @@ class TableInput:
 
         Products are offered as they are; a table that keeps its rows expands them for itself, and so does a static one.
         """
-        products = tuple(p for c in changes if isinstance(c, FactorizedChange) for p in c.products)
-        if not products or any(c.kind is not ChangeKind.WEIGHTED for c in changes):
+        plain = [c for c in changes if not isinstance(c, FactorizedChange)]
+        if len(plain) == len(changes) or any(c.kind is not ChangeKind.WEIGHTED for c in changes):
             delta = self.table.prepare(changes)
             self.offer(delta.rows, delta.weights)
             return
-        plain = [c for c in changes if not isinstance(c, FactorizedChange)]
+        products = tuple(p for c in changes if isinstance(c, FactorizedChange) for p in c.products)
         definition = self.table.definition
         if definition.retain or definition.static:
             self.table.prepare(changes)
@@ -55,6 +55,7 @@ class TableInput:
             self.offer(given.rows, given.each_weight(), products)
         else:
             delta = self.table.prepare(plain)
+            self.table.has_received_rows |= bool(products)
             self.offer(delta.rows, delta.weights, products)
 
     def _no_rows(self) -> Rows:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.backends.embedded.state.kernel import Word, kernel, load8, load16, load32, load64
+from everview.backends.embedded.state.kernel import Word, address_of, kernel, load8, load16, load32, load64
 from everview.backends.embedded.vectors import Bools, Ints
 
 COLUMN_WORDS = 6
@@ -22,8 +22,8 @@ _MAGNITUDE = 0x7FFFFFFFFFFFFFFF
 
 
 @kernel
-def read_columns(plan: Ints, count: Word, out: Ints, nulls: Bools) -> None:
-    """Read ``count`` values of each column of a plan; 0 beneath NULL.
+def read_columns(plan: Ints, count: Word, out: Ints, nulls: Bools) -> Word:
+    """Read ``count`` values of each column of a plan, 0 beneath NULL; returns where ``out`` begins.
 
     Args:
         plan: Six words for each column.
@@ -72,3 +72,4 @@ def read_columns(plan: Ints, count: Word, out: Ints, nulls: Bools) -> None:
                 if (load8(validity + ((first + i) >> 3)) >> ((first + i) & 7)) & 1 == 0:
                     words[at + i * step] = 0
                     nulls[k * count + i] = True
+    return address_of(out)

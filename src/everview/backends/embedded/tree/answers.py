@@ -119,11 +119,13 @@ def _row_finisher(block: Block, answer: Answer, place: dict[Monomial, int]) -> C
     scale = answer.call.type.scale if isinstance(answer.call.type, Decimal) else None
 
     def finish(words: list[int]) -> Value:
-        if not sum(c * words[at] for c, at in valid):
+        count = total = 0
+        for coefficient, at in valid:
+            count += coefficient * words[at]
+        if not count:
             return None
-        total = sum(
-            c * (words[at] if is_count else (words[at + 1] << 64) + (words[at] & _LOW)) for c, at, is_count in terms
-        )
+        for coefficient, at, is_count in terms:
+            total += coefficient * (words[at] if is_count else (words[at + 1] << 64) + (words[at] & _LOW))
         return total if scale is None else CONTEXT.scaleb(PythonDecimal(total), -scale)
 
     return finish
