@@ -19,14 +19,16 @@ import pyarrow as pa
 from everview.backends import rejections
 from everview.backends.base import WEIGHT, Change, Refresh, VersionedDelta, without_sources_of
 from everview.backends.embedded.arrow_columns import vector_to_arrow
+from everview.backends.embedded.dependencies import below
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.explain import EXPLAINERS
-from everview.backends.embedded.graph import Graph, below
+from everview.backends.embedded.graph import Graph
 from everview.backends.embedded.lookup import rows_with
 from everview.backends.embedded.operators.base import Operator, consolidated
 from everview.backends.embedded.propagation import Propagation, Running
 from everview.backends.embedded.sources import ScanOperator, TableInput
 from everview.backends.embedded.tables.stored_table import StoredTable
+from everview.backends.embedded.text_tests import expose_text_tests
 from everview.backends.embedded.tree.plan_block import Refused
 from everview.backends.embedded.vectors import Batch
 from everview.backends.embedded.view_choices import choices_of
@@ -113,6 +115,8 @@ class EmbeddedBackend:
             if name.lower() in self._views and self._views[name.lower()].is_factorized:
                 raise rejections.factorized_has_no_rows(self._views[name.lower()].definition, "another view reads it")
         plan = run_rules(view.plan, SPLIT_JOINS)
+        if choices.strategy != "recompute":
+            plan = expose_text_tests(plan, self._graph.tables)
         try:
             root = self._graph.add_view(
                 view.name, plan, choices.strategy, is_factorized=choices.is_factorized, shares=not view.options.lazy
@@ -144,11 +148,8 @@ class EmbeddedBackend:
 
     def _views_changed(self) -> None:
         self._propagation.set_lazy(k for k, v in self._views.items() if v.is_lazy)
-        self._eager = [
-            (key, None if v.definition.is_assertion else v.definition.name, id(v.root), v)
-            for key, v in self._views.items()
-            if not v.is_lazy
-        ]
+        eager = [(key, v, v.definition) for key, v in self._views.items() if not v.is_lazy]
+        self._eager = [(key, None if d.is_assertion else d.name, id(v.root), v) for key, v, d in eager]
 
     def apply(self, changes: Sequence[Change], *, source: tuple[str, int] | None = None) -> Mapping[str, pa.Table]:
         """Commits one transaction, or leaves everything as it was."""

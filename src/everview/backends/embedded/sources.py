@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -14,11 +14,12 @@ from everview.backends.embedded.factorized_batch import Factor, FactorizedBatch,
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.tables.stored_table import StoredTable
 from everview.backends.embedded.tables.transaction_rows import WeightedRows, joined, rows_of
+from everview.backends.embedded.text_tests import TextTest
 from everview.backends.embedded.vectors import Batch, Ints, Vector
 from everview.backends.factorized_rows import FactorizedChange, ProductRows
 from everview.relational.arrow import arrow_schema
 from everview.relational.expressions import Literal
-from everview.relational.nodes import Values
+from everview.relational.nodes import Schema, Values
 
 
 class TableInput:
@@ -28,6 +29,7 @@ class TableInput:
         self.table = table
         self.fields = table.definition.fields
         self.scans: dict[tuple[int, ...], ScanOperator] = {}
+        self._tests: list[TextTest] = []
         self._dictionary = dictionary
         self._rows: Rows | None = None
         self._weights: Ints = np.zeros(0, dtype=np.int64)
@@ -36,6 +38,26 @@ class TableInput:
         self._encoded_products: list[list[dict[int, Vector]]] = []
         self._read_for: tuple[tuple[int, ...], ...] = ()
         self._reader = ColumnReader(self.fields, (), dictionary)
+        self._read_tests: dict[int, TextTest] = {}
+
+    def test_column(self, test: TextTest) -> int:
+        """The position of the column that a test of the table's text is, behind the table's own."""
+        if test not in self._tests:
+            self._tests.append(test)
+        return len(self.fields) + self._tests.index(test)
+
+    def tested_column(self, position: int) -> int | None:
+        """The column that the test at a position tests; None for the table's own columns."""
+        return self._tests[position - len(self.fields)].column if position >= len(self.fields) else None
+
+    @property
+    def all_fields(self) -> Schema:
+        """The table's columns, and its tests behind them."""
+        return (*self.fields, *(t.field(self.fields) for t in self._tests))
+
+    def _tests_among(self, columns: Iterable[int]) -> dict[int, TextTest]:
+        width = len(self.fields)
+        return {c: self._tests[c - width] for c in columns if c >= width}
 
     def prepare(self, changes: Sequence[Change]) -> None:
         """Applies the changes of one transaction to the table, and offers them to the scans.
@@ -91,7 +113,7 @@ class TableInput:
         for product, vectors in zip(self._products, self._encoded_products, strict=True):
             factors = []
             for rows, encoded in zip(product, vectors, strict=True):
-                own = [c for c in rows.columns if c in place]
+                own = [c for c in encoded if c in place]
                 weights = rows.each_weight()
                 if not own:  # nothing is left of the factor but how often it makes the others count
                     weights = weights.sum(keepdims=True)
@@ -102,11 +124,15 @@ class TableInput:
 
     def _read_factors(self, product: ProductRows) -> list[dict[int, Vector]]:
         wanted = {c for scan in self.scans for c in scan}
-        found = []
+        tests, found = self._tests_among(wanted), []
         for factor in product:
             chosen = [i for i, c in enumerate(factor.columns) if c in wanted]
             reader = ColumnReader([self.fields[c] for c in factor.columns], chosen, self._dictionary)
-            found.append({factor.columns[i]: v for i, v in reader.read(factor.rows).items()})
+            encoded = {factor.columns[i]: v for i, v in reader.read(factor.rows).items()}
+            for c, test in tests.items():
+                if test.column in factor.columns:
+                    encoded[c] = test.read(factor.rows.column(factor.columns.index(test.column)))
+            found.append(encoded)
         return found
 
     def _read(self) -> dict[int, Vector]:
@@ -115,21 +141,33 @@ class TableInput:
         scans = tuple(self.scans)
         if scans != self._read_for:
             self._read_for = scans
-            self._reader = ColumnReader(self.fields, sorted({c for scan in scans for c in scan}), self._dictionary)
-        return self._reader.read(self._rows)
+            wanted = sorted({c for scan in scans for c in scan})
+            self._read_tests = self._tests_among(wanted)
+            self._reader = ColumnReader(self.fields, [c for c in wanted if c < len(self.fields)], self._dictionary)
+        vectors = self._reader.read(self._rows)
+        for c, test in self._read_tests.items():
+            vectors[c] = test.read(self._rows.column(test.column))
+        return vectors
 
     def content(self, columns: Sequence[int]) -> Batch:
         """The whole table, in these columns."""
-        rows, weights = self.table.content(columns)
-        vectors = ColumnReader([self.fields[c] for c in columns], range(len(columns)), self._dictionary).read(rows)
-        return Batch(tuple(vectors[i] for i in range(len(columns))), weights)
+        tests = self._tests_among(columns)
+        plain = [c for c in columns if c not in tests]
+        needed = sorted({*plain, *(t.column for t in tests.values())})
+        rows, weights = self.table.content(needed)
+        at = {c: i for i, c in enumerate(needed)}
+        read = [at[c] for c in plain]
+        vectors = ColumnReader([self.fields[c] for c in needed], read, self._dictionary).read(rows)
+        tested = {c: t.read(rows.column(at[t.column])) for c, t in tests.items()}
+        return Batch(tuple(tested[c] if c in tested else vectors[at[c]] for c in columns), weights)
 
 
 class ScanOperator(Operator):
     """Some columns of a table."""
 
     def __init__(self, source: TableInput, columns: tuple[int, ...]) -> None:
-        super().__init__(tuple(source.fields[c] for c in columns), ())
+        every = source.all_fields
+        super().__init__(tuple(every[c] for c in columns), ())
         self.source = source
         self.columns = columns
 

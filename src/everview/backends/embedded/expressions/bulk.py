@@ -27,6 +27,7 @@ from everview.relational.expressions import Call, Column, Expression, Literal
 from everview.relational.types import STRING
 
 _LONGEST: Final = 2**31 - 1
+_MATCHING: Final = ("like", "startswith", "endswith", "contains")
 Computed: TypeAlias = tuple[Values, Bools | None]
 
 
@@ -81,24 +82,25 @@ def _constants(call: Call, types: tuple[type, ...]) -> list[object] | None:
     return given if fits else None
 
 
-def _matching(call: Call, dictionary: Dictionary) -> Compute | None:
-    """``like``, ``startswith``, ``endswith`` and ``contains``."""
-    constants = _constants(call, (str, str))
-    text = bulk_form(call.args[0], dictionary)
-    if not constants or text is None or call.args[0].type != STRING:
+def pattern_of(call: Call) -> Ints | None:
+    """The constant pattern of ``like``, ``startswith``, ``endswith`` or ``contains``; None where it is none of these."""
+    constants = _constants(call, (str, str)) if call.function in _MATCHING else None
+    if not constants:
         return None
     given = str(constants[0])
-    pattern: Ints | None
     if call.function == "like":
-        pattern = like_pattern(given, *(str(c) for c in constants[1:]))
-    elif len(constants) == 1:
-        parts: list[int] = list(given.encode("utf-8", "surrogatepass"))
-        before = [] if call.function == "startswith" else [ANY_CHARACTERS]
-        after = [] if call.function == "endswith" else [ANY_CHARACTERS]
-        pattern = np.array(before + parts + after, dtype=np.int64)
-    else:
-        pattern = None
-    if pattern is None:
+        return like_pattern(given, *(str(c) for c in constants[1:]))
+    if len(constants) > 1:
+        return None
+    parts: list[int] = list(given.encode("utf-8", "surrogatepass"))
+    before = [] if call.function == "startswith" else [ANY_CHARACTERS]
+    after = [] if call.function == "endswith" else [ANY_CHARACTERS]
+    return np.array(before + parts + after, dtype=np.int64)
+
+
+def _matching(call: Call, dictionary: Dictionary) -> Compute | None:
+    text, pattern = bulk_form(call.args[0], dictionary), pattern_of(call)
+    if pattern is None or text is None or call.args[0].type != STRING:
         return None
 
     def compute(codes: Ints) -> Computed:
@@ -195,10 +197,7 @@ def _mask(nulls: Bools | None, count: int) -> Bools:
 
 
 _FORMS: Final[dict[str, Callable[[Call, Dictionary], Compute | None]]] = {
-    "like": _matching,
-    "startswith": _matching,
-    "endswith": _matching,
-    "contains": _matching,
+    **dict.fromkeys(_MATCHING, _matching),
     "substring": _substring,
     "=": _equality,
     "in": _membership,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.backends.embedded.state.kernel import Word, address_of, inlined, kernel, load8
+from everview.backends.embedded.state.kernel import Word, address_of, inlined, kernel, load8, load32, load64
 from everview.backends.embedded.vectors import Bools, Bytes, Ints
 
 ONE_CHARACTER = -1
@@ -87,6 +87,28 @@ def match_pattern(heap: Bytes, ends: Ints, codes: Ints, pattern: Ints, found: Bo
             found[i] = _matches(base + begin, ends[code] - begin, pattern)
         else:
             found[i] = False
+
+
+@kernel
+def match_arrow(data: Word, offsets: Word, width: Word, first: Word, count: Word, pattern: Ints, found: Ints) -> None:
+    """Write whether each text of an Arrow array matches, 1 or 0.
+
+    Args:
+        data: Address of the bytes.
+        offsets: Address of the offsets.
+        width: Bytes of an offset, 4 or 8.
+        first: The position of the first text among the offsets.
+        count: How many texts there are.
+        pattern: To match.
+        found: Where to write.
+    """
+    at = offsets + width * first
+    begin = load32(at) if width == 4 else load64(at)
+    for i in range(count):
+        at += width
+        end = load32(at) if width == 4 else load64(at)
+        found[i] = 1 if _matches(data + begin, end - begin, pattern) else 0
+        begin = end
 
 
 @kernel
