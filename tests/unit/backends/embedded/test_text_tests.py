@@ -35,6 +35,7 @@ patterns = st.text(alphabet="aä%_€", max_size=4)
 
 @given(texts, patterns, st.sampled_from(["like", "startswith", "endswith", "contains"]), st.integers(0, 3))
 def test_reads_what_the_definition_says(values: list[str | None], pattern: str, function: str, skipped: int) -> None:
+    """A test at the scan answers what the definition of the function says, also of sliced and large arrays."""
     call = like(Column(0, STRING, nullable=True), pattern, function)
     holds = compile_expression(call)
     for array in (pa.array(values, pa.string()), pa.array(values, pa.large_string())):
@@ -44,6 +45,7 @@ def test_reads_what_the_definition_says(values: list[str | None], pattern: str, 
 
 
 def scan() -> Scan:
+    """All of the table."""
     return Scan("t", FIELDS)
 
 
@@ -56,6 +58,7 @@ def counted(condition: Expression, *keys: int) -> Relation:
 
 
 def rows(*values: tuple[int, str | None, str | None]) -> pa.Table:
+    """Rows of the table."""
     lists = [list(column) for column in zip(*values, strict=True)] if values else [[], [], []]
     return pa.Table.from_arrays(
         [pa.array(v, f.type) for v, f in zip(lists, arrow_schema(FIELDS), strict=True)], schema=arrow_schema(FIELDS)
@@ -63,6 +66,7 @@ def rows(*values: tuple[int, str | None, str | None]) -> pa.Table:
 
 
 def maintained(plan: Relation, *, retain: bool = True) -> EmbeddedBackend:
+    """A backend with the table and the view."""
     backend = EmbeddedBackend()
     backend.create_table(TableDefinition("t", FIELDS, ("id",) if retain else (), retain=retain))
     backend.create_view(ViewDefinition("v", plan, None, "UTC"))
@@ -70,6 +74,7 @@ def maintained(plan: Relation, *, retain: bool = True) -> EmbeddedBackend:
 
 
 def change(backend: EmbeddedBackend, table: pa.Table, weight: int = 1) -> None:
+    """Inserts or deletes rows."""
     weights = pa.array([weight] * len(table), pa.int64())
     backend.apply([Change("t", ChangeKind.WEIGHTED, table, weights if weight != 1 else None)])
 
@@ -78,6 +83,7 @@ MANY = [(i, f"note {i} of a kind" if i % 5 else None, "xy"[i // 2 % 2]) for i in
 
 
 def test_a_text_that_is_only_tested_is_not_learned() -> None:
+    """The dictionary has the keys of the view, and none of the notes."""
     backend = maintained(counted(like(NOTE, "%3 of%"), 2))
     change(backend, rows(*MANY))
     assert len(backend._dictionary) < 10
@@ -89,6 +95,7 @@ def test_a_text_that_is_only_tested_is_not_learned() -> None:
 
 
 def test_a_view_made_later_tests_the_rows_that_are_there() -> None:
+    """A test is made of the rows of the table too."""
     backend = maintained(counted(like(NOTE, "%3 of%"), 2))
     change(backend, rows(*MANY))
     backend.create_view(ViewDefinition("late", counted(Call("not", (like(NOTE, "note 1%"),), BOOLEAN)), None, "UTC"))
@@ -97,6 +104,7 @@ def test_a_view_made_later_tests_the_rows_that_are_there() -> None:
 
 
 def test_a_text_that_is_read_too_is_learned_and_tested_by_its_code() -> None:
+    """Nothing is gained by a test at the scan where the text is encoded anyway."""
     kept = Filter(scan(), like(NOTE, "%3 of%"))
     plan = Project(kept, (columns(kept)[1],), ("note",))
     backend = maintained(plan)
@@ -106,12 +114,14 @@ def test_a_text_that_is_read_too_is_learned_and_tested_by_its_code() -> None:
 
 
 def test_the_scan_of_explain_says_the_test() -> None:
+    """The test is a column of the scan."""
     backend = maintained(counted(like(NOTE, "%3 of%"), 2))
     assert "scan t [kind, like(note, '%3 of%', '\\')]" in backend.explain("v", "text")
 
 
 @pytest.mark.parametrize("retain", [True, False])
 def test_products_are_tested_factor_by_factor(retain: bool) -> None:
+    """Each factor that has the text has its test too."""
     backend = maintained(counted(like(NOTE, "b%"), 2), retain=retain)
     schema = arrow_schema(FIELDS)
     left = FactorRows(
