@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+_EVALUATES_EARLY = "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation"
+
+
 class Outcome(Enum):
     """How a query that passed the law ended."""
 
@@ -67,6 +70,8 @@ class Oracle:
             return theirs
         plan = self.translate(sql)
         ours = self._evaluate(plan)
+        if theirs is Outcome.BOTH_FAILED and not isinstance(ours, EvaluationError):
+            theirs = self._ask_spark_of_tables(sql)
         if isinstance(ours, EvaluationError):
             assert theirs is Outcome.BOTH_FAILED, f"{sql}\nfails, but not in Spark: {ours}"
             return Outcome.BOTH_FAILED
@@ -79,6 +84,17 @@ class Oracle:
             return evaluate_plan(plan, self._content)
         except EvaluationError as error:
             return error
+
+    def _ask_spark_of_tables(self, sql: str) -> pa.Table | Outcome:
+        """Asks again as if the rows were not at hand: those that are, Spark filters before it has simplified the condition.
+
+        ``array(1, 2)[k] IS NOT NULL`` is simply true of any table, but fails of rows that Spark holds as constants.
+        """
+        self._answers.conf.set("spark.sql.optimizer.excludedRules", _EVALUATES_EARLY)
+        try:
+            return self._ask_spark(sql)
+        finally:
+            self._answers.conf.unset("spark.sql.optimizer.excludedRules")
 
     def _ask_spark(self, sql: str) -> pa.Table | Outcome:
         try:
