@@ -69,8 +69,8 @@ def comparison(workload: str, found: Sequence[Outcome | Skipped]) -> Table:
         if anchor is not None:
             state = "" if anchor.state is None else f"{anchor.state:,.0f}"
             theirs = (f"{anchor.rate * 1e3:,.0f}", f"{one.timed.rate / (anchor.rate * 1e6):.3g}", state)
-        worked = one.timed.rows / max(1e-9, float(one.timed.worked.sum()))
-        rates = (f"{one.timed.rate / 1e3:,.0f}", f"{worked / 1e3:,.0f}", f"{one.state / 1e6:,.1f}", str(one.views))
+        worked = f"{one.timed.worked_rate / 1e3:,.0f}"
+        rates = (f"{one.timed.rate / 1e3:,.0f}", worked, f"{one.state / 1e6:,.1f}", str(one.views))
         batches = f"{len(one.timed.seconds):,} of {one.steps:,} batches"
         note = "" if one.timed.stopped is None else f"{batches}, stopped {one.timed.stopped}"
         table.add_row(*told, *rates, *theirs, one.answer, note)

@@ -2,18 +2,22 @@
 
 - *sum*: one variable summed over the natural join of all tables, no GROUP BY (F-IVM, section 9.6), rows of all tables arriving
   in batches of 1,000 of one table, round robin, once sorted by the variable order and once shuffled. *sum, facts only*: the
-  other tables are static and loaded before. Each by the strategies ``auto``, ``factorized``, ``first_order`` and ``recompute``,
-  with retained tables (``strict``) and without (``trusted``; ``recompute`` reads the tables and runs ``strict`` only).
-- *factorized join*, *listing join* (section 9.8): the join with all its variables, kept as a view tree or as rows, ``trusted``.
+  other tables are static and loaded before. Each by the strategies ``auto`` (for an aggregate, one view tree: ``factorized``),
+  ``first_order`` (tables summed by their join keys, no view between them and the result) and ``recompute``, with retained
+  tables (``strict``) and without (``trusted``; ``recompute`` reads the tables and runs ``strict`` only).
+- *factorized join*, *listing join* (section 9.8): the join with all its variables, kept as a view tree or as rows, ``trusted``;
+  the rows by binary joins (``auto``) and by one view tree (``factorized``).
 
 Timed is ``db.apply`` alone, from an Arrow batch in memory to the view being current; making the batches, translating the query
-and a throw-away database that compiles the kernels are not. A trial stops when its budget of time or memory is exhausted,
-says so in its parameters, and is then checked over the rows that arrived. Sums are compared with DuckDB's; joins by count and
-sum of row hashes, or where they are too large to be listed, by count and the rows of some keys.
+and a throw-away database that compiles the kernels are not. A trial stops when its budget of time or memory is exhausted, that
+of a baseline sooner, says so in its parameters, and is then checked over the rows that arrived: its rate is that of the
+first part of the stream, where a baseline is fastest. Sums are compared with DuckDB's; joins by count and sum of row hashes, or
+where they are too large to be listed, by count and the rows of some keys.
 
 Metrics: ``tuples_per_second``; ``state_bytes`` (without retained tables); ``seconds`` to read the first rows of a join;
-``ratio_to_first_order`` and ``ratio_to_recompute``, ours over theirs over the batches that both have run;
-``ratio_to_listing``, the same of the two representations; ``ratio_to_fivm_cpp``, our rate over that of ``anchors.md``.
+``ratio_to_first_order`` and ``ratio_to_recompute``, ours over theirs over the batches that both have run (``by_cpu``: in
+processor time); ``ratio_to_listing``, the same of the two representations, against each way to list; ``ratio_to_fivm_cpp``, our
+rate over that of ``anchors.md``.
 """
 
 from __future__ import annotations
@@ -39,8 +43,10 @@ if TYPE_CHECKING:
 
 BATCH = 1_000
 SEED = 11
-STRATEGIES = ("auto", "factorized", "first_order", "recompute")
+STRATEGIES = ("auto", "first_order", "recompute")
 BASELINES = ("first_order", "recompute")
+JOINS = (("factorized", "auto"), ("listing", "auto"), ("listing", "factorized"))
+"""How a join is kept, and by which strategy."""
 LISTED = 6_000_000
 """Up to this many rows a join is compared whole."""
 SAMPLED_KEYS = 2
@@ -48,17 +54,21 @@ SAMPLED_KEYS = 2
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run covers. ``recompute`` reads the tables, so it runs with retained ones only."""
+    """What a run covers; ``baseline`` is the budget of those we compare with.
+
+    ``recompute`` reads the tables, so it runs with retained ones only.
+    """
 
     budget: Budget
+    baseline: Budget
     orders: tuple[str, ...] = ("sorted", "shuffled")
     strategies: tuple[str, ...] = STRATEGIES
     modes: tuple[str, ...] = ("trusted", "strict")
     batch: int = BATCH
 
 
-FULL = Plan(Budget(seconds=60, bytes=8e9))
-QUICK = Plan(Budget(seconds=0.5, bytes=2e9))
+FULL = Plan(Budget(seconds=60, bytes=8e9), baseline=Budget(seconds=20, bytes=8e9))
+QUICK = Plan(Budget(seconds=0.5, bytes=2e9), baseline=Budget(seconds=0.5, bytes=2e9))
 
 
 class Measurement:
@@ -80,21 +90,23 @@ class Measurement:
         static = frozenset(name for name in self.workload.tables if name != self.workload.facts)
         yield from self._sum("sum, facts only", self.workload.tables, "sorted", static)
 
-    def joins(self, representations: Sequence[str] = ("factorized", "listing")) -> Iterator[Result]:
-        """The whole join, by representation."""
+    def joins(self, ways: Sequence[tuple[str, str]] = JOINS) -> Iterator[Result]:
+        """The whole join, by representation and strategy."""
         steps = round_robin(self.workload.tables, self.plan.batch)
-        done: dict[str, Outcome] = {}
-        for representation in representations:
+        done: dict[tuple[str, str], Outcome] = {}
+        for representation, strategy in ways:
             trial = self._trial(f"{representation} join", self.workload.join_sql, self.workload.tables, "sorted")
-            trial = replace(trial, representation=representation, mode="trusted")
+            trial = replace(trial, representation=representation, strategy=strategy, mode="trusted")
             outcome = self._attempt(trial, steps, self._check_join)
             if isinstance(outcome, Outcome):
-                done[representation] = outcome
+                done[representation, strategy] = outcome
                 yield from self._results(outcome)
                 read = {**outcome.params, "what": f"the first {ENUMERATED:,} rows by iter(view)"}
                 yield Result(outcome.trial.case, "seconds", outcome.enumeration, "s", read)
-        if {"factorized", "listing"} <= set(done):
-            yield _ratio("ratio_to_listing", done["factorized"], done["listing"])
+        tree = done.get(("factorized", "auto"))
+        for listed in (outcome for (representation, _), outcome in done.items() if representation == "listing"):
+            if tree is not None:
+                yield _ratio("ratio_to_listing", tree, listed)
 
     def _sum(self, case: str, tables: Mapping[str, pa.Table], order: str, static: frozenset[str]) -> Iterator[Result]:
         steps = round_robin({name: t for name, t in tables.items() if name not in static}, self.plan.batch)
@@ -121,7 +133,8 @@ class Measurement:
         return self.workload.tables if order == "sorted" else shuffled(self.workload.tables, SEED)
 
     def _attempt(self, trial: Trial, steps: Sequence[Step], check: Check) -> Outcome | Skipped:
-        outcome = attempt(self.spark, trial, steps, check, budget=self.plan.budget, warm=self.workload.tables)
+        budget = self.plan.baseline if trial.strategy in BASELINES else self.plan.budget
+        outcome = attempt(self.spark, trial, steps, check, budget=budget, warm=self.workload.tables)
         self.found.append(outcome)
         return outcome
 
@@ -160,9 +173,8 @@ class Measurement:
 
 def _ratio(metric: str, ours: Outcome, theirs: Outcome) -> Result:
     """Our rate over theirs, over the batches that both have run: they are the same ones."""
-    common = min(len(ours.timed.seconds), len(theirs.timed.seconds))
-    rates = [outcome.timed.first(common).rate for outcome in (ours, theirs)]
-    params = {**ours.params, "common_batches": common}
+    ratio, told = ours.timed.against(theirs.timed)
+    params = {**ours.params, **told}
     if metric == "ratio_to_listing":
-        params |= {"state_ratio": round(theirs.state / max(1, ours.state), 2)}
-    return Result(ours.trial.case, metric, rates[0] / rates[1], "x", params)
+        params |= {"listed_by": theirs.trial.strategy, "state_ratio": round(theirs.state / max(1, ours.state), 2)}
+    return Result(ours.trial.case, metric, ratio, "x", params)

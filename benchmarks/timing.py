@@ -71,6 +71,11 @@ class Timed:
         return float(self.sizes.sum() / self.seconds.sum())
 
     @property
+    def worked_rate(self) -> float:
+        """Rows a second of processor time."""
+        return float(self.sizes.sum() / max(1e-9, float(self.worked.sum())))
+
+    @property
     def mean(self) -> float:
         """The mean time of a transaction."""
         return float(self.seconds.mean())
@@ -82,6 +87,17 @@ class Timed:
     def first(self, count: int) -> Timed:
         """The first transactions alone: streams that ended at different points are compared where both ran."""
         return Timed(self.sizes[:count], self.seconds[:count], self.worked[:count], self.stopped)
+
+    def against(self, other: Timed) -> tuple[float, dict[str, float]]:
+        """The rate over that of another, over the transactions that both have run, which must be the same ones.
+
+        Returns:
+            The ratio by the wall, and what to tell with it: the ratio ``by_cpu``, and how many transactions it is over.
+        """
+        common = min(len(self.seconds), len(other.seconds))
+        ours, theirs = self.first(common), other.first(common)
+        by_cpu = round(ours.worked_rate / theirs.worked_rate, 3)
+        return ours.rate / theirs.rate, {"by_cpu": by_cpu, "common_batches": common}
 
 
 def feed(db: ev.Database, steps: Sequence[Step], budget: Budget = UNBOUNDED) -> Timed:

@@ -18,7 +18,7 @@ from everview.cli.bench_results import Result
 GROWING = ("rows", "k")
 """Parameters that are sizes: where one takes several values, the metric is drawn over it."""
 
-NAMING = ("strategy", "representation", "mode", "order", "what")
+NAMING = ("strategy", "representation", "mode", "order", "what", "clock")
 """Parameters that tell the lines of a case apart."""
 
 _WIDTH = 12

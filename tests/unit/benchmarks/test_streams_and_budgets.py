@@ -91,6 +91,14 @@ def test_rates_are_compared_over_the_batches_both_have_run() -> None:
     assert timed.first(2).rate == pytest.approx(10.0)
 
 
+def test_a_ratio_is_over_what_both_have_run() -> None:
+    """By the wall and in processor time; the slow end of the longer stream does not count."""
+    ours = Timed(np.array([10, 10, 10]), np.array([1.0, 1.0, 9.0]), np.array([0.5, 0.5, 9.0]))
+    theirs = Timed(np.array([10, 10]), np.array([2.0, 4.0]), np.array([2.0, 3.0]), "after 2 s")
+    assert ours.against(theirs) == (3.0, {"by_cpu": 5.0, "common_batches": 2})
+    assert theirs.against(ours)[1] == {"by_cpu": 0.2, "common_batches": 2}
+
+
 def test_fingerprints_tell_bags_apart() -> None:
     """The order of rows does not matter, multiplicities and values do."""
     bags = {

@@ -15,6 +15,7 @@ from benchmarks import classes, favorita, housing, paths, retailer
 from benchmarks.classes_data import CLASSES, QueryClass
 from benchmarks.classes_measure import Sizes
 from benchmarks.joins_anchors import anchor_of, comparison
+from benchmarks.joins_measure import JOINS as JOIN_WAYS
 from benchmarks.joins_measure import STRATEGIES, Plan
 from benchmarks.steps import round_robin
 from benchmarks.timing import Budget
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SHORT = Budget(seconds=0.3, bytes=1e9)
-TINY = Plan(SHORT, orders=("shuffled",), modes=("strict",), batch=100)
+TINY = Plan(SHORT, SHORT, orders=("shuffled",), modes=("strict",), batch=100)
 
 JOINS: dict[str, Callable[[SparkSession], Iterator[Result]]] = {
     "housing": lambda spark: housing.measure(spark, TINY, 20, 4),
@@ -45,9 +46,10 @@ def test_join_suites_run(suite: str, spark: SparkSession, capsys: pytest.Capture
     for strategy in STRATEGIES:
         own = {"strategy": strategy}
         assert f"SKIPPED sum strategy={strategy} " in said or any(own.items() <= r.params.items() for r in results)
-    for representation in ("factorized", "listing"):
-        measured = any(r.params["representation"] == representation for r in results)
-        assert measured or f"representation={representation} " in said
+    for representation, strategy in JOIN_WAYS:
+        own = {"representation": representation, "strategy": strategy}
+        measured = any(own.items() <= r.params.items() for r in results)
+        assert measured or f"join strategy={strategy} representation={representation} " in said
     assert any(r.case == "sum, facts only" for r in results) == (suite != "housing")
 
 
@@ -82,6 +84,7 @@ def test_classes_run(covered: tuple[QueryClass, ...], spark: SparkSession, tmp_p
         kinds = {f"update {name}" for name in chosen.tables(200)} | {"delay"}
         for metric in ("latency_p50", "exponent", "ratio_to_smallest"):
             assert {r.params["what"] for r in own if r.metric == metric} == kinds
+            assert {r.params["clock"] for r in own if r.metric == metric} == {"wall", "processor"}
     plot("classes", results, tmp_path / "classes.svg")
     assert "<svg" in (tmp_path / "classes.svg").read_text()
 
