@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from everview.catalog import TableDefinition, ViewDefinition
+from everview.catalog import Definition, TableDefinition, ViewDefinition
 from everview.relational.nodes import Relation
 from everview.relational.types import Value
 
@@ -99,6 +99,10 @@ class Backend(Protocol):
     name: str
 
     @property
+    def definitions(self) -> Sequence[Definition]:
+        """What a database on disk held when it was opened, in order of creation; nothing for one in memory."""
+
+    @property
     def version(self) -> int:
         """The number of transactions committed."""
 
@@ -172,3 +176,9 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Releases everything; further calls are errors."""
+
+
+class InMemory:
+    """A backend whose databases end with the process, so that none is ever opened with something in it."""
+
+    definitions: tuple[Definition, ...] = ()

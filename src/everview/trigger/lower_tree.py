@@ -65,12 +65,14 @@ def lower_views(
     held_by = _held_by_leaves([n for root in roots for n in _nodes(root)], stored)
     stored -= held_by.keys()
     definitions: dict[str, ViewDefinition] = {}
+    placed = _place_residuals(block.residuals, roots)
     for node in (n for root in roots for n in _nodes(root)):
         atoms = frozenset(names[a.name] for a in atoms_below(node))
         payload = restrict(() if node.name in counted else block.monomials, atoms)
         indicates = names[node.atom.name] if isinstance(node, Indicator) else None
-        definitions[node.name] = ViewDefinition(node.name, _keys(node), payload, atoms, indicates)
-    placed = _place_residuals(block.residuals, roots)
+        checked = tuple(r for n in _nodes(node) for r in placed.get(n.name, ()))
+        indicated = frozenset(names[n.atom.name] for n in _nodes(node) if isinstance(n, Indicator))
+        definitions[node.name] = ViewDefinition(node.name, _keys(node), payload, atoms, indicates, checked, indicated)
     lowering = _Lowering(block, roots, stored, counted, held_by, definitions, placed)
     triggers = tuple(Trigger(i, tuple(lowering.statements(atom.name))) for i, atom in enumerate(block.atoms))
     return Program(block, tuple(definitions.values()), stored, result, triggers)

@@ -41,6 +41,10 @@ class ViewDefinition:
     atoms: frozenset[int]
     indicates: int | None = None
     """The atom that this is an indicator of: ``atoms`` is then empty, and the payload counts the atom's rows."""
+    residuals: tuple[Residual, ...] = ()
+    """The predicates that are checked here or further down."""
+    indicated: frozenset[int] = frozenset()
+    """The atoms that have an indicator here or further down: rows without a partner in them are not counted."""
 
 
 @dataclass(frozen=True, slots=True)

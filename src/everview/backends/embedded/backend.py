@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 
 from everview.backends import rejections
-from everview.backends.base import WEIGHT, Change, Refresh, VersionedDelta, without_sources_of
+from everview.backends.base import WEIGHT, Change, InMemory, Refresh, VersionedDelta, without_sources_of
 from everview.backends.embedded.arrow_columns import vector_to_arrow
 from everview.backends.embedded.dependencies import below
 from everview.backends.embedded.dictionary import Dictionary
@@ -33,7 +33,7 @@ from everview.backends.embedded.tree.plan_block import Refused
 from everview.backends.embedded.vectors import Batch
 from everview.backends.embedded.view_choices import choices_of
 from everview.backends.refresh_choice import FROM_DELTAS
-from everview.catalog import Definition, TableDefinition, ViewDefinition
+from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import EvaluationError
 from everview.relational.arrow import arrow_schema, public_rows, rows_from_arrow
 from everview.relational.nodes import Relation, Schema
@@ -72,7 +72,7 @@ class _Moved:
     deltas: dict[str, Batch]
 
 
-class EmbeddedBackend:
+class EmbeddedBackend(InMemory):
     """Implements ``backends.base.Backend`` by push operators over NumPy state.
 
     Args:
@@ -80,7 +80,6 @@ class EmbeddedBackend:
     """
 
     name = "embedded"
-    definitions: tuple[Definition, ...] = ()
 
     def __init__(self, history: int = 1000) -> None:
         self._dictionary = Dictionary()
@@ -118,9 +117,7 @@ class EmbeddedBackend:
         if choices.strategy != "recompute":
             plan = expose_text_tests(plan, self._graph.tables)
         try:
-            root = self._graph.add_view(
-                view.name, plan, choices.strategy, is_factorized=choices.is_factorized, shares=not view.options.lazy
-            )
+            root = self._graph.add_view(view.name, plan, choices)
         except EvaluationError as error:
             raise rejections.failed_in_view(view, error) from error
         except Refused as refused:

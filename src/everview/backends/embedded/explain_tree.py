@@ -27,11 +27,12 @@ def tree_lines(tree: Tree) -> list[str]:
     """Class, variable order, views (a star: stored) and costs; without a plan, the flat tree of first-order maintenance."""
     plan, program = tree.plan, tree.program
     if plan is None:
-        return ["first-order: the result directly over the relations", "views, * stored:", *_flat(program)]
+        flat = ["first-order: the result directly over the relations", "views, * stored:", *_flat(program)]
+        return [*flat, *_shared(tree)]
     lines = [f"query: {plan.class_sentence}"]
     if plan.order.text:
         lines.append(f"variable order: {plan.order.text}")
-    lines += ["views, * stored:", *(f"  {line}" for line in _views(plan, program))]
+    lines += ["views, * stored:", *(f"  {line}" for line in _views(plan, program)), *_shared(tree)]
     lines.append("one changed row of")
     return [*lines, *(f"  {cost.text}" for cost in plan.costs)]
 
@@ -43,6 +44,15 @@ def _views(plan: TreePlan, program: Program) -> list[str]:
         star = "  *" if program.result in program.stored else ""
         lines = [f"{format_view(program.view(program.result))} = {parts}{star}", *(f"  {line}" for line in lines)]
     return lines
+
+
+def _shared(tree: Tree) -> list[str]:
+    """Which stored views other trees have, too, and who writes them."""
+    told: dict[str, list[str]] = {}
+    for name, shared in tree.sharing().items():
+        told.setdefault(shared.text, []).append(name)
+    lines = [f"  {', '.join(names)} {text}" for text, names in told.items()]
+    return ["stored once for several views:", *lines] if lines else []
 
 
 def _flat(program: Program) -> list[str]:
@@ -62,6 +72,9 @@ def tree_json(tree: Tree) -> dict[str, Any]:
         for v in program.views
     ]
     told: dict[str, Any] = {"views": views, "result": program.result}
+    shared = {name: {"with": list(s.others), "written_here": s.is_owned} for name, s in tree.sharing().items()}
+    if shared:
+        told["shared"] = shared
     if plan is None:
         return {"kind": "first_order", **told}
     updates = {
@@ -93,6 +106,8 @@ def code_lines(tree: Tree) -> list[str]:
     program, state = tree.program, tree.state
     stored = [v.name for v in program.views if v.name in program.stored]
     lines = []
+    if tree.group is not None:
+        lines.append("in step with other trees: what follows is this tree's part, less what they compute for it")
     for atom, machine, operator in zip(program.block.atoms, state.machines, tree.inputs, strict=True):
         lines.append(f"on {atom.name}:")
         leaf = machine.leaf

@@ -6,9 +6,10 @@ operator takes in the contents of its inputs before it joins the DAG.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import assert_never
 
+from everview.backends.embedded.dependencies import below, content_of, forgets, in_order
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.aggregate import AggregateOperator
 from everview.backends.embedded.operators.base import Operator
@@ -20,13 +21,16 @@ from everview.backends.embedded.operators.recompute import GivenOperator, Recomp
 from everview.backends.embedded.operators.stateless import FilterOperator, ProjectOperator, UnionAllOperator
 from everview.backends.embedded.operators.top import TopOperator
 from everview.backends.embedded.operators.window import WindowOperator
+from everview.backends.embedded.shared_views import SharedViews
 from everview.backends.embedded.sources import ConstantOperator, ScanOperator, TableInput
 from everview.backends.embedded.tree.factorized_operator import FactorizedOperator
 from everview.backends.embedded.tree.join_tree_operator import JoinTreeOperator
 from everview.backends.embedded.tree.plan_block import Refused, plan_block, plan_join
 from everview.backends.embedded.tree.plan_factorized import plan_factorized
+from everview.backends.embedded.tree.tree_backed_operator import TreeBacked, TreeGroup
 from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.backends.embedded.vectors import Batch
+from everview.backends.embedded.view_choices import ViewChoices
 from everview.planner.block_flatten import flatten
 from everview.planner.block_join_builder import Facts
 from everview.relational.expressions import Column, Expression, conjunction
@@ -70,20 +74,28 @@ class Graph:
         self._shared: dict[Hashable, Operator] = {}
         self._keys: dict[Operator, Hashable] = {}
         self._strategy = "auto"
+        self._sharing = SharedViews(self.views_over)
+        self._shares = False
 
-    def add_view(self, name: str, plan: Relation, strategy: str = "auto", *, is_factorized: bool = False) -> Operator:
+    def add_view(self, name: str, plan: Relation, choices: ViewChoices) -> Operator:
         """Builds what the view needs and does not exist yet; on an error the DAG is as before.
+
+        New trees share stored views with those there are, if they may.
 
         Raises:
             Refused: the view is to be factorized and cannot be.
         """
-        before = len(self.operators)
+        before = set(self.operators)
+        self._shares = choices.shares
         try:
-            root = self._factorized(plan) if is_factorized else self.build(plan, strategy)
+            root = self._factorized(plan) if choices.is_factorized else self.build(plan, choices.strategy)
         except BaseException:
-            self._forget(self.operators[before:])
+            self._forget([o for o in self.operators if o not in before])
             raise
-        if _forgets(root):
+        finally:
+            self._shares = False
+        self._in_order()
+        if forgets(root):
             # Its content cannot be computed from tables that keep no rows, so it is kept itself.
             root.arranged().is_asked_by_users = True
         self.roots[name.lower()] = root
@@ -97,7 +109,7 @@ class Graph:
     def collect(self) -> None:
         """Removes the operators that no view needs, and the arrangements that nothing looks rows up in any more."""
         needed = {id(o) for root in self.roots.values() for o in below(root)}
-        self._forget([o for o in self.operators if id(o) not in needed])
+        self._forget([o for o in self.operators if id(o) not in needed and o in self._keys])
         searched = {id(a) for o in self.operators for a in o.searches()}
         for operator in self.operators:
             kept = operator.arrangement
@@ -110,8 +122,20 @@ class Graph:
             del self._shared[self._keys.pop(operator)]
             if isinstance(operator, ScanOperator):
                 del operator.source.scans[operator.columns]
+        self._sharing.remove(gone)
         self.operators = [o for o in self.operators if id(o) not in dropped]
+        self._in_order()
+
+    def _in_order(self) -> None:
+        """Puts the groups of trees where they belong, as they are now."""
+        groups = self._sharing.groups
+        if groups or any(isinstance(o, TreeGroup) for o in self.operators):
+            self.operators = in_order([*(o for o in self.operators if not isinstance(o, TreeGroup)), *groups])
         self.generation += 1
+
+    def views_over(self, operator: Operator) -> tuple[str, ...]:
+        """The names of the views that an operator is used by."""
+        return tuple(name for name, root in self.roots.items() if any(o is operator for o in below(root)))
 
     def build(self, plan: Relation, strategy: str = "auto") -> Operator:
         """The operator of a plan, with everything below it; ``strategy`` is for its join-aggregate blocks.
@@ -143,16 +167,23 @@ class Graph:
         if known is not None:
             return known
         made = make()
-        for i in inputs:
-            if id(i) not in contents:
-                contents[id(i)] = i.content()
-        contents[id(made)] = made.load([contents[id(i)] for i in inputs])
+        if isinstance(made, TreeBacked):
+            contents[id(made)] = self._load_tree(made, contents)
+        else:
+            contents[id(made)] = made.load([content_of(i, contents) for i in inputs])
         made.commit()
         self._shared[key] = made
         self._keys[made] = key
         self.operators.append(made)
+        if isinstance(made, TreeBacked) and self._shares:
+            self._sharing.add(made)
         self.generation += 1
         return made
+
+    def _load_tree(self, tree: TreeBacked, contents: dict[int, Batch]) -> Batch:
+        """Fills a tree: what it finds stored already it borrows, and does not read the inputs of."""
+        known = self._sharing.borrow(tree) if self._shares else frozenset()
+        return tree.load([None if a in known else content_of(i, contents) for a, i in enumerate(tree.inputs)])
 
     def _lower(self, relation: Relation, visit: Callable[[Relation], Operator], contents: dict[int, Batch]) -> Operator:
         dictionary = self.dictionary
@@ -349,27 +380,6 @@ class Graph:
         inputs = (matched, padded)
         key = ("union all", (id(matched), id(padded)))
         return self._share(key, inputs, contents, lambda: UnionAllOperator(left_join, inputs))
-
-
-def _forgets(operator: Operator) -> bool:
-    """Whether the operator's content would be computed from a table that keeps no rows."""
-    if isinstance(operator, ScanOperator):
-        return not operator.source.table.definition.retain
-    if operator.arrangement is not None or type(operator).content is not Operator.content:
-        return False
-    return any(_forgets(i) for i in operator.inputs)
-
-
-def below(root: Operator) -> Iterable[Operator]:
-    """The operator and all it depends on, each once."""
-    seen: set[int] = set()
-    stack = [root]
-    while stack:
-        operator = stack.pop()
-        if id(operator) not in seen:
-            seen.add(id(operator))
-            stack.extend(operator.inputs)
-            yield operator
 
 
 def _only_columns(expressions: tuple[Expression, ...]) -> bool:

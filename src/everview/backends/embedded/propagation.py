@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from everview.backends.embedded.dependencies import needed_for
 from everview.backends.embedded.graph import Graph
 from everview.backends.embedded.operators.base import Operator, consolidated
-from everview.backends.embedded.shared_views import needed_for
 from everview.backends.embedded.sources import ScanOperator, TableInput
 from everview.backends.embedded.vectors import Batch, DeferredBatch, concatenate
 from everview.errors import EvaluationError

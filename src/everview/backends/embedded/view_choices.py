@@ -17,6 +17,8 @@ class ViewChoices:
     strategy: str
     refresh: Refresh
     is_factorized: bool
+    shares: bool = True
+    """Whether its trees may be in step with those of other views; a lazy one would have to keep up with them."""
 
 
 def choices_of(view: ViewDefinition) -> ViewChoices:
@@ -48,4 +50,4 @@ def choices_of(view: ViewDefinition) -> ViewChoices:
         )
     if is_factorized and view.is_assertion:
         raise UnsupportedOperation(f"assertion '{view.name}' cannot be factorized: its rows are looked at.")
-    return ViewChoices(strategy, refresh, is_factorized)
+    return ViewChoices(strategy, refresh, is_factorized, shares=not options.lazy)

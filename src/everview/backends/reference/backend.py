@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from everview.algebra.zset import ZSet, bag, difference, expand, size
 from everview.backends import rejections
-from everview.backends.base import WEIGHT, Change, Refresh, VersionedDelta, without_sources_of
+from everview.backends.base import WEIGHT, Change, InMemory, Refresh, VersionedDelta, without_sources_of
 from everview.backends.reference.evaluate_plan import evaluate_plan
 from everview.backends.reference.state import TableState
 from everview.catalog import TableDefinition, ViewDefinition, find_column
@@ -64,7 +64,7 @@ class _Moved:
     deltas: Mapping[str, pa.Table]
 
 
-class ReferenceBackend:
+class ReferenceBackend(InMemory):
     """Implements ``backends.base.Backend`` by recomputation.
 
     Args:

@@ -75,8 +75,17 @@ def _load_short(_typing: Any, _address: Any, _index: Any) -> Any:
     return types.int64(types.int64, types.int64), generate
 
 
+def _load_half(_typing: Any, _address: Any, _index: Any) -> Any:
+    """The uint32 number ``index`` behind the address, as an int64."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.zext(builder.load(_pointer(builder, arguments[0], arguments[1], _I32)), _I64)
+
+    return types.int64(types.int64, types.int64), generate
+
+
 def _store_short(_typing: Any, _address: Any, _index: Any, _value: Any) -> Any:
-    """Write an int64 as an int32."""
+    """Write the lower half of an int64."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         word = builder.trunc(arguments[2], _I32)
@@ -144,6 +153,7 @@ store: Any = intrinsic(_store)
 load_float: Any = intrinsic(_load_float)
 store_float: Any = intrinsic(_store_float)
 load_short: Any = intrinsic(_load_short)
+load_half: Any = intrinsic(_load_half)
 store_short: Any = intrinsic(_store_short)
 fetch: Any = intrinsic(_fetch)
 multiply_high: Any = intrinsic(_multiply_high)

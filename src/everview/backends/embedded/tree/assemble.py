@@ -138,7 +138,7 @@ class Assembler:
         deltas: dict[str, Delta] = {}
         slots: dict[str, int] = {}
         leaf: LeafRegisters | None = None
-        last = _end_of_path(trigger)
+        last = end_of_path(trigger)
         results: list[ResultRegisters] = []
         for statement in trigger.statements:
             match statement:
@@ -383,7 +383,7 @@ class Assembler:
         return kept
 
 
-def _end_of_path(trigger: Trigger) -> str:
+def end_of_path(trigger: Trigger) -> str:
     """The view that the path of the leaf ends with."""
     ends = [s.target for s in takewhile(lambda s: not isinstance(s, AddIndicator), trigger.statements)]
     return ends[-1]

@@ -8,15 +8,18 @@ on how many there are. The hash is that of ``view_kernels`` (a kernel calls only
 from __future__ import annotations
 
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
-from everview.backends.embedded.state.memory import load, load_short, shift_right, store
+from everview.backends.embedded.state.memory import load, load_half, load_short, shift_right, store
 from everview.backends.embedded.tree.layout import (
     ENTRIES,
     INDEX_LINKS,
+    INDEX_LONGEST,
     INDEX_MASK,
     INDEX_MODE,
+    INDEX_SLOTS,
     INDEX_TABLE,
     INDEX_WORDS,
     INDEXES,
+    LONGEST,
     MASK,
     MODE,
     STRIDE,
@@ -78,9 +81,10 @@ def _first(levels: Word, level: Word, constants: Word) -> int:
     if number >= 0:
         index = load(load(view, INDEXES), number)
         table, mask, mode = load(index, INDEX_TABLE), load(index, INDEX_MASK), load(index, INDEX_MODE)
-        words = load(index, INDEX_WORDS)
+        words, bits, longest = load(index, INDEX_WORDS), load(index, INDEX_SLOTS), load(index, INDEX_LONGEST)
     else:
-        table, mask, mode, words = load(view, TABLE), load(view, MASK), load(view, MODE), 0
+        table, mask, mode, longest = load(view, TABLE), load(view, MASK), load(view, MODE), load(view, LONGEST)
+        words, bits = 0, mask
     hashed = 0
     if width == 1 and mode == 0:
         word = _wanted(levels, sources, 0, constants)
@@ -90,20 +94,20 @@ def _first(levels: Word, level: Word, constants: Word) -> int:
             hashed = _mix(hashed, _wanted(levels, sources, k, constants))
     hashed &= LOW
     position, slot = hashed & mask, NONE
-    while True:
-        found = load(table, position)
+    tag = hashed - (hashed & bits)
+    for _ in range(longest + 1):
+        found = load_half(table, position)
         if found == 0:
-            slot = NONE
             break
-        if shift_right(found, 32) == hashed:
-            slot = (found & LOW) - 1
-            entry = _entry(view, slot)
+        if found - (found & bits) == tag:
+            entry = _entry(view, (found & bits) - 1)
             same = True
             for k in range(width):
                 if load(entry, load(words, k) if words != 0 else k) != _wanted(levels, sources, k, constants):
                     same = False
                     break
             if same:
+                slot = (found & bits) - 1
                 break
         position = (position + 1) & mask
     return int(slot)

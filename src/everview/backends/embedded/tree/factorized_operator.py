@@ -8,16 +8,18 @@ of some columns or not. A sum that does not fit its type fails when it is read: 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_projection
-from everview.backends.embedded.operators.base import Arrangement, Cost, Operator
+from everview.backends.embedded.operators.base import Arrangement, Operator
 from everview.backends.embedded.tree.answers import finishers
 from everview.backends.embedded.tree.assemble import key_layout
 from everview.backends.embedded.tree.enumeration import Enumeration, Piece
 from everview.backends.embedded.tree.plan_factorized import FactorizedPlan
+from everview.backends.embedded.tree.tree_backed_operator import TreeBacked
 from everview.backends.embedded.tree.tree_state import TreeState
 from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, Vector, concatenate
 from everview.errors import InternalError, UnsupportedOperation
@@ -29,21 +31,18 @@ PIECE = 16_384
 """Rows of a batch of the enumeration, at most."""
 
 
-class FactorizedOperator(Operator):
+class FactorizedOperator(TreeBacked):
     """The rows of a join, or the groups of an aggregate over one, kept as a tree of views."""
 
     def __init__(
         self, fields: Schema, plan: FactorizedPlan, inputs: tuple[Operator, ...], dictionary: Dictionary
     ) -> None:
-        super().__init__(fields, inputs)
-        self.plan = plan.plan
-        self.program = plan.factorized.program
-        self._factorized = plan.factorized
-        self._dictionary = dictionary
+        factorized = plan.factorized
+        super().__init__(fields, inputs, factorized.program, factorized.loading, plan.plan, dictionary)
+        self._factorized = factorized
         block = plan.block
-        self.state = TreeState(self.program, inputs, dictionary)
         self._keys = tuple(dict.fromkeys(block.keys))
-        self.enumeration = Enumeration(plan.factorized, self.state.maps, self._keys)
+        self._enumerate()
         self._layout = key_layout(block, self._keys)
         self._places = tuple(self._keys.index(k) for k in block.keys)
         self._is_aggregate = plan.is_aggregate
@@ -53,21 +52,38 @@ class FactorizedOperator(Operator):
         self._version = 0
         self._is_moved = False
 
-    def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
-        """Updates the tree; there is no delta of the listing."""
+    def begin(self) -> None:
         self._version, self._is_moved = self._version + 1, True
-        self.state.take(deltas)
+        super().begin()
+
+    def moved(self) -> Batch | None:
+        """There is no delta of the listing."""
         return None
 
-    def load(self, contents: Sequence[Batch]) -> Batch:
+    def adopt(self, state: TreeState) -> None:
+        is_other = any(self.state.maps[name] is not view for name, view in state.maps.items())
+        super().adopt(state)
+        if is_other:
+            self._version += 1
+            self._enumerate()
+
+    def ask_for_indexes(self) -> None:
+        self._enumerate()
+
+    def _enumerate(self) -> None:
+        """Reads rows off the views of the state."""
+        self.enumeration = Enumeration(
+            replace(self._factorized, program=self.state.program), self.state.maps, self._keys
+        )
+
+    def load(self, contents: Sequence[Batch | None]) -> Batch:
         """Takes in the inputs; the result is not listed."""
-        loading = self._factorized.loading
-        if loading is None:
-            self.push(contents)
+        if self.loading is None:
+            self.take(contents)
         else:
             self._version += 1
-            self.state = self.state.loaded(loading, self.inputs, self._dictionary, contents)
-            self.enumeration = Enumeration(self._factorized, self.state.maps, self._keys)
+            self.state = self.state.loaded(self.loading, self.inputs, self._dictionary, contents)
+            self._enumerate()
         return self.nothing()
 
     def iterate(self, size: int = PIECE) -> Iterator[Batch]:
@@ -166,25 +182,19 @@ class FactorizedOperator(Operator):
 
     def commit(self) -> None:
         self._end()
-        self.state.commit()
+        super().commit()
 
     def rollback(self) -> None:
         self._end()
-        self.state.rollback()
+        super().rollback()
 
     def _end(self) -> None:
         """Entries are about to go: whoever lists them has to begin again."""
         self._version += self._is_moved
         self._is_moved = False
 
-    def nbytes(self) -> dict[str, int]:
-        return self.state.nbytes()
-
-    def update_cost(self, side: int) -> Cost:
-        return self.state.update_cost(side)
-
     def python_parts(self) -> list[str]:
-        return [*self.state.python_parts(), *self._project.definitions(tuple(self.program.block.keys))]
+        return [*super().python_parts(), *self._project.definitions(tuple(self.program.block.keys))]
 
     def describe(self) -> str:
         order, names = ", ".join(self._factorized.order), ", ".join(self.state.maps)

@@ -11,17 +11,18 @@ import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_projection
-from everview.backends.embedded.operators.base import Cost, Operator
-from everview.backends.embedded.tree.assemble import key_layout
-from everview.backends.embedded.tree.machine import Machine
+from everview.backends.embedded.operators.base import Operator
+from everview.backends.embedded.tree.assemble import ResultRegisters, key_layout
+from everview.backends.embedded.tree.machine import AfterChunk, Machine
 from everview.backends.embedded.tree.plan_block import Lowered
+from everview.backends.embedded.tree.tree_backed_operator import TreeBacked
 from everview.backends.embedded.tree.tree_state import TreeState
 from everview.backends.embedded.vectors import Batch, Ints
 from everview.relational.expressions import Expression
 from everview.relational.nodes import Schema
 
 
-class JoinTreeOperator(Operator):
+class JoinTreeOperator(TreeBacked):
     """The rows of a join, maintained by a view tree."""
 
     def __init__(
@@ -32,46 +33,46 @@ class JoinTreeOperator(Operator):
         inputs: tuple[Operator, ...],
         dictionary: Dictionary,
     ) -> None:
-        super().__init__(fields, inputs)
-        self.program = program = lowered.program
-        self.plan = lowered.plan
-        self._loading = lowered.loading
-        self._dictionary = dictionary
-        self.state = TreeState(program, inputs, dictionary)
+        super().__init__(fields, inputs, lowered.program, lowered.loading, lowered.plan, dictionary)
+        program = self.program
         block, result = program.block, program.view(program.result)
         self._result_layout = key_layout(block, result.keys)
         self._places = tuple(result.keys.index(k) for k in block.keys)
         self._project = compile_projection(outputs, dictionary)
         self._outputs = outputs
         self._lowered = lowered
+        self._found: list[tuple[Ints, Ints]] = []
 
-    def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
-        return self._taken(deltas, self.state)
+    def load(self, contents: Sequence[Batch | None]) -> Batch:
+        if self.loading is None:
+            self.take(contents)
+        else:
+            loading = TreeState(self.loading, self.inputs, self._dictionary)
+            loading.take(contents, self._collect)
+            loading.commit()
+            self.state = TreeState(self.program, self.inputs, self._dictionary, loading.maps)
+        return self.moved() or self.nothing()
 
-    def load(self, contents: Sequence[Batch]) -> Batch:
-        if self._loading is None:
-            return self._taken(contents, self.state) or self.nothing()
-        loading = TreeState(self._loading, self.inputs, self._dictionary)
-        rows = self._taken(contents, loading)
-        loading.commit()
-        self.state = TreeState(self.program, self.inputs, self._dictionary, loading.maps)
-        return rows or self.nothing()
+    @property
+    def after_chunk(self) -> AfterChunk:
+        return self._collect
 
-    def _taken(self, deltas: Sequence[Batch | None], state: TreeState) -> Batch | None:
-        keys: list[Ints] = []
-        weights: list[Ints] = []
+    def _collect(self, machine: Machine) -> None:
+        self.collect(machine, machine.trigger.results)
 
-        def collect(machine: Machine) -> None:
-            for at in machine.trigger.results:
-                words = machine.registers(at.frame, at.keys)
-                (counts,) = machine.registers(at.frame, at.parts[:1])
-                if len(counts):
-                    weights.append(counts.copy())
-                    keys.append(np.stack(words, axis=1) if words else np.zeros((len(counts), 1), dtype=np.int64))
+    def collect(self, machine: Machine, results: Sequence[ResultRegisters]) -> None:
+        for at in results:
+            words = machine.registers(at.frame, at.keys)
+            (counts,) = machine.registers(at.frame, at.parts[:1])
+            if len(counts):
+                keys = np.stack(words, axis=1) if words else np.zeros((len(counts), 1), dtype=np.int64)
+                self._found.append((keys, counts.copy()))
 
-        state.take(deltas, collect)
-        if not keys:
+    def moved(self) -> Batch | None:
+        if not self._found:
             return None
+        keys, weights = zip(*self._found, strict=True)
+        self._found = []
         return self._rows(np.concatenate(keys), np.concatenate(weights))
 
     def _rows(self, keys: Ints, weights: Ints) -> Batch:
@@ -86,21 +87,13 @@ class JoinTreeOperator(Operator):
         """The whole join: built in a tree of its own, since this one has already taken its inputs in."""
         return JoinTreeOperator(self.fields, self._lowered, self._outputs, self.inputs, self._dictionary).load(contents)
 
-    def commit(self) -> None:
-        self.state.commit()
-
     def rollback(self) -> None:
-        self.state.rollback()
-
-    def nbytes(self) -> dict[str, int]:
-        return self.state.nbytes()
-
-    def update_cost(self, side: int) -> Cost:
-        return self.state.update_cost(side)
+        self._found = []
+        super().rollback()
 
     def python_parts(self) -> list[str]:
         names = tuple(self.program.block.keys)
-        return [*self.state.python_parts(), *self._project.definitions(names)]
+        return [*super().python_parts(), *self._project.definitions(names)]
 
     def describe(self) -> str:
         names = ", ".join(self.state.maps)

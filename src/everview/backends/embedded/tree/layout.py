@@ -24,12 +24,13 @@ LOG_CAPACITY: Final = 14
 LOG_COUNT: Final = 15
 INDEXES: Final = 16
 INDEX_COUNT: Final = 17
-EPOCH_AT: Final = 18
-EPOCH: Final = 19
-LONGEST: Final = 20
-SUSPECT: Final = 21
+TOUCHED: Final = 18
+"""One bit a slot that is set while the log has it, for maps that log an entry once a transaction; otherwise 0."""
+LONGEST: Final = 19
+"""No entry lies further than this from its place in the probe table."""
+SUSPECT: Final = 20
 """1 if a sum of the result has left 64 bits, or a float is not finite, in this transaction."""
-MAP_FIELDS: Final = 22
+MAP_FIELDS: Final = 21
 
 # Fields of a secondary index, by word.
 INDEX_TABLE: Final = 0
@@ -43,7 +44,12 @@ INDEX_BUILT: Final = 7
 """1 if the index holds all entries; 0 if it is to be built when somebody slices."""
 INDEX_IDLE: Final = 8
 """Entries linked since the last slice; below 0 for an index that is never given up."""
-INDEX_FIELDS: Final = 9
+INDEX_LIMIT: Final = 9
+"""The most keys its table is to hold."""
+INDEX_LONGEST: Final = 10
+INDEX_SLOTS: Final = 11
+"""The bits of its table's words that are slots: the table may have fewer places than its map."""
+INDEX_FIELDS: Final = 12
 
 # Kinds of payload parts, and how many words each has.
 COUNTED: Final = 0

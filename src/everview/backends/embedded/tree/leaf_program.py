@@ -17,6 +17,7 @@ from everview.backends.embedded.expressions import Vectorised, compile_vectorise
 from everview.backends.embedded.expressions.words import word_writer
 from everview.backends.embedded.tree.assemble import LeafRegisters
 from everview.backends.embedded.tree.leaf_kernels import LEAF_WORDS, LeafOp
+from everview.backends.embedded.tree.without_null_tests import without_null_tests
 from everview.backends.embedded.vectors import NARROW_PRECISION, Ints, Kind, kind_of
 from everview.planner.block import Block
 from everview.relational.bounds import exact_bound, scale_of
@@ -85,26 +86,32 @@ class _Compiler:
         atom = block.atoms[number]
         if leaf.elements:
             raise NoLeafProgram
-        if atom.condition != TRUE:
-            mask = self.value(atom.condition, RAW)
+        condition = self.simplified(atom.condition)
+        if condition != TRUE:
+            mask = self.value(condition, RAW)
             self.chosen = self.emit(LeafOp.FILTER, RAW, mask, KEPT)
         by_name = dict(atom.variables)
         for name, registers in zip(keys, leaf.keys, strict=True):
             if kind_of(by_name[name].type) not in (Kind.INT, Kind.CODE):
                 raise NoLeafProgram
-            self.output(registers[0], self.value(by_name[name], KEPT))
+            self.output(registers[0], self.value(self.simplified(by_name[name]), KEPT))
             for flag in registers[1:]:  # the word that says NULL
                 self.output(flag, self.emit(LeafOp.FILL, KEPT))
         for lift, register in leaf.lifts:
             (value,) = atom.lifts[lift].expressions
-            self.output(register, self.lifted(value))
+            self.output(register, self.lifted(self.simplified(value)))
         self.output(leaf.weights, self.taken(self.input(-1)))
         buffers = tuple(dict.fromkeys(self.buffers))
-        inputs = tuple(self.inputs.values())
         code = self.renamed()
+        read = leaf.registers | set(code.reshape(-1, LEAF_WORDS)[:, 2:5].ravel().tolist())
+        inputs = tuple(i for i in self.inputs.values() if i.register in read)
         buffers = tuple(self.renames.get(b, b) for b in buffers)
         columns = tuple(sorted(self.columns))
         return LeafProgram(code, inputs, buffers, self.next_register, columns, self.chosen is not None)
+
+    def simplified(self, e: Expression) -> Expression:
+        """What the expression is where no column is NULL; those that it tests are noted."""
+        return without_null_tests(e, lambda tested: self.columns.update(columns_of(tested)))
 
     def new(self) -> int:
         self.next_register += 1
@@ -309,26 +316,6 @@ def _not(compiler: _Compiler, call: Call, frame: int) -> int | None:
     return compiler.emit(LeafOp.NOT, frame, compiler.value(call.args[0], frame))
 
 
-def _true(compiler: _Compiler, call: Call, frame: int) -> int | None:
-    compiler.columns.update(columns_of(call.args[0]))
-    return None if can_be_null_otherwise(call.args[0]) else compiler.emit(LeafOp.FILL, frame, constant=1)
-
-
-def can_be_null_otherwise(e: Expression) -> bool:
-    """Whether an expression can be NULL though none of its columns is."""
-    match e:
-        case Column():
-            return False
-        case Literal():
-            return e.value is None
-        case Cast():
-            return e.is_try or exact_bound(e) is None or can_be_null_otherwise(e.child)
-        case Call(function="+" | "-" | "*"):
-            return any(can_be_null_otherwise(a) for a in e.args)
-        case _:
-            return True
-
-
 def _is_exact_in_a_word(call: Call) -> bool:
     """Whether a result that fits 64 bits, which is checked, is neither rounded nor too large for its type."""
     if not isinstance(call.type, Decimal) or call.type.precision <= NARROW_PRECISION:
@@ -371,7 +358,6 @@ _CALLS: dict[str, Callable[[_Compiler, Call, int], int | None]] = {
     "and": _logic(LeafOp.AND),
     "or": _logic(LeafOp.OR),
     "not": _not,
-    "isnotnull": _true,
     "+": _arithmetic(LeafOp.ADD, LeafOp.FLOAT_ADD),
     "-": _arithmetic(LeafOp.SUBTRACT, LeafOp.FLOAT_SUBTRACT),
     "*": _arithmetic(LeafOp.MULTIPLY, LeafOp.FLOAT_MULTIPLY),

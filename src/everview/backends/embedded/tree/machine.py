@@ -59,6 +59,8 @@ class Scratch:
 
     def __init__(self) -> None:
         self.environment = np.zeros(ENVIRONMENT_WORDS, dtype=np.int64)
+        self.words = self.environment.data
+        """The same, as Python reads it soonest."""
         self.address = address_of(self.environment)
         self._table: Ints = np.zeros(0, dtype=np.int64)
         self.grow(2 * FIRST_ROWS)
@@ -107,6 +109,9 @@ class RegisterMachine:
         self._owned = [[r for r in frame if r not in given] for frame in frames]
         self._buffers: list[Ints] = [np.zeros((len(f), 0), dtype=np.int64) for f in self._owned]
         self._addresses = tuple(address_of(a) for a in (self._registers, self._rows, self._capacities))
+        self._register_words, self._row_words = self._registers.data, self._rows.data
+        self.failed_at = 0
+        """The word of the code at which the last failure was."""
         self._start = address_of(code)
         self._end = self._start + 8 * len(code)
         for frame in range(len(frames)):
@@ -125,14 +130,14 @@ class RegisterMachine:
             self._registers[register] = base + 8 * i * capacity
 
     def _run(self) -> None:
-        at, environment = self._start, self._scratch.environment
+        at, environment = self._start, self._scratch.words
         registers, rows, capacities = self._addresses
         while True:
             at = run(at, self._end, registers, rows, capacities, self._views_address, self._scratch.address)
             need = environment[NEED]
             if need == DONE:
                 return
-            which, amount = int(environment[WHICH]), int(environment[AMOUNT])
+            which, amount = environment[WHICH], environment[AMOUNT]
             if need == NEED_ROWS:
                 self._grow(which, amount)
             elif need == NEED_MAP:
@@ -144,13 +149,16 @@ class RegisterMachine:
             elif need == PAUSED:
                 self._compute(self._pauses[which])
             else:
-                raise EvaluationError(_TROUBLE[int(need)], condition="ARITHMETIC_OVERFLOW", hint=OTHERWISE)
+                self.failed_at = (at - self._start) // 8
+                raise EvaluationError(_TROUBLE[need], condition="ARITHMETIC_OVERFLOW", hint=OTHERWISE)
 
     def _compute(self, pause: Pause) -> None:
         rows = int(self._rows[pause.frame])
+        if not rows:
+            return
         if isinstance(pause, MaskPause):
             self._compute_mask(pause, rows)
-        elif rows:
+        else:
             self._multiply(pause, rows)
 
     def _multiply(self, pause: RingPause, rows: int) -> None:
@@ -206,17 +214,18 @@ class Machine(RegisterMachine):
         self._leaf = leaf
         self._wide_kind = WIDE_VALUES
         self._leaf_rows = np.zeros(2, dtype=np.int64)
+        self._leaf_row_words = self._leaf_rows.data
+        self._leaf_room = 0
         self._leaf_buffers: Ints = np.zeros((0, 0), dtype=np.int64)
         if leaf is not None:
             start = address_of(leaf.code)
+            self._has_leaf_code = len(leaf.code) > 0
             self._leaf_code = (start, start + 8 * len(leaf.code), self._addresses[0], address_of(self._leaf_rows))
 
     def run(self, given: Sequence[tuple[int, Ints]], count: int, after_chunk: AfterChunk | None = None) -> None:
         """Runs the trigger over rows whose registers are given as contiguous arrays of words, in chunks."""
         self._expect_wide(WIDE_VALUES)
-        self._leaf_buffers = self._leaf_buffers[
-            :, :0
-        ]  # its registers are taken; the next program has to claim them again
+        self._leaf_room = 0  # its registers are taken; the next program has to claim them again
         places = [(register, address_of(array), 16 if array.ndim == 2 else 8) for register, array in given]
         for start in range(0, count, CHUNK):
             size = min(CHUNK, count - start)
@@ -236,10 +245,13 @@ class Machine(RegisterMachine):
 
     def run_batch(self, batch: Batch, after_chunk: AfterChunk | None = None) -> int:
         """Runs the leaf program and the trigger over as many rows of a change as the program can take; returns how many."""
-        leaf, count = self._leaf, len(batch)
-        columns = batch.columns
-        if leaf is None or any(columns[c].nulls is not None for c in leaf.columns):
+        leaf = self._leaf
+        if leaf is None:
             return 0
+        columns, count = batch.columns, len(batch)
+        for c in leaf.columns:
+            if columns[c].nulls is not None:
+                return 0
         places, kept_alive = [], []
         for i in leaf.inputs:
             if i.evaluate is not None:
@@ -253,18 +265,19 @@ class Machine(RegisterMachine):
             else:
                 places.append((i.register, columns[i.column].address))
         self._expect_wide(INT_VALUES)
-        registers = self._registers
+        registers, rows = self._register_words, self._leaf_row_words
         for start in range(0, count, CHUNK):
             size = min(CHUNK, count - start)
-            if size > self._leaf_buffers.shape[1]:
+            if size > self._leaf_room:
                 self._grow_leaf(leaf, size)
             for register, address in places:
                 registers[register] = address + 8 * start
-            self._leaf_rows[:] = size
-            if run_leaf(*self._leaf_code):
+            rows[0] = rows[1] = size
+            if self._has_leaf_code and run_leaf(*self._leaf_code):
                 return start
-            self._rows[0] = kept = self._leaf_rows[1]
+            kept = rows[1]
             if kept:
+                self._row_words[0] = kept
                 if kept > self._capacities[0]:
                     self._grow(0, size)
                 self._run()
@@ -278,7 +291,8 @@ class Machine(RegisterMachine):
             self._wide_kind = kind
 
     def _grow_leaf(self, leaf: LeafProgram, rows: int) -> None:
-        self._leaf_buffers = np.empty((len(leaf.buffers), min(CHUNK, max(rows, FIRST_ROWS) * 3 // 2)), dtype=np.int64)
-        base, width = address_of(self._leaf_buffers), 8 * self._leaf_buffers.shape[1]
+        self._leaf_room = min(CHUNK, max(rows, FIRST_ROWS) * 3 // 2)
+        self._leaf_buffers = np.empty((len(leaf.buffers), self._leaf_room), dtype=np.int64)
+        base, width = address_of(self._leaf_buffers), 8 * self._leaf_room
         for i, register in enumerate(leaf.buffers):
             self._registers[register] = base + i * width

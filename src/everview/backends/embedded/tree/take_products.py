@@ -33,6 +33,7 @@ class Surroundings:
     """What the machines of a tree share."""
 
     program: Program
+    triggers: Sequence[Trigger]
     maps: Mapping[str, ViewMap]
     views: Ints
     number_of: Callable[[str], int]
@@ -46,7 +47,7 @@ class ProductTriggers:
 
     def __init__(self, surroundings: Surroundings) -> None:
         self._in = surroundings
-        self._triggers = {t.atom: t for t in surroundings.program.triggers}
+        self._triggers = {t.atom: t for t in surroundings.triggers}
         self._made: dict[tuple[int, Partition], _ProductTrigger | None] = {}
 
     def run(self, atom: int, product: FactorProduct) -> bool:

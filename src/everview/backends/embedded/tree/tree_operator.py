@@ -12,17 +12,18 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.operators.base import Cost, Operator
+from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.tree.answers import always_fit, finishers, row_finishers
 from everview.backends.embedded.tree.assemble import key_layout
 from everview.backends.embedded.tree.plan_block import Lowered
+from everview.backends.embedded.tree.tree_backed_operator import TreeBacked
 from everview.backends.embedded.tree.tree_state import TreeState
-from everview.backends.embedded.vectors import Batch, Bools, DeferredBatch, Ints, Vector, concatenate
+from everview.backends.embedded.vectors import Batch, Bools, DeferredBatch, Ints, Vector
 from everview.relational.nodes import Schema
 from everview.relational.types import Row
 
 
-class TreeOperator(Operator):
+class TreeOperator(TreeBacked):
     """The groups of a block and their aggregates, maintained by a view tree."""
 
     def __init__(
@@ -32,35 +33,35 @@ class TreeOperator(Operator):
         inputs: tuple[Operator, ...],
         dictionary: Dictionary,
     ) -> None:
-        super().__init__(fields, inputs)
-        self.program = program = lowered.program
-        self.plan = lowered.plan
-        self._loading = lowered.loading
-        self._dictionary = dictionary
-        self.state = TreeState(program, inputs, dictionary)
-        block = program.block
+        super().__init__(fields, inputs, lowered.program, lowered.loading, lowered.plan, dictionary)
+        block = self.program.block
         self._is_global = not block.keys
-        result = program.view(program.result)
+        self._is_safe = always_fit(block)
+        self._bind()
+
+    def _bind(self) -> None:
+        """Reads answers off the result view of the state."""
+        program = self.state.program
+        block, result = program.block, program.view(program.result)
         self._result = self.state.maps[program.result]
         self._result_layout = key_layout(block, result.keys)
         self._key_places = tuple(result.keys.index(k) for k in block.keys)
-        self._finish = finishers(block, result.payload, self._result.offsets, dictionary)
+        self._finish = finishers(block, result.payload, self._result.offsets, self._dictionary)
         self._finish_row = row_finishers(block, result.payload, self._result.offsets) if self._is_global else None
-        self._is_safe = always_fit(block)
 
-    def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
-        self.state.take(deltas)
-        return self._delta()
+    def adopt(self, state: TreeState) -> None:
+        super().adopt(state)
+        self._bind()
 
-    def load(self, contents: Sequence[Batch]) -> Batch:
-        if self._loading is not None:
-            self.state = self.state.loaded(self._loading, self.inputs, self._dictionary, contents)
-            self._result = self.state.maps[self.program.result]
+    def load(self, contents: Sequence[Batch | None]) -> Batch:
+        if self.loading is not None:
+            self.state = self.state.loaded(self.loading, self.inputs, self._dictionary, contents)
+            self._bind()
         else:
-            self.state.take(contents)
+            self.take(contents)
         return self.content()
 
-    def _delta(self) -> Batch | None:
+    def moved(self) -> Batch | None:
         log = self._result.logged()
         if not len(log):
             return None
@@ -91,19 +92,21 @@ class TreeOperator(Operator):
         return found
 
     def _difference(self, before: Ints, existed: Bools, now: Ints, exists: Bools) -> Batch | None:
-        old, new = self._answers(before[existed]), self._answers(now[exists])
+        """The answers that went, and those that came; both are computed in one go, first the former, then the latter."""
+        entries = np.concatenate((before[existed], now[exists]))
+        answers, olds = self._answers(entries), int(existed.sum())
+        weights = np.ones(len(entries), dtype=np.int64)
+        weights[:olds] = -1
         both = existed & exists
-        packed_old = self.layout.pack(old, int(existed.sum()))
-        packed_new = self.layout.pack(new, int(exists.sum()))
-        same = np.zeros(len(existed), dtype=np.bool_)
-        same[both] = (packed_old[both[existed]] == packed_new[both[exists]]).all(axis=1)
-        gone, come = ~same[existed], ~same[exists]
-        parts = []
-        if gone.any():
-            parts.append(Batch(tuple(v.take(gone) for v in old), np.full(int(gone.sum()), -1, dtype=np.int64)))
-        if come.any():
-            parts.append(Batch(tuple(v.take(come) for v in new), np.ones(int(come.sum()), dtype=np.int64)))
-        return concatenate(parts) if parts else None
+        old, new = (np.cumsum(existed) - 1)[both], (np.cumsum(exists) - 1 + olds)[both]
+        packed = self.layout.pack(answers, len(entries))
+        same = (packed[old] == packed[new]).all(axis=1)
+        difference = Batch(answers, weights)
+        if not same.any():
+            return difference if len(entries) else None
+        moved = np.ones(len(entries), dtype=np.bool_)
+        moved[old[same]] = moved[new[same]] = False
+        return difference.take(moved) if moved.any() else None
 
     def _answers(self, entries: Ints) -> tuple[Vector, ...]:
         keys = self._result_layout.unpack(entries[:, : self._result.key_words]) if self._key_places else ()
@@ -118,21 +121,6 @@ class TreeOperator(Operator):
 
     def recompute(self, contents: Sequence[Batch]) -> Batch:
         return self.content()
-
-    def commit(self) -> None:
-        self.state.commit()
-
-    def rollback(self) -> None:
-        self.state.rollback()
-
-    def nbytes(self) -> dict[str, int]:
-        return self.state.nbytes()
-
-    def update_cost(self, side: int) -> Cost:
-        return self.state.update_cost(side)
-
-    def python_parts(self) -> list[str]:
-        return self.state.python_parts()
 
     def describe(self) -> str:
         names = ", ".join(v.name for v in self.program.views if v.name in self.program.stored)

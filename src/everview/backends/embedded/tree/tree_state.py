@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -11,20 +11,27 @@ from everview.backends.embedded.factorized_batch import FactorizedBatch, expand
 from everview.backends.embedded.operators.base import Cost, Operator
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree import view_kernels as kernels
-from everview.backends.embedded.tree.assemble import Assembler, LeafRegisters, key_layout, part_kind
+from everview.backends.embedded.tree.assemble import Assembler, TriggerCode, key_layout, part_kind
 from everview.backends.embedded.tree.layout import WORK
 from everview.backends.embedded.tree.leaf_program import LeafProgram, NoLeafProgram, leaf_program
 from everview.backends.embedded.tree.leaf_rows import Leaf, Masks
-from everview.backends.embedded.tree.machine import Machine, Scratch
+from everview.backends.embedded.tree.machine import AfterChunk, Machine, Scratch
 from everview.backends.embedded.tree.take_products import ProductTriggers, Surroundings
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch, concatenate
-from everview.planner.block import Block
-from everview.trigger.program import AccessKind, Compute, Lift, Program, Trigger
+from everview.trigger.program import AccessKind, Add, AddIndicator, Compute, Lift, Program, Statement, Trigger
 
 
 class TreeState:
-    """A program made ready to run over its inputs, one a block's atom; ``maps`` are views that are filled already."""
+    """A program made ready to run over its inputs, one a block's atom.
+
+    Args:
+        program: The program.
+        inputs: One for each atom.
+        dictionary: That of the engine.
+        maps: Views that are filled already.
+        borrowed: Those of them that somebody else writes, and commits.
+    """
 
     def __init__(
         self,
@@ -32,8 +39,10 @@ class TreeState:
         inputs: Sequence[Operator],
         dictionary: Dictionary,
         maps: Mapping[str, ViewMap] | None = None,
+        borrowed: frozenset[str] = frozenset(),
     ) -> None:
         self.program = program
+        self.borrowed = borrowed
         block = program.block
         stored = [v for v in program.views if v.name in program.stored]
         known = maps or {}
@@ -48,38 +57,65 @@ class TreeState:
             for v in stored
         }
         self._views = np.array([*(self.maps[v.name].address for v in stored), 0], dtype=np.int64)
-        self._settled = (address_of(self._views), len(stored))
+        owned = [self.maps[v.name].address for v in stored if v.name not in borrowed]
+        self._owned = np.array([*owned, 0], dtype=np.int64)
+        self._settled = (address_of(self._owned), len(owned))
         numbers = {v.name: i for i, v in enumerate(stored)}
         self.scratch = scratch = Scratch()
-        masks, held = Masks(program, dictionary), list(self.maps.values())
+        self.masks = masks = Masks(program, dictionary)
+        held = list(self.maps.values())
         self.machines: list[Machine] = []
-        for trigger in sorted(program.triggers, key=lambda t: t.atom):
+        self.dictionary = dictionary
+        self.triggers = triggers = [
+            without_writes(program, t, borrowed) for t in sorted(program.triggers, key=lambda t: t.atom)
+        ]
+        for trigger in triggers:
             code = Assembler(program, self.maps, numbers.__getitem__).assemble(trigger)
-            leaf = _leaf_program(block, trigger, program, code.leaf, code.registers, dictionary)
+            leaf = leaf_program_of(self, trigger.atom, code)
             self.machines.append(Machine(code, held, self._views, scratch, masks, leaf))
+        self._is_idle = [bool(borrowed) and len(t.statements) == 1 for t in triggers]
         self.leaves = [Leaf(program, i, operator.fields, dictionary) for i, operator in enumerate(inputs)]
         self._products = ProductTriggers(
-            Surroundings(program, self.maps, self._views, numbers.__getitem__, scratch, masks, dictionary)
+            Surroundings(program, triggers, self.maps, self._views, numbers.__getitem__, scratch, masks, dictionary)
         )
         self._is_moved = False
 
-    def take(self, deltas: Sequence[Batch | None], after_chunk: Callable[[Machine], None] | None = None) -> None:
+    def take(self, deltas: Sequence[Batch | None], after_chunk: AfterChunk | None = None) -> None:
         """Runs the triggers of the changed atoms, one after another; ``after_chunk`` may read the machine's registers."""
+        for atom, delta in enumerate(deltas):
+            if delta is not None:
+                self.take_atom(atom, delta, after_chunk)
+
+    def take_atom(self, atom: int, delta: Batch, after_chunk: AfterChunk | None = None) -> None:
+        """Runs the trigger of one atom."""
+        self.begin()
+        if self._is_idle[atom]:
+            return
+        rows: Batch | None = delta
+        if isinstance(delta, FactorizedBatch) and after_chunk is None:
+            rows = self._take_products(atom, delta)
+        if rows is not None and len(rows):
+            self.run_rows(self.machines[atom], atom, rows, after_chunk)
+
+    def run_rows(self, machine: Machine, atom: int, rows: Batch, after_chunk: AfterChunk | None) -> None:
+        """Runs a machine over a change of an atom, by its leaf program as far as that can."""
+        done = machine.run_batch(rows, after_chunk)
+        if done < len(rows):
+            rest = rows.take(np.arange(done, len(rows))) if done else rows
+            given, count = self.leaves[atom].registers(rest, machine.trigger.leaf)
+            if count:
+                machine.run(given, count, after_chunk)
+
+    def begin(self) -> None:
+        """The views are about to change."""
         self._is_moved = True
-        for atom, (leaf, machine, delta) in enumerate(zip(self.leaves, self.machines, deltas, strict=True)):
-            if isinstance(delta, FactorizedBatch) and after_chunk is None:
-                delta = self._take_products(atom, delta)  # noqa: PLW2901 -- what is left of it
-            if delta is None or not len(delta):
-                continue
-            done = machine.run_batch(delta, after_chunk)
-            if done < len(delta):
-                rest = delta.take(np.arange(done, len(delta))) if done else delta
-                given, count = leaf.registers(rest, machine.trigger.leaf)
-                if count:
-                    machine.run(given, count, after_chunk)
+
+    def is_idle(self, atom: int) -> bool:
+        """Whether somebody else does all that a change of the atom asks for."""
+        return self._is_idle[atom]
 
     def loaded(
-        self, loading: Program, inputs: Sequence[Operator], dictionary: Dictionary, contents: Sequence[Batch]
+        self, loading: Program, inputs: Sequence[Operator], dictionary: Dictionary, contents: Sequence[Batch | None]
     ) -> TreeState:
         """This program's state after all contents were taken in by one that stores more views."""
         full = TreeState(loading, inputs, dictionary)
@@ -113,9 +149,11 @@ class TreeState:
             self._is_moved = False
 
     def nbytes(self) -> dict[str, int]:
-        """Bytes of each stored view and of its indexes."""
+        """Bytes of each stored view and of its indexes, but for those borrowed."""
         sizes = {}
         for name, view in self.maps.items():
+            if name in self.borrowed:
+                continue
             sizes[f"view {name}"] = view.nbytes
             for i, words in enumerate(view.index_words):
                 sizes[f"view {name}, index by words {list(words)}"] = view.index_nbytes(i)
@@ -134,11 +172,36 @@ class TreeState:
         return [part for leaf in self.leaves for part in leaf.python_parts()]
 
 
-def _leaf_program(
-    block: Block, trigger: Trigger, program: Program, registers: LeafRegisters, first: int, dictionary: Dictionary
-) -> LeafProgram | None:
+def leaf_program_of(state: TreeState, atom: int, code: TriggerCode) -> LeafProgram | None:
+    """The program that puts a change of an atom into the first registers of some code, if there is one."""
+    program, trigger = state.program, state.triggers[atom]
     lift = next(s for s in trigger.statements if isinstance(s, Lift))
+    keys = program.view(lift.target).keys
     try:
-        return leaf_program(block, trigger.atom, program.view(lift.target).keys, registers, first, dictionary)
+        return leaf_program(program.block, trigger.atom, keys, code.leaf, code.registers, state.dictionary)
     except NoLeafProgram:
         return None
+
+
+def without_writes(program: Program, trigger: Trigger, borrowed: frozenset[str]) -> Trigger:
+    """The trigger without additions to borrowed views, nor what is computed for nothing else."""
+    if not borrowed:
+        return trigger
+    needed = {program.result} - program.stored  # a result that is not stored is passed on
+    kept: list[Statement] = []
+    for statement in reversed(trigger.statements):
+        match statement:
+            case Add(target=target):
+                if target in borrowed:
+                    continue
+                needed.add(target)
+            case Compute(target=target, source=source):
+                if target not in needed:
+                    continue
+                needed.add(source)
+            case AddIndicator(source=source):
+                needed.add(source)
+            case Lift():
+                pass
+        kept.append(statement)
+    return Trigger(trigger.atom, tuple(reversed(kept)))

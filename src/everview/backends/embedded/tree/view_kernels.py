@@ -1,9 +1,14 @@
 """The machine that runs triggers, and the maps it works on: one unit of compiled code, the same for every query.
 
-A map holds a view: entries (key words, then payload words) in slots that never move, a probe table of (hash, slot)
-words, and secondary indexes, each a probe table of chain heads with links between the slots. Removal shifts the probe
-table back, so there are no tombstones. Every change is logged with what was there before; ``settle`` ends a
-transaction by removing entries that became zero, ``undo`` by restoring the log.
+A map holds a view: entries (key words, then payload words) in slots that never move, a probe table, and secondary indexes,
+each a probe table of chain heads with links between the slots. Every change is logged with what was there before; ``settle``
+ends a transaction by removing entries that became zero, ``undo`` by restoring the log.
+
+A probe table of 2^m places has half words: the m lower bits are a slot plus 1, the others those of the hash that its place
+does not say, which tell most keys apart without a look at the entry. (In a secondary index, m is that of its map.) Removal
+shifts the table back, so there are no tombstones; the places of what follows are hashed anew from their entries. Neither a
+search nor a shift goes further than the longest way of an entry from its place: dense keys lie in long runs, without a gap to
+stop at, but at their places.
 
 The machine runs instructions (`layout.Op`) over registers: columns of words, one word a row of their frame. An
 instruction first asks for what it needs (rows of a frame, room in a map) and stops if that is missing; it is then run
@@ -19,6 +24,7 @@ from everview.backends.embedded.state.memory import (
     is_below,
     load,
     load_float,
+    load_half,
     load_short,
     multiply_high,
     shift_right,
@@ -33,8 +39,6 @@ from everview.backends.embedded.tree.layout import (
     COUNTED,
     DONE,
     ENTRIES,
-    EPOCH,
-    EPOCH_AT,
     EXACT,
     EXACT_RANGE,
     FIRST_RING,
@@ -46,9 +50,12 @@ from everview.backends.embedded.tree.layout import (
     INDEX_FIELDS,
     INDEX_IDLE,
     INDEX_KEYS,
+    INDEX_LIMIT,
     INDEX_LINKS,
+    INDEX_LONGEST,
     INDEX_MASK,
     INDEX_MODE,
+    INDEX_SLOTS,
     INDEX_TABLE,
     INDEX_WIDTH,
     INDEX_WORDS,
@@ -83,6 +90,7 @@ from everview.backends.embedded.tree.layout import (
     STRIDE,
     SUSPECT,
     TABLE,
+    TOUCHED,
     USED,
     WHICH,
     WIDE_VALUES,
@@ -114,13 +122,22 @@ FACTOR = -7046029254386353131
 HUGE = 2.0**900
 WORD_RANGE = 2.0**64
 EXACT_LIMIT = 2.0**126.999
-LONG_PROBE = 48
+LONG_PROBE = 128
 """A probe this long means that the keys do not suit the plain hash."""
 FEW = 4096
 """An index over fewer entries is not worth giving up."""
 SPARSE = 64
-LARGE_LOG = 65_536
-"""Unused slots, and records of a log, beyond four times the entries: what is worth giving back."""
+"""Slots beyond twice the entries that are worth giving back."""
+LARGE_LOG = 4096
+"""Records of a log beyond a thirty-second of the entries that are worth giving back."""
+FIRST_LOOK = 32
+"""Rows after which it is known whether equal keys follow one another."""
+BLOCK = 256
+"""Rows whose probes are asked for together, before the first is made."""
+AHEAD = 16
+"""How far ahead a pass over entries, or over a probe table, asks for what it will touch."""
+NEAR = 1 << 15
+"""The entries of a map with a probe table of so many places are in the processor's cache anyway."""
 
 
 # Hashing and probing
@@ -140,13 +157,18 @@ def _finish(hashed: Word) -> Word:
 
 
 @inlined
+def _hash_word(word: Word, mode: Word) -> Word:
+    """The hash of a key of one word: in mode 0 the word itself, so that dense and sorted keys stay close."""
+    if mode == 0:
+        return _finish(word ^ shift_right(word, 32))
+    return _finish(_mix(0, word))
+
+
+@inlined
 def _hash_row(code: Word, at: Word, width: Word, registers: Word, row: Word, mode: Word) -> Word:
-    """The hash of a row's key: with one word and mode 0 the word itself, so that dense and sorted keys stay close."""
+    """The hash of a row's key."""
     if width == 1:
-        word = load(load(registers, load(code, at)), row)
-        if mode == 0:
-            return _finish(word ^ shift_right(word, 32))
-        return _finish(_mix(0, word))
+        return _hash_word(load(load(registers, load(code, at)), row), mode)
     hashed = 0
     for k in range(width):
         hashed = _mix(hashed, load(load(registers, load(code, at + k)), row))
@@ -155,27 +177,12 @@ def _hash_row(code: Word, at: Word, width: Word, registers: Word, row: Word, mod
 
 @inlined
 def _hash_entry(entry: Word, words: Word, width: Word, mode: Word) -> Word:
+    """The hash of some words of an entry, or with ``words`` 0 of its first ones, as ``_hash_row`` has it for a row."""
     if width == 1:
-        word = load(entry, load(words, 0))
-        if mode == 0:
-            return _finish(word ^ shift_right(word, 32))
-        return _finish(_mix(0, word))
+        return _hash_word(load(entry, load(words, 0) if words != 0 else 0), mode)
     hashed = 0
     for k in range(width):
-        hashed = _mix(hashed, load(entry, load(words, k)))
-    return _finish(hashed)
-
-
-@inlined
-def _hash_key(view: Word, entry: Word) -> Word:
-    """The hash of an entry's whole key, as ``_hash_row`` has it for a row."""
-    width = load(view, KEY_WORDS)
-    if width == 1 and load(view, MODE) == 0:
-        word = load(entry, 0)
-        return _finish(word ^ shift_right(word, 32))
-    hashed = 0
-    for k in range(width):
-        hashed = _mix(hashed, load(entry, k))
+        hashed = _mix(hashed, load(entry, load(words, k) if words != 0 else k))
     return _finish(hashed)
 
 
@@ -184,58 +191,100 @@ def _entry(view: Word, slot: Word) -> Word:
     return load(view, ENTRIES) + slot * load(view, STRIDE) * 8
 
 
+@kernel
+def _hash_and_fetch(
+    view: Word, code: Word, at: Word, width: Word, registers: Word, start: Word, end: Word, out: Word
+) -> None:
+    """The hashes of some rows' keys, and a hint to the processor which places and entries their probes will read."""
+    table, mask, mode = load(view, TABLE), load(view, MASK), load(view, MODE)
+    if width == 1:
+        key = load(registers, load(code, at))
+        for i in range(start, end):
+            hashed = _hash_word(load(key, i), mode)
+            store(out, i, hashed)
+            fetch(table + (hashed & mask) * 4, 0)
+    else:
+        for i in range(start, end):
+            hashed = _hash_row(code, at, width, registers, i, 1)
+            store(out, i, hashed)
+            fetch(table + (hashed & mask) * 4, 0)
+    if mask > NEAR:
+        entries, stride = load(view, ENTRIES), load(view, STRIDE) * 8
+        for i in range(start, end):
+            fetch(entries + ((load_half(table, load(out, i) & mask) & mask) - 1) * stride, 0)
+
+
 @inlined
-def _find(view: Word, hashed: Word, code: Word, at: Word, width: Word, registers: Word, row: Word) -> Word:
-    """The slot with the row's key, or -1."""
-    table, mask = load(view, TABLE), load(view, MASK)
+def _find(
+    table: Word,
+    mask: Word,
+    longest: Word,
+    entries: Word,
+    stride: Word,
+    hashed: Word,
+    code: Word,
+    at: Word,
+    width: Word,
+    registers: Word,
+    row: Word,
+) -> Word:
+    """The slot with the row's key, or -1; ``stride`` is in bytes."""
     position = hashed & mask
+    tag = hashed - position
+    last = position + longest
     while True:
-        word = load(table, position)
+        word = load_half(table, position & mask)
         if word == 0:
             return -1
-        if shift_right(word, 32) == hashed:
-            slot = (word & LOW) - 1
-            entry = _entry(view, slot)
+        slot = word & mask
+        if word - slot == tag:
+            entry = entries + (slot - 1) * stride
             same = True
             for k in range(width):
                 if load(entry, k) != load(load(registers, load(code, at + k)), row):
                     same = False
                     break
             if same:
-                return slot
-        position = (position + 1) & mask
+                return slot - 1
+        if position == last:
+            return -1
+        position += 1
 
 
 @inlined
-def _place(table: Word, mask: Word, hashed: Word, slot: Word) -> Word:
-    """Puts a slot into a probe table; returns how far from its place."""
-    position = hashed & mask
-    distance = 0
-    while load(table, position) != 0:
+def _place(table: Word, mask: Word, bits: Word, hashed: Word, slot: Word) -> Word:
+    """Puts a slot into a probe table, whose words have slots in these bits; returns how far from its place."""
+    home = hashed & mask
+    position = home
+    while load_half(table, position) != 0:
         position = (position + 1) & mask
-        distance += 1
-    store(table, position, (hashed << 32) | (slot + 1))
-    return distance
+    store_short(table, position, hashed - (hashed & bits) + slot + 1)
+    return (position - home) & mask
 
 
 @kernel
-def _erase(table: Word, mask: Word, hashed: Word, slot: Word) -> None:
-    """Takes a slot out of a probe table and moves what follows back to where it is found."""
-    wanted = (hashed << 32) | (slot + 1)
+def _erase(view: Word, index: Word, table: Word, mask: Word, hashed: Word, slot: Word) -> None:
+    """Takes a slot out of the probe table of an index, or with ``index`` 0 of its map, and moves what follows back."""
+    if index != 0:
+        words, width, mode = load(index, INDEX_WORDS), load(index, INDEX_WIDTH), load(index, INDEX_MODE)
+        longest, bits = load(index, INDEX_LONGEST), load(index, INDEX_SLOTS)
+    else:
+        words, width, mode, longest, bits = 0, load(view, KEY_WORDS), load(view, MODE), load(view, LONGEST), mask
     hole = hashed & mask
-    while load(table, hole) != wanted:
+    wanted = hashed - (hashed & bits) + slot + 1
+    while load_half(table, hole) != wanted:
         hole = (hole + 1) & mask
     position = (hole + 1) & mask
-    while True:
-        word = load(table, position)
+    while ((position - hole) & mask) <= longest:
+        word = load_half(table, position)
         if word == 0:
             break
-        home = shift_right(word, 32) & mask
+        home = _hash_entry(_entry(view, (word & bits) - 1), words, width, mode) & mask
         if ((position - home) & mask) >= ((position - hole) & mask):
-            store(table, hole, word)
+            store_short(table, hole, word)
             hole = position
         position = (position + 1) & mask
-    store(table, hole, 0)
+    store_short(table, hole, 0)
 
 
 # Secondary indexes
@@ -254,29 +303,29 @@ def _same_words(one: Word, other: Word, words: Word, width: Word) -> Word:
 def _link(view: Word, index: Word, slot: Word) -> None:
     """Puts a slot at the head of the chain of its index key."""
     table, mask, links = load(index, INDEX_TABLE), load(index, INDEX_MASK), load(index, INDEX_LINKS)
-    words, width = load(index, INDEX_WORDS), load(index, INDEX_WIDTH)
+    words, width, bits = load(index, INDEX_WORDS), load(index, INDEX_WIDTH), load(index, INDEX_SLOTS)
     entry = _entry(view, slot)
     hashed = _hash_entry(entry, words, width, load(index, INDEX_MODE))
-    position = hashed & mask
-    distance = 0
+    home, tag = hashed & mask, hashed - (hashed & bits)
+    position = home
     store_short(links, 2 * slot + 1, -1)
     while True:
-        word = load(table, position)
+        word = load_half(table, position)
         if word == 0:
             store_short(links, 2 * slot, -1)
             store(index, INDEX_KEYS, load(index, INDEX_KEYS) + 1)
             break
-        if shift_right(word, 32) == hashed:
-            head = (word & LOW) - 1
+        if word - (word & bits) == tag:
+            head = (word & bits) - 1
             if _same_words(entry, _entry(view, head), words, width):
                 store_short(links, 2 * slot, head)
                 store_short(links, 2 * head + 1, slot)
                 break
         position = (position + 1) & mask
-        distance += 1
-    store(table, position, (hashed << 32) | (slot + 1))
-    if distance > load(view, LONGEST):
-        store(view, LONGEST, distance)
+    store_short(table, position, tag + slot + 1)
+    distance = (position - home) & mask
+    if distance > load(index, INDEX_LONGEST):
+        store(index, INDEX_LONGEST, distance)
 
 
 @kernel
@@ -293,12 +342,13 @@ def _unlink(view: Word, index: Word, slot: Word) -> None:
     hashed = _hash_entry(_entry(view, slot), words, width, load(index, INDEX_MODE))
     if after < 0:
         store(index, INDEX_KEYS, load(index, INDEX_KEYS) - 1)
-        _erase(table, mask, hashed, slot)
+        _erase(view, index, table, mask, hashed, slot)
         return
     position = hashed & mask
-    while load(table, position) != (hashed << 32) | (slot + 1):
+    tag = hashed - (hashed & load(index, INDEX_SLOTS))
+    while load_half(table, position) != tag + slot + 1:
         position = (position + 1) & mask
-    store(table, position, (hashed << 32) | (after + 1))
+    store_short(table, position, tag + after + 1)
 
 
 # Entries
@@ -325,8 +375,8 @@ def _drop(view: Word, slot: Word) -> None:
     for i in range(load(view, INDEX_COUNT)):
         if load(load(indexes, i), INDEX_BUILT) != 0:
             _unlink(view, load(indexes, i), slot)
-    hashed = _hash_key(view, entry)
-    _erase(load(view, TABLE), load(view, MASK), hashed, slot)
+    hashed = _hash_entry(entry, 0, load(view, KEY_WORDS), load(view, MODE))
+    _erase(view, 0, load(view, TABLE), load(view, MASK), hashed, slot)
     store(entry, 0, load(view, FREE))
     store(view, FREE, slot)
     store(view, COUNT, load(view, COUNT) - 1)
@@ -405,16 +455,25 @@ def _is_zero(view: Word, entry: Word) -> bool:
 
 
 @inlined
-def _has_idle_index(view: Word) -> Word:
-    """Whether half of an index's entries have come since somebody last sliced: keeping it up then costs as building it does."""
-    most = load(view, COUNT) // 2
+def _is_untidy(view: Word) -> Word:
+    """Whether a map wants housekeeping: it probes for long, keeps an index that is not used, or has much room to spare.
+
+    Half of an index's entries have come since somebody last sliced: keeping it up then costs as building it does.
+    """
+    live = load(view, COUNT)
+    if load(view, LONGEST) > LONG_PROBE and load(view, MODE) == 0:
+        return True
+    most = live // 2
     if most < FEW:
         most = FEW
     for i in range(load(view, INDEX_COUNT)):
         index = load(load(view, INDEXES), i)
-        if load(index, INDEX_BUILT) != 0 and load(index, INDEX_IDLE) > most:
-            return True
-    return False
+        if load(index, INDEX_BUILT) != 0:
+            if load(index, INDEX_IDLE) > most:
+                return True
+            if load(index, INDEX_LONGEST) > LONG_PROBE and load(index, INDEX_MODE) == 0:
+                return True
+    return load(view, USED) > 2 * live + SPARSE or load(view, LOG_CAPACITY) > live // 32 + LARGE_LOG
 
 
 @kernel
@@ -427,22 +486,17 @@ def settle(views: Word, count: Word) -> Word:
         if logged == 0:
             continue
         log, stride, width = load(view, LOG), load(view, STRIDE), load(view, KEY_WORDS)
+        entries, touched = load(view, ENTRIES), load(view, TOUCHED)
         for i in range(logged):
             slot = load(log, i * (stride + 1))
-            entry = _entry(view, slot)
+            entry = entries + slot * stride * 8
+            if touched != 0:
+                store(touched, slot >> 6, 0)
             if load(entry, width) == 0 and _is_zero(view, entry) and _is_held(view, slot):
                 _drop(view, slot)
         store(view, LOG_COUNT, 0)
         store(view, SUSPECT, 0)
-        store(view, EPOCH, load(view, EPOCH) + 1)
-        live = load(view, COUNT)
-        if load(view, LONGEST) > LONG_PROBE and load(view, MODE) == 0:
-            untidy += 1
-        elif (
-            _has_idle_index(view)
-            or load(view, USED) > 4 * live + SPARSE
-            or load(view, LOG_CAPACITY) > 4 * live + LARGE_LOG
-        ):
+        if _is_untidy(view):
             untidy += 1
     return untidy
 
@@ -450,17 +504,15 @@ def settle(views: Word, count: Word) -> Word:
 @inlined
 def _is_held(view: Word, slot: Word) -> Word:
     """Whether the slot is in the probe table: it may have been logged, and dropped, twice."""
-    entry = _entry(view, slot)
-    hashed = _hash_key(view, entry)
+    hashed = _hash_entry(_entry(view, slot), 0, load(view, KEY_WORDS), load(view, MODE))
     table, mask = load(view, TABLE), load(view, MASK)
     position = hashed & mask
-    while True:
-        word = load(table, position)
-        if word == 0:
-            return False
-        if word == (hashed << 32) | (slot + 1):
+    wanted = hashed - position + slot + 1
+    for _ in range(load(view, LONGEST) + 1):
+        if load_half(table, position) == wanted:
             return True
         position = (position + 1) & mask
+    return False
 
 
 @kernel
@@ -468,12 +520,14 @@ def undo(views: Word, count: Word) -> None:
     """Takes a transaction back: entries get their old payloads, new ones go."""
     for v in range(count):
         view = load(views, v)
-        log, stride, width = load(view, LOG), load(view, STRIDE), load(view, KEY_WORDS)
+        log, stride, width, touched = load(view, LOG), load(view, STRIDE), load(view, KEY_WORDS), load(view, TOUCHED)
         for j in range(load(view, LOG_COUNT)):
             i = load(view, LOG_COUNT) - 1 - j
             record = log + i * (stride + 1) * 8
             slot = load(record, 0)
             entry = _entry(view, slot)
+            if touched != 0:
+                store(touched, slot >> 6, 0)
             if load(record, 1) == 0:
                 _drop(view, slot)
                 continue
@@ -481,25 +535,45 @@ def undo(views: Word, count: Word) -> None:
                 store(entry, k, load(record, 1 + k))
         store(view, LOG_COUNT, 0)
         store(view, SUSPECT, 0)
-        store(view, EPOCH, load(view, EPOCH) + 1)
 
 
 @kernel
-def rehash(old: Word, length: Word, table: Word, mask: Word) -> None:
-    """Moves the words of a probe table into another, which is empty."""
+def rehash(view: Word, index: Word, old: Word, length: Word, table: Word, mask: Word) -> None:
+    """Moves the slots of an index's probe table, or with ``index`` 0 of the map's, into another, which is empty."""
+    words, width, mode, old_bits, bits = 0, load(view, KEY_WORDS), load(view, MODE), length - 1, mask
+    if index != 0:
+        words, width, mode = load(index, INDEX_WORDS), load(index, INDEX_WIDTH), load(index, INDEX_MODE)
+        old_bits, bits = load(index, INDEX_SLOTS), load(view, MASK)
+        store(index, INDEX_SLOTS, bits)
+    longest = 0
     for i in range(length):
-        word = load(old, i)
+        if i + AHEAD < length:
+            fetch(_entry(view, (load_half(old, i + AHEAD) & old_bits) - 1), 0)
+        word = load_half(old, i)
         if word != 0:
-            _place(table, mask, shift_right(word, 32), (word & LOW) - 1)
+            slot = (word & old_bits) - 1
+            distance = _place(table, mask, bits, _hash_entry(_entry(view, slot), words, width, mode), slot)
+            if distance > longest:
+                longest = distance
+    if index != 0:
+        store(index, INDEX_LONGEST, longest)
+    else:
+        store(view, LONGEST, longest)
 
 
 @kernel
 def hash_again(view: Word, slots: Word, count: Word) -> None:
-    """Fills the empty probe table of a map whose hash has changed."""
-    table, mask = load(view, TABLE), load(view, MASK)
+    """Fills the empty probe table of a map with some slots, or with ``slots`` 0 with the first."""
+    table, mask, width, mode = load(view, TABLE), load(view, MASK), load(view, KEY_WORDS), load(view, MODE)
+    longest = 0
     for i in range(count):
-        slot = load(slots, i)
-        _place(table, mask, _hash_key(view, _entry(view, slot)), slot)
+        if slots == 0 and i + AHEAD < count:
+            fetch(table + (_hash_entry(_entry(view, i + AHEAD), 0, width, mode) & mask) * 4, 0)
+        slot = load(slots, i) if slots != 0 else i
+        distance = _place(table, mask, mask, _hash_entry(_entry(view, slot), 0, width, mode), slot)
+        if distance > longest:
+            longest = distance
+    store(view, LONGEST, longest)
 
 
 @kernel
@@ -512,11 +586,11 @@ def link_all(view: Word, index: Word, slots: Word, count: Word) -> None:
 @kernel
 def live_slots(view: Word, slots: Word) -> Word:
     """Writes the slots in use, in the order of the probe table; returns how many."""
-    table, found = load(view, TABLE), 0
-    for i in range(load(view, MASK) + 1):
-        word = load(table, i)
+    table, mask, found = load(view, TABLE), load(view, MASK), 0
+    for i in range(mask + 1):
+        word = load_half(table, i)
         if word != 0:
-            store(slots, found, (word & LOW) - 1)
+            store(slots, found, (word & mask) - 1)
             found += 1
     return found
 
@@ -537,40 +611,46 @@ def _group(code: Word, registers: Word, rows: Word, environment: Word) -> None:
     table, mask = load(environment, SCRATCH), load(environment, SCRATCH_MASK)
     stamp = load(environment, STAMP) + 1
     store(environment, STAMP, stamp)
-    groups = 0
+    key, kept = load(registers, load(code, at)), load(registers, load(code, to))
+    groups, group, repeats, has_runs = 0, 0, 0, False
     for i in range(count):
-        hashed = _hash_row(code, at, width, registers, i, 1)
-        position = hashed & mask
+        # A row like the one before is in its group: sorted rows need no probing.
+        if has_runs or 0 < i < FIRST_LOOK:
+            differ = load(kept, group) ^ load(key, i)
+            for k in range(1, width):
+                differ |= load(load(registers, load(code, to + k)), group) ^ load(
+                    load(registers, load(code, at + k)), i
+                )
+            if differ == 0:
+                store(numbers, i, group)
+                repeats += 1
+                has_runs = 2 * repeats > FIRST_LOOK
+                continue
+        position = _hash_row(code, at, width, registers, i, 1) & mask
         while True:
             word = load(table, position)
             if shift_right(word, 32) != stamp:
                 store(table, position, (stamp << 32) | groups)
                 for k in range(width):
                     store(load(registers, load(code, to + k)), groups, load(load(registers, load(code, at + k)), i))
-                store(numbers, i, groups)
+                group = groups
                 groups += 1
                 break
             group = word & LOW
-            same = True
-            for k in range(width):
-                if load(load(registers, load(code, to + k)), group) != load(load(registers, load(code, at + k)), i):
-                    same = False
-                    break
-            if same:
-                store(numbers, i, group)
+            if load(kept, group) == load(key, i) and _has_key(code, at, to, width, registers, i, group):
                 break
             position = (position + 1) & mask
+        store(numbers, i, group)
     store(rows, out, groups)
 
 
 @inlined
-def _add_product(at: Word, low: Word, high: Word, weight: Word) -> None:
-    """Adds a 128-bit integer times a weight."""
-    product = low * weight
-    upper = multiply_high(low, weight) + high * weight
-    if weight < 0:
-        upper -= low
-    _add_exact(at, product, upper)
+def _has_key(code: Word, at: Word, to: Word, width: Word, registers: Word, row: Word, group: Word) -> Word:
+    """Whether a row has the key of a group, in all words but the first."""
+    for k in range(1, width):
+        if load(load(registers, load(code, to + k)), group) != load(load(registers, load(code, at + k)), row):
+            return False
+    return True
 
 
 @kernel
@@ -629,24 +709,32 @@ def _sum(code: Word, registers: Word, rows: Word) -> Word:
     first = load(registers, target)
     for g in range(groups):
         store(first, g, 0)
+    if count == 0:
+        return 0
+    # Sums are written when the group changes: rows of one group, one after another, need not wait for memory.
+    group = load(numbers, 0)
     if kind == COUNTED:
-        if weights == 0:
-            for i in range(count):
-                g = load(numbers, i)
-                store(first, g, load(first, g) + load(source, i))
-        else:
-            for i in range(count):
-                g = load(numbers, i)
-                store(first, g, load(first, g) + load(source, i) * load(weights, i))
+        sum_so_far = 0
+        for i in range(count):
+            g = load(numbers, i)
+            if g != group:
+                store(first, group, sum_so_far)
+                sum_so_far, group = load(first, g), g
+            sum_so_far += load(source, i) if weights == 0 else load(source, i) * load(weights, i)
+        store(first, group, sum_so_far)
         return 0
     second = load(registers, target + 1)
     for g in range(groups):
         store(second, g, 0)
     if kind == EXACT or kind == INT_VALUES or kind == WIDE_VALUES:
         upper = load(registers, load(code, 6) + 1) if kind == EXACT else 0
-        outgrown = 0
+        outgrown, total, before = 0, 0, 0
         for i in range(count):
             g = load(numbers, i)
+            if g != group:
+                store(first, group, total)
+                store(second, group, before)
+                total, before, group = load(first, g), load(second, g), g
             if kind == INT_VALUES:
                 low = load(source, i)
                 high = low >> 63
@@ -662,18 +750,24 @@ def _sum(code: Word, registers: Word, rows: Word) -> Word:
                     product = low * weight
                     high = multiply_high(low, weight) + high * weight - (low if weight < 0 else 0)
                     low = product
-            total, before = load(first, g) + low, load(second, g)
+            total += low
             after = before + high + is_below(total, low)
             outgrown |= (before ^ after) & (high ^ after)
-            store(second, g, after)
-            store(first, g, total)
+            before = after
+        store(first, group, total)
+        store(second, group, before)
         return EXACT_RANGE if outgrown < 0 else 0
     third = load(registers, target + 2)
     for g in range(groups):
         store(third, g, 0)
-    is_range = 0
+    is_range, summed, rest, specials = 0, 0.0, 0.0, 0
     for i in range(count):
         g = load(numbers, i)
+        if g != group:
+            store_float(first, group, summed)
+            store_float(second, group, rest)
+            store(third, group, specials)
+            summed, rest, specials, group = load_float(first, g), load_float(second, g), load(third, g), g
         if kind == FLOATING:
             value, error = load_float(source, i), load_float(load(registers, load(code, 6) + 1), i)
             special = load(load(registers, load(code, 6) + 2), i)
@@ -695,14 +789,15 @@ def _sum(code: Word, registers: Word, rows: Word) -> Word:
                 error = error * factor + fused(value, factor, -product)
                 value = product
                 special *= weight
-        total = load_float(first, g)
-        new = total + value
-        part = new - total
-        rest = load_float(second, g) + error + ((total - (new - part)) + (value - part))
-        total = new + rest
-        store_float(first, g, total)
-        store_float(second, g, rest - (total - new))
-        store(third, g, load(third, g) + special)
+        new = summed + value
+        part = new - summed
+        rest = rest + error + ((summed - (new - part)) + (value - part))
+        summed = new + rest
+        rest -= summed - new
+        specials += special
+    store_float(first, group, summed)
+    store_float(second, group, rest)
+    store(third, group, specials)
     return FLOAT_RANGE if is_range != 0 else 0
 
 
@@ -711,18 +806,18 @@ def _lookup(code: Word, registers: Word, rows: Word, views: Word) -> None:
     view = load(views, load(code, 2))
     count, out = load(rows, load(code, 3)), load(code, 4)
     found, slots, width = load(registers, load(code, 5)), load(registers, load(code, 6)), load(code, 7)
-    table, mask, mode = load(view, TABLE), load(view, MASK), load(view, MODE)
-    for i in range(count):
-        hashed = _hash_row(code, 8, width, registers, i, mode)
-        store(slots, i, hashed)
-        fetch(table, hashed & mask)
+    table, mask, longest = load(view, TABLE), load(view, MASK), load(view, LONGEST)
+    entries, stride = load(view, ENTRIES), load(view, STRIDE) * 8
     pairs = 0
-    for i in range(count):
-        slot = _find(view, load(slots, i), code, 8, width, registers, i)
-        if slot >= 0:
-            store(found, pairs, i)
-            store(slots, pairs, slot)
-            pairs += 1
+    for start in range(0, count, BLOCK):
+        end = min(start + BLOCK, count)
+        _hash_and_fetch(view, code, 8, width, registers, start, end, slots)
+        for i in range(start, end):
+            slot = _find(table, mask, longest, entries, stride, load(slots, i), code, 8, width, registers, i)
+            if slot >= 0:
+                store(found, pairs, i)
+                store(slots, pairs, slot)
+                pairs += 1
     store(rows, out, pairs)
 
 
@@ -735,19 +830,21 @@ def _slice(code: Word, registers: Word, rows: Word, capacities: Word, views: Wor
     index, width = load(load(view, INDEXES), load(code, 7)), load(code, 8)
     table, mask, links = load(index, INDEX_TABLE), load(index, INDEX_MASK), load(index, INDEX_LINKS)
     words, mode, room = load(index, INDEX_WORDS), load(index, INDEX_MODE), load(capacities, out)
+    bits, longest = load(index, INDEX_SLOTS), load(index, INDEX_LONGEST)
     if load(index, INDEX_IDLE) > 0:
         store(index, INDEX_IDLE, 0)
     pairs = 0
     for i in range(count):
         hashed = _hash_row(code, 9, width, registers, i, mode)
         position = hashed & mask
+        tag = hashed - (hashed & bits)
         slot = -1
-        while True:
-            word = load(table, position)
+        for _ in range(longest + 1):
+            word = load_half(table, position)
             if word == 0:
                 break
-            if shift_right(word, 32) == hashed:
-                head = (word & LOW) - 1
+            if word - (word & bits) == tag:
+                head = (word & bits) - 1
                 entry = _entry(view, head)
                 same = True
                 for k in range(width):
@@ -775,13 +872,13 @@ def _scan(code: Word, registers: Word, rows: Word, views: Word) -> None:
     view = load(views, load(code, 2))
     count, out = load(rows, load(code, 3)), load(code, 4)
     found, slots, table = load(registers, load(code, 5)), load(registers, load(code, 6)), load(view, TABLE)
-    pairs = 0
-    for p in range(load(view, MASK) + 1):
-        word = load(table, p)
+    mask, pairs = load(view, MASK), 0
+    for p in range(mask + 1):
+        word = load_half(table, p)
         if word != 0:
             for i in range(count):
                 store(found, pairs, i)
-                store(slots, pairs, (word & LOW) - 1)
+                store(slots, pairs, (word & mask) - 1)
                 pairs += 1
     store(rows, out, pairs)
 
@@ -831,10 +928,11 @@ def _multiply(code: Word, registers: Word, rows: Word, views: Word) -> Word:
     kind_a, a, kind_b, b = load(code, 6), load(code, 7), load(code, 8), load(code, 9)
     target = load(code, 10)
     left, first = load(registers, a), load(registers, target)
+    entries, stride = load(view, ENTRIES), load(view, STRIDE) * 8
     if kind_a == COUNTED and kind_b == COUNTED:
         for i in range(count):
             j = load(origin, i) if origin != 0 else i
-            store(first, i, load(left, j) * load(_entry(view, load(slots, i)), b))
+            store(first, i, load(left, j) * load(entries + load(slots, i) * stride, b))
         return 0
     second = load(registers, target + 1)
     if kind_a != FLOATING and kind_b != FLOATING:
@@ -842,7 +940,7 @@ def _multiply(code: Word, registers: Word, rows: Word, views: Word) -> Word:
         outgrown = 0
         for i in range(count):
             j = load(origin, i) if origin != 0 else i
-            entry = _entry(view, load(slots, i))
+            entry = entries + load(slots, i) * stride
             low = load(left, j)
             high = load(upper, j) if kind_a == EXACT else low >> 63
             other = load(entry, b)
@@ -856,7 +954,7 @@ def _multiply(code: Word, registers: Word, rows: Word, views: Word) -> Word:
     third = load(registers, target + 2)
     for i in range(count):
         j = load(origin, i) if origin != 0 else i
-        entry = _entry(view, load(slots, i))
+        entry = entries + load(slots, i) * stride
         if kind_a == FLOATING:
             value, error = load_float(left, j), load_float(load(registers, a + 1), j)
             special = load(load(registers, a + 2), j)
@@ -1020,30 +1118,26 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> Word:
     view = load(views, load(code, 2))
     count, slots, width = load(rows, load(code, 3)), load(registers, load(code, 4)), load(code, 5)
     parts, kinds = 6 + width, load(view, KINDS)
-    table, mask, mode, stride = load(view, TABLE), load(view, MASK), load(view, MODE), load(view, STRIDE)
-    log, epoch_at, epoch = load(view, LOG), load(view, EPOCH_AT), load(view, EPOCH)
+    table, mask, stride = load(view, TABLE), load(view, MASK), load(view, STRIDE)
+    entries, log, logged, touched = load(view, ENTRIES), load(view, LOG), load(view, LOG_COUNT), load(view, TOUCHED)
     part_count, keys, indexes = load(view, PARTS), load(view, KEY_WORDS), load(view, INDEXES)
-    index_count, longest, suspect = load(view, INDEX_COUNT), 0, load(view, SUSPECT)
+    index_count, longest, suspect = load(view, INDEX_COUNT), load(view, LONGEST), load(view, SUSPECT)
     outgrown = 0
     for i in range(count):
-        hashed = _hash_row(code, 6, width, registers, i, mode)
-        store(slots, i, hashed)
-        fetch(table, hashed & mask)
-    for i in range(count):
+        if i & (BLOCK - 1) == 0:
+            _hash_and_fetch(view, code, 6, width, registers, i, min(i + BLOCK, count), slots)
         hashed = load(slots, i)
-        slot = _find(view, hashed, code, 6, width, registers, i)
+        slot = _find(table, mask, longest, entries, stride * 8, hashed, code, 6, width, registers, i)
         is_new = slot < 0
         if is_new:
             slot = _new_slot(view)
-            entry = _entry(view, slot)
+            entry = entries + slot * stride * 8
             store(entry, 0, 0)
             for k in range(width):
                 store(entry, k, load(load(registers, load(code, 6 + k)), i))
             for k in range(keys, stride):
                 store(entry, k, 0)
-            distance = _place(table, mask, hashed, slot)
-            if distance > longest:
-                longest = distance
+            longest = max(longest, _place(table, mask, mask, hashed, slot))
             for x in range(index_count):
                 index = load(indexes, x)
                 if load(index, INDEX_BUILT) != 0:
@@ -1051,18 +1145,18 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> Word:
                     if load(index, INDEX_IDLE) >= 0:
                         store(index, INDEX_IDLE, load(index, INDEX_IDLE) + 1)
         else:
-            entry = _entry(view, slot)
+            entry = entries + slot * stride * 8
         store(slots, i, slot)
-        if epoch_at < 0 or load(entry, epoch_at) != epoch:
-            logged = load(view, LOG_COUNT)
+        bit = 1 << (slot & 63)
+        if touched == 0 or load(touched, slot >> 6) & bit == 0:
             record = log + logged * (stride + 1) * 8
             store(record, 0, slot)
             store(record, 1, 0 if is_new else 1)
             for k in range(keys, stride):
                 store(record, 1 + k, load(entry, k))
-            store(view, LOG_COUNT, logged + 1)
-            if epoch_at >= 0:
-                store(entry, epoch_at, epoch)
+            logged += 1
+            if touched != 0:
+                store(touched, slot >> 6, load(touched, slot >> 6) | bit)
         at = keys
         for p in range(part_count):
             kind, register = load(kinds, p), load(code, parts + p)
@@ -1086,8 +1180,8 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> Word:
                 if load(entry, at + 2) != 0:
                     suspect = 1
                 at += 3
-    if longest > load(view, LONGEST):
-        store(view, LONGEST, longest)
+    store(view, LOG_COUNT, logged)
+    store(view, LONGEST, longest)
     store(view, SUSPECT, suspect)
     return EXACT_RANGE if outgrown < 0 else 0
 
@@ -1132,11 +1226,13 @@ def _stop(environment: Word, need: Word, which: Word, amount: Word) -> None:
 @inlined
 def _has_room(view: Word, more: Word) -> Word:
     count = load(view, COUNT) + more
-    return (
-        count <= load(view, CAPACITY)
-        and count <= load(view, LIMIT)
-        and load(view, LOG_COUNT) + more <= load(view, LOG_CAPACITY)
-    )
+    if count > load(view, CAPACITY) or count > load(view, LIMIT):
+        return False
+    for i in range(load(view, INDEX_COUNT)):
+        index = load(load(view, INDEXES), i)
+        if load(index, INDEX_BUILT) != 0 and load(index, INDEX_KEYS) + more > load(index, INDEX_LIMIT):
+            return False
+    return load(view, LOG_COUNT) + more <= load(view, LOG_CAPACITY)
 
 
 @kernel

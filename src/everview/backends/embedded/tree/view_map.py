@@ -6,6 +6,7 @@ The arrays belong to this object; kernels find them through the addresses in ``f
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,16 +17,18 @@ from everview.backends.embedded.tree.layout import (
     CAPACITY,
     COUNT,
     ENTRIES,
-    EPOCH,
-    EPOCH_AT,
     FREE,
     INDEX_BUILT,
     INDEX_COUNT,
     INDEX_FIELDS,
     INDEX_IDLE,
+    INDEX_KEYS,
+    INDEX_LIMIT,
     INDEX_LINKS,
+    INDEX_LONGEST,
     INDEX_MASK,
     INDEX_MODE,
+    INDEX_SLOTS,
     INDEX_TABLE,
     INDEX_WIDTH,
     INDEX_WORDS,
@@ -44,14 +47,30 @@ from everview.backends.embedded.tree.layout import (
     STRIDE,
     SUSPECT,
     TABLE,
+    TOUCHED,
     USED,
     words_of,
 )
 from everview.backends.embedded.vectors import Ints
 
+Halves: TypeAlias = npt.NDArray[np.uint32]
+
 SMALLEST = 16
-LARGE = 1 << 16
-"""From so many entries on a map grows by a quarter, otherwise by half."""
+LARGE = 1 << 14
+"""From so many entries on a map grows by a sixteenth, otherwise by half: the system moves the pages of a large array."""
+MANY = 1 << 62
+ROOMY = 1 << 16
+"""Up to this length the probe table of an index is half empty."""
+
+
+def most_entries(length: int, stride: int) -> int:
+    """How many entries the probe table of a map is to hold: half its places, or a bit more where it weighs most."""
+    return length // 2 if stride > 2 else length // 8 * 5
+
+
+def most_keys(length: int) -> int:
+    """How many keys the probe table of an index is to hold."""
+    return length // 2 if length <= ROOMY else length // 4 * 3
 
 
 class ViewMap:
@@ -65,23 +84,22 @@ class ViewMap:
 
     def __init__(self, key_words: int, kinds: Sequence[int], *, is_result: bool = False) -> None:
         self.key_words = max(1, key_words)
+        self.is_result = is_result
         self.kinds = tuple(kinds)
         self.offsets = tuple(self.key_words + sum(words_of(k) for k in kinds[:p]) for p in range(len(kinds)))
         self._kinds = np.array([*kinds, 0], dtype=np.int64)
-        payload_end = self.key_words + sum(words_of(k) for k in kinds)
-        self.stride = payload_end + is_result
+        self.stride = self.key_words + sum(words_of(k) for k in kinds)
         self.fields = np.zeros(MAP_FIELDS, dtype=np.int64)
         self.address = address_of(self.fields)
         f = self.fields
         f[STRIDE], f[KEY_WORDS], f[FREE] = self.stride, self.key_words, -1
         f[KINDS], f[PARTS] = address_of(self._kinds), len(kinds)
-        f[EPOCH_AT], f[EPOCH] = payload_end if is_result else -1, 1
+        self._touched: Ints | None = np.zeros(1, dtype=np.int64) if is_result else None
         self._indexes: list[_Index] = []
         self._index_addresses: Ints = np.zeros(1, dtype=np.int64)
         self.entries: Ints = np.empty((0, self.stride), dtype=np.int64)
         self._log: Ints = np.empty((0, self.stride + 1), dtype=np.int64)
-        self._table: Ints = np.zeros(0, dtype=np.int64)
-        self._set_table(np.zeros(2 * SMALLEST, dtype=np.int64))
+        self._set_table(np.zeros(2 * SMALLEST, dtype=np.uint32))
         self._grow_entries(SMALLEST)
         self._grow_log(SMALLEST)
 
@@ -98,18 +116,22 @@ class ViewMap:
         wanted = int(f[COUNT]) + more
         if wanted > f[CAPACITY]:
             held = int(f[CAPACITY])
-            self._grow_entries(max(wanted, held + held // (2 if held < LARGE else 4)))
+            self._grow_entries(max(wanted, held + held // (2 if held < LARGE else 16)))
         if wanted > f[LIMIT]:
             self._rehash(wanted)
+        for index in self._built():
+            index.reserve(more)
         logged = int(f[LOG_COUNT]) + more
         if logged > f[LOG_CAPACITY]:
             self._grow_log(max(logged, 2 * int(f[LOG_CAPACITY])))
 
     def _grow_entries(self, capacity: int) -> None:
-        # In place: the system moves the pages of a large array instead of copying them.
         self.entries.resize((capacity, self.stride), refcheck=False)
         used = int(self.fields[USED])
         self.fields[ENTRIES], self.fields[CAPACITY] = address_of(self.entries), capacity
+        if self._touched is not None:
+            self._touched.resize(capacity // 64 + 1, refcheck=False)
+            self.fields[TOUCHED] = address_of(self._touched)
         for index in self._built():
             index.grow_links(capacity, used)
 
@@ -120,26 +142,35 @@ class ViewMap:
         self._log = grown
         self.fields[LOG], self.fields[LOG_CAPACITY] = address_of(grown), capacity
 
-    def _set_table(self, table: Ints) -> None:
+    def _set_table(self, table: Halves) -> None:
         self._table = table
         self.fields[TABLE], self.fields[MASK] = address_of(table), len(table) - 1
-        self.fields[LIMIT] = len(table) // 2
+        self.fields[LIMIT] = most_entries(len(table), self.stride)
+
+    def _table_length(self, entries: int) -> int:
+        length = 2 * SMALLEST
+        while most_entries(length, self.stride) < entries:
+            length *= 2
+        return length
 
     def _rehash(self, entries: int) -> None:
-        length = 1 << max(2 * entries - 1, 2 * SMALLEST - 1).bit_length()
-        table = np.zeros(length, dtype=np.int64)
-        kernels.rehash(address_of(self._table), len(self._table), address_of(table), length - 1)
-        self._set_table(table)
+        old, table = self._table, np.zeros(self._table_length(entries), dtype=np.uint32)
+        if self.fields[FREE] < 0:
+            self._set_table(table)
+            kernels.hash_again(self.address, 0, len(self))  # in the order of the slots, all of which are in use
+        else:
+            kernels.rehash(self.address, 0, address_of(old), len(old), address_of(table), len(table) - 1)
+            self._set_table(table)
         for index in self._built():
-            index.rehash(length)
+            index.rehash(int(index.fields[INDEX_KEYS]))
 
     def end_transaction(self) -> None:
         """Housekeeping after a transaction: a better hash for keys that clash, less memory after many removals."""
         f = self.fields
         self._hash_better()
-        if f[USED] > 4 * f[COUNT] + kernels.SPARSE:
+        if f[USED] > 2 * f[COUNT] + kernels.SPARSE:
             self._shrink()
-        if f[LOG_CAPACITY] > 4 * f[COUNT] + kernels.LARGE_LOG:
+        if f[LOG_CAPACITY] > f[COUNT] // 32 + kernels.LARGE_LOG:
             self._log = np.empty((0, self.stride + 1), dtype=np.int64)
             self._grow_log(SMALLEST)
 
@@ -148,13 +179,13 @@ class ViewMap:
         for index in self._built():
             if index.fields[INDEX_IDLE] > max(f[COUNT] // 2, kernels.FEW):
                 index.give_up()
+            elif index.fields[INDEX_LONGEST] > kernels.LONG_PROBE and index.fields[INDEX_MODE] == 0:
+                index.fill(self.live_slots(), 1)
         if f[LONGEST] > kernels.LONG_PROBE and f[MODE] == 0:
             slots = self.live_slots()
-            f[MODE], f[LONGEST] = 1, 0
-            self._set_table(np.zeros(len(self._table), dtype=np.int64))
+            f[MODE] = 1
+            self._table[:] = 0
             kernels.hash_again(self.address, address_of(slots), len(slots))
-            for index in self._built():
-                index.fill(slots, len(self._table))
 
     def _built(self) -> list[_Index]:
         return [i for i in self._indexes if i.fields[INDEX_BUILT]]
@@ -162,17 +193,14 @@ class ViewMap:
     def _shrink(self) -> None:
         f = self.fields
         live = self.entries[np.sort(self.live_slots())]
-        capacity = max(2 * len(live), SMALLEST)
-        f[USED], f[FREE] = 0, -1
-        self.entries = np.ascontiguousarray(live)
-        f[USED] = len(live)
-        self._grow_entries(capacity)
-        length = 1 << max(2 * capacity - 1, 2 * SMALLEST - 1).bit_length()
-        self._set_table(np.zeros(length, dtype=np.int64))
-        slots = np.arange(int(f[USED]), dtype=np.int64)  # the array that was `live` has grown with the entries
-        kernels.hash_again(self.address, address_of(slots), len(slots))
+        count = len(live)
+        f[USED], f[FREE] = count, -1
+        self.entries = live
+        self._grow_entries(max(count + count // 16, SMALLEST))
+        self._set_table(np.zeros(self._table_length(count), dtype=np.uint32))
+        kernels.hash_again(self.address, 0, count)
         for index in self._built():
-            index.fill(slots, length)
+            index.fill(np.arange(count, dtype=np.int64), int(index.fields[INDEX_MODE]))
 
     def index(self, words: Sequence[int], *, is_kept: bool = True) -> int:
         """The number of the secondary index by these key words, made on first use.
@@ -190,17 +218,22 @@ class ViewMap:
         self._indexes.append(made)
         made.fields[INDEX_IDLE] = -1 if is_kept else 0
         made.grow_links(int(self.fields[CAPACITY]), 0)
-        made.fill(self.live_slots(), len(self._table))
+        made.fill(self.live_slots(), 0)
         self._index_addresses = np.array([i.address for i in self._indexes], dtype=np.int64)
         self.fields[INDEXES], self.fields[INDEX_COUNT] = address_of(self._index_addresses), len(self._indexes)
         return len(self._indexes) - 1
+
+    def release_indexes(self) -> None:
+        """Nobody insists on an index any more, until somebody asks again: those that stay idle are given up."""
+        for index in self._indexes:
+            index.fields[INDEX_IDLE] = max(0, index.fields[INDEX_IDLE])
 
     def build_index(self, number: int) -> None:
         """Builds an index that was given up."""
         index = self._indexes[number]
         if not index.fields[INDEX_BUILT]:
             index.grow_links(int(self.fields[CAPACITY]), 0)
-            index.fill(self.live_slots(), len(self._table))
+            index.fill(self.live_slots(), int(index.fields[INDEX_MODE]))
 
     def live_slots(self) -> Ints:
         """The slots in use."""
@@ -209,7 +242,7 @@ class ViewMap:
         return slots
 
     def logged(self) -> Ints:
-        """What the transaction under way has logged: slot, whether the entry existed, then its old payload and epoch."""
+        """What the transaction under way has logged: slot, whether the entry existed, the rest of a key, its old payload."""
         return self._log[: int(self.fields[LOG_COUNT])]
 
     @property
@@ -224,8 +257,9 @@ class ViewMap:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the entries and their probe table."""
-        return self.entries.nbytes + self._table.nbytes + self._log.nbytes
+        """Bytes of the entries, their probe table and the log."""
+        touched = 0 if self._touched is None else self._touched.nbytes
+        return self.entries.nbytes + self._table.nbytes + self._log.nbytes + touched
 
     def index_nbytes(self, number: int) -> int:
         """Bytes of a secondary index."""
@@ -240,10 +274,10 @@ class _Index:
         self._view = view
         self._words = np.array([*words, 0], dtype=np.int64)
         self._links: npt.NDArray[np.int32] = np.empty((0, 2), dtype=np.int32)
-        self._table: Ints = np.zeros(1, dtype=np.int64)
         self.fields = np.zeros(INDEX_FIELDS, dtype=np.int64)
         self.address = address_of(self.fields)
         self.fields[INDEX_WORDS], self.fields[INDEX_WIDTH] = address_of(self._words), len(words)
+        self._set_table(np.zeros(1, dtype=np.uint32))
 
     def grow_links(self, capacity: int, used: int) -> None:
         if used:
@@ -255,24 +289,41 @@ class _Index:
     def give_up(self) -> None:
         """Frees the index until somebody asks for it again."""
         self.fields[INDEX_BUILT] = 0
-        self._set_table(np.zeros(1, dtype=np.int64))
+        self._set_table(np.zeros(1, dtype=np.uint32))
         self._links = np.empty((0, 2), dtype=np.int32)
 
-    def fill(self, slots: Ints, length: int) -> None:
-        self._set_table(np.zeros(length if self.words else SMALLEST, dtype=np.int64))
-        self.fields[INDEX_MODE], self.fields[INDEX_BUILT] = self._view.fields[MODE], 1
+    def fill(self, slots: Ints, mode: int) -> None:
+        """Makes the chains of some slots, which are all there are, from scratch."""
+        f = self.fields
+        self._set_table(np.zeros(self._table_length(len(slots)), dtype=np.uint32))
+        f[INDEX_MODE], f[INDEX_BUILT], f[INDEX_KEYS], f[INDEX_LONGEST] = mode, 1, 0, 0
+        f[INDEX_SLOTS] = self._view.fields[MASK]
         kernels.link_all(self._view.address, self.address, address_of(slots), len(slots))
+        if self._table_length(int(f[INDEX_KEYS])) < len(self._table):  # there are fewer keys than entries
+            self.rehash(int(f[INDEX_KEYS]))
 
-    def rehash(self, length: int) -> None:
-        if not self.words:
-            return
-        table = np.zeros(length, dtype=np.int64)
-        kernels.rehash(address_of(self._table), len(self._table), address_of(table), length - 1)
+    def reserve(self, more: int) -> None:
+        """Makes room for so many more keys."""
+        wanted = int(self.fields[INDEX_KEYS]) + more
+        if wanted > self.fields[INDEX_LIMIT]:
+            self.rehash(wanted)
+
+    def rehash(self, keys: int) -> None:
+        """A table for so many keys, and for all slots that the map's table has room for."""
+        old, table = self._table, np.zeros(self._table_length(keys), dtype=np.uint32)
+        kernels.rehash(self._view.address, self.address, address_of(old), len(old), address_of(table), len(table) - 1)
         self._set_table(table)
 
-    def _set_table(self, table: Ints) -> None:
+    def _set_table(self, table: Halves) -> None:
         self._table = table
         self.fields[INDEX_TABLE], self.fields[INDEX_MASK] = address_of(table), len(table) - 1
+        self.fields[INDEX_LIMIT] = most_keys(len(table)) if self.words else MANY
+
+    def _table_length(self, keys: int) -> int:
+        length = SMALLEST
+        while self.words and most_keys(length) < keys:
+            length *= 2
+        return length
 
     @property
     def nbytes(self) -> int:

@@ -21,6 +21,7 @@ from everview.backends.embedded.tree.layout import (
     WORDS,
     Op,
 )
+from everview.backends.embedded.tree.machine import CHUNK
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Ints
 
@@ -73,6 +74,17 @@ class MapDriver:
         given = np.array(columns, dtype=np.int64).reshape(len(changes), -1)
         starts = [1 + self.width + sum(WORDS[k] for k in self.kinds[:p]) for p in range(len(self.kinds))]
         self._run(Op.UPSERT, [0, 0, 0, self.width, *range(1, 1 + self.width), *starts], given, len(changes))
+
+    def add_rows(self, keys: Ints, count: int) -> None:
+        """Adds a count to many keys, which differ, a few thousand an instruction; all other words of the payload are 0."""
+        words = sum(WORDS[k] for k in self.kinds)
+        starts = [1 + self.width + sum(WORDS[k] for k in self.kinds[:p]) for p in range(len(self.kinds))]
+        operands = [0, 0, 0, self.width, *range(1, 1 + self.width), *starts]
+        for start in range(0, len(keys), CHUNK):
+            part = keys[start : start + CHUNK]
+            payload = np.zeros((len(part), words), dtype=np.int64)
+            payload[:, 0] = count
+            self._run(Op.UPSERT, operands, np.hstack((part, payload)), len(part))
 
     def lookup(self, keys: Sequence[Key]) -> list[int]:
         """The slot of each key, -1 if there is none."""
