@@ -9,7 +9,9 @@ that it reads (14 reads no orders). ``order`` says where they are: ``recent`` at
 
 Timed, mode ``incremental``: ``db.apply`` in one transaction, from Arrow tables in memory to the view being current: keys
 checked, the tables' changes and the view's written as Parquet and committed to the Delta logs, compaction where it was due.
-The value is the median of the refreshes and of their undoing, after a first round (``warm``). Mode ``recompute``: Spark runs
+The value is the median of the refreshes and of their undoing, after a first round (``warm``). The ``first`` refresh of a
+database is a cold one: it searches large segments by Spark jobs (``first_jobs``), and the second look-up in each makes the
+driver's copy of it, ``copied_bytes`` on disk, in which all later ones search without a job. Mode ``recompute``: Spark runs
 the query over plain Parquet files with the same content, answer fetched, the files in the operating system's cache, not in
 Spark's. Writing them is not timed: recomputation gets the tables' changes for nothing. Mode ``fill`` is ``create_view`` over
 the loaded tables, mode ``load`` the load.
@@ -51,7 +53,7 @@ if TYPE_CHECKING:
 MEMORY = "6g"
 """The memory of Spark's process; this one needs about 4 GB at scale 1 besides."""
 QUICK = Plan(0.01, ("q03", "q12"), (0.001, 0.01), ("recent",), rounds=2, recomputations=2, seconds=10.0)
-TABLE_WIDTH = 150
+TABLE_WIDTH = 170
 
 
 def run(*, quick: bool, scale: float | None = None) -> Iterator[Result]:
@@ -74,7 +76,7 @@ def measure(spark: SparkSession, plan: Plan) -> Iterator[Result]:
             rows = workload.row_count(list(db.tables))
             yield Result("load", "seconds", seconds, "s", {**common, "mode": "load", "rows": rows})
             for query in chosen:
-                for found in Case(db, spark, counters, query, plan).outcomes(workload):
+                for found in Case(db, folder / "db", spark, counters, query, plan).outcomes(workload):
                     if isinstance(found, Outcome):
                         outcomes.append(found)
                     yield from _results(found, common)
@@ -94,6 +96,7 @@ def _results(found: Filled | Outcome, common: dict[str, Any]) -> Iterator[Result
         return
     told = {**common, **_told(found)}
     refresh = {**told, "mode": "incremental", "refresh": found.how, **found.refresh.params}
+    refresh["copied_bytes"] = found.copied_bytes
     yield Result(found.query, "seconds", found.refresh.median, "s", refresh)
     recomputed = {**told, "mode": "recompute", **found.recomputed.params}
     yield Result(found.query, "seconds", found.recomputed.median, "s", recomputed)
@@ -127,12 +130,14 @@ def comparison(outcomes: list[Outcome], scale: float) -> Table:
         "order",
         "share",
         "rows",
+        "first s",
         "refresh s",
         "spark s",
         "ratio",
         "jobs",
         "MB read",
         "MB spark",
+        "MB copies",
         "crossing",
     )
     for heading in headings:
@@ -145,12 +150,14 @@ def comparison(outcomes: list[Outcome], scale: float) -> Table:
             found.change.order,
             f"{found.change.share:.2%}",
             f"{found.rows:,}",
+            f"{found.refresh.first:.2f}",
             f"{found.refresh.median:.2f}",
             f"{found.recomputed.median:.2f}",
             f"{found.ratio:.2f}",
             str(found.refresh.counted.jobs),
             f"{read / 1e6:.1f}",
             f"{found.recomputed.counted.bytes_read / 1e6:.1f}",
+            f"{found.copied_bytes / 1e6:.0f}",
             _crossing(own) if found is own[0] else "",
         )
     return table
@@ -181,10 +188,15 @@ def main() -> int:
     parser.add_argument("--shares", nargs="+", type=float, help="of rows changed, ascending")
     parser.add_argument("--orders", nargs="+", choices=ORDERS)
     parser.add_argument("--rounds", type=int)
+    parser.add_argument("--recomputations", type=int)
+    parser.add_argument(
+        "--seconds", type=float, help="how long the rounds of a change may take: more on a busy machine"
+    )
     parser.add_argument("--memory", default=MEMORY, help=f"of Spark's process, by default {MEMORY}")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    chosen = {name: getattr(given, name) for name in ("scale", "rounds") if getattr(given, name) is not None}
+    single = ("scale", "rounds", "recomputations", "seconds")
+    chosen = {name: getattr(given, name) for name in single if getattr(given, name) is not None}
     chosen |= {name: tuple(getattr(given, name)) for name in ("queries", "shares", "orders") if getattr(given, name)}
     plan = replace(QUICK if given.quick else Plan(), **chosen)
     results = []

@@ -55,11 +55,16 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Timed:
-    """Runs of the same work: their times, what the last one made Spark do, and whether the first was left out."""
+    """Runs of the same work: their times, what the last one made Spark do, and whether the first was left out.
+
+    ``first`` is the time of the very first run, and ``first_jobs`` its Spark jobs: what warming up costs.
+    """
 
     seconds: tuple[float, ...]
     counted: Counted
     is_warm: bool
+    first: float
+    first_jobs: int
 
     @property
     def median(self) -> float:
@@ -71,6 +76,7 @@ class Timed:
         """Jobs, bytes, and how much was timed."""
         told: dict[str, Any] = {"jobs": self.counted.jobs, "bytes_read": self.counted.bytes_read}
         told |= {"driver_bytes": self.counted.driver_bytes, "jobs_for": self.counted.explained}
+        told |= {"first": round(self.first, 3), "first_jobs": self.first_jobs}
         return {**told, "runs": len(self.seconds), "slowest": round(max(self.seconds), 3), "warm": self.is_warm}
 
 
@@ -85,6 +91,8 @@ class Outcome:
     recomputed: Timed
     how: str
     answer: str
+    copied_bytes: int
+    """What the driver's copies of large segments take on disk."""
 
     @property
     def ratio(self) -> float:
@@ -104,10 +112,13 @@ class Filled:
 
 
 class Case:
-    """One query over the loaded database."""
+    """One query over the loaded database, which is in a folder."""
 
-    def __init__(self, db: ev.Database, spark: SparkSession, counters: Counters, query: Query, plan: Plan) -> None:
+    def __init__(
+        self, db: ev.Database, folder: Path, spark: SparkSession, counters: Counters, query: Query, plan: Plan
+    ) -> None:
         self._db = db
+        self._folder = folder
         self._spark = spark
         self._counters = counters
         self._query = query
@@ -134,27 +145,34 @@ class Case:
         recomputed = self._recompute(session)
         seconds: list[tuple[float, float]] = []
         answers, how = set(), set()
+        first_jobs = 0
         started = time.perf_counter()
         while len(seconds) < self._plan.rounds and (
             not seconds or _has_time(started, len(seconds), self._plan.seconds)
         ):
             with self._counters.counted() as counted:
                 there_seconds, commit = self._apply(there)
+            first_jobs = first_jobs if seconds else counted.jobs
             how.add(commit.refreshed[view.name].how)
             answers.add(self._check(view.rows(), change.files, lambda: session))
             back_seconds, _ = self._apply(back)
             answers.add(self._told("undone", first_difference(view.rows(), before)))
             seconds.append((there_seconds, back_seconds))
         is_warm = len(seconds) > 1
-        timed = Timed(tuple(s for pair in seconds[is_warm:] for s in pair), counted, is_warm)
+        warm = tuple(s for pair in seconds[is_warm:] for s in pair)
+        timed = Timed(warm, counted, is_warm, seconds[0][0], first_jobs)
         rows = sum(len(table) for table in there.values())
         answer = "right" if answers == {"right"} else "WRONG"
-        return Outcome(self._query.name, change, rows, timed, recomputed, "+".join(sorted(how)), answer)
+        told = "+".join(sorted(how))
+        return Outcome(self._query.name, change, rows, timed, recomputed, told, answer, self._copied_bytes())
 
     def _apply(self, rows: Mapping[str, Any]) -> tuple[float, ev.Commit]:
         started = time.perf_counter()
         commit = self._db.apply(rows)
         return time.perf_counter() - started, commit
+
+    def _copied_bytes(self) -> int:
+        return sum(path.stat().st_size for path in (self._folder / "_lookup").rglob("*") if path.is_file())
 
     def _session(self, files: Mapping[str, Path]) -> SparkSession:
         """A session in which the query's tables are these files."""
@@ -164,14 +182,17 @@ class Case:
         return session
 
     def _recompute(self, session: SparkSession) -> Timed:
-        session.sql(self._query.sql).collect()
-        seconds = []
+        with self._counters.counted() as counted:
+            started = time.perf_counter()
+            session.sql(self._query.sql).collect()
+            first, seconds = time.perf_counter() - started, []
+        first_jobs = counted.jobs
         for _ in range(self._plan.recomputations):
             with self._counters.counted() as counted:
                 started = time.perf_counter()
                 session.sql(self._query.sql).collect()
                 seconds.append(time.perf_counter() - started)
-        return Timed(tuple(seconds), counted, True)
+        return Timed(tuple(seconds), counted, True, first, first_jobs)
 
     def _check(self, ours: Rows, files: Mapping[str, Path], session: Callable[[], SparkSession]) -> str:
         """Compares with DuckDB, and where that differs with Spark, which has the last word."""

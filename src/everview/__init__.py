@@ -23,7 +23,7 @@ from everview.errors import (
 )
 from everview.factorized_change import Product
 from everview.queries import UnionMaxQuery, union_max
-from everview.results import Result
+from everview.results import Changes, Result
 from everview.rings import register_ring
 from everview.session import Assertion, Commit, Database, Subscription, Table, Transaction, View, connect
 from everview.verification import VerificationReport
@@ -32,6 +32,7 @@ __all__ = [
     "AlreadyExists",
     "Assertion",
     "AssertionViolated",
+    "Changes",
     "Commit",
     "CorruptDatabase",
     "Database",

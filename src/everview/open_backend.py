@@ -46,34 +46,47 @@ def open_embedded(path: str | None, _spark: SparkSession | None, options: Mappin
 
 
 def _history(options: Mapping[str, Any]) -> int:
-    history = options.get("history", 1000)
-    if not isinstance(history, int) or isinstance(history, bool) or history < 0:
-        raise UnsupportedOperation(f"history={history!r} is not a number of versions to keep.")
-    return history
+    return _number(options, "history", 1000, "versions to keep")
+
+
+def _number(options: Mapping[str, Any], name: str, default: int, unit: str) -> int:
+    value = options.get(name, default)
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
+        raise UnsupportedOperation(f"{name}={value!r} is not a number of {unit}.")
+    return value
 
 
 def open_spark(path: str | None, spark: SparkSession | None, options: Mapping[str, Any]) -> Backend:
     """The Spark backend in a directory, a temporary one without a path; a session starts when something needs it.
 
     ``history`` is the number of versions whose deltas can be asked for, ``local_rows`` the size up to which segments are kept
-    at the driver.
+    at the driver, ``lookup_bytes`` how much disk the driver may take for copies of larger ones, to look rows up in.
     """
-    local_rows = options.get("local_rows", 200_000)
-    if not isinstance(local_rows, int) or isinstance(local_rows, bool) or local_rows < 0:
-        raise UnsupportedOperation(f"local_rows={local_rows!r} is not a number of rows.")
+    local_rows = _number(options, "local_rows", 200_000, "rows")
+    lookup_bytes = _number(options, "lookup_bytes", 16 * 2**30, "bytes")
 
     def user_session() -> SparkSession:
         session: SparkSession = importlib.import_module("everview.frontend.gateway").SparkGateway(spark).user_session
         return session
 
+    def running_session() -> SparkSession | None:
+        return spark or importlib.import_module("pyspark.sql").SparkSession.getActiveSession()
+
     module = importlib.import_module("everview.backends.spark.backend")
-    backend: Backend = module.SparkBackend(path, user_session, _history(options), local_rows=local_rows)
+    backend: Backend = module.SparkBackend(
+        path,
+        user_session,
+        _history(options),
+        local_rows=local_rows,
+        lookup_bytes=lookup_bytes,
+        shown_in=running_session,
+    )
     return backend
 
 
 backends: dict[str, BackendChoice] = {
     "embedded": BackendChoice(open_embedded, ("history",)),
-    "spark": BackendChoice(open_spark, ("history", "local_rows")),
+    "spark": BackendChoice(open_spark, ("history", "local_rows", "lookup_bytes")),
     "reference": BackendChoice(open_reference, ("history",)),
 }
 """The backends by name."""

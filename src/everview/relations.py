@@ -16,10 +16,11 @@ import pyarrow as pa
 from everview.backends.base import VersionedDelta
 from everview.catalog import Definition, TableDefinition, ViewDefinition, find_column, kind_of
 from everview.convert_values import Unfit, converter_to, or_null
+from everview.delta_storage import StoredInDelta
 from everview.errors import InvalidQuery, UnknownName, UnsupportedOperation
 from everview.given_rows import Mode
 from everview.relational.arrow import arrow_schema, public_rows
-from everview.results import Readable, as_change_feed
+from everview.results import Changes, Readable
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -65,17 +66,34 @@ class _Relation(Readable):
         Raises:
             UnsupportedOperation: the backend keeps no older versions, or not this one.
         """
-        self._check()
-        frame_of = getattr(self._database._backend, "to_spark", None)
-        if frame_of is not None:
-            frame: DataFrame = frame_of(self.name, version)
-            return frame
+        with self._locked():
+            backend = self._database._backend
+            if isinstance(backend, StoredInDelta):
+                return backend.to_spark(self.name, version)
         if version is not None:
             raise UnsupportedOperation(
                 f"the {self._database._backend.name} backend keeps no older versions of {self._title()}.",
                 hint="connect(path, backend='spark') does.",
             )
         return self._database._to_spark(self.to_arrow())
+
+    @property
+    def location(self) -> str:
+        """The Delta table that holds the rows, for other readers: a row's ``_weight`` says how often it is there.
+
+        The weights of a row are to be summed up; after ``db.vacuum()`` each row stands there once.
+
+        Raises:
+            UnsupportedOperation: the backend keeps no Delta tables.
+        """
+        with self._locked():
+            backend = self._database._backend
+            if not isinstance(backend, StoredInDelta):
+                raise UnsupportedOperation(
+                    f"the {backend.name} backend keeps no Delta table of {self._title()}.",
+                    hint="view.publish(uri) writes one; connect(path, backend='spark') keeps them.",
+                )
+            return backend.location(self.name)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         """Enumerates the rows without building the listing, where the backend can."""
@@ -159,8 +177,10 @@ class View(_Relation):
         """The SQL text of the view; None for one made from a DataFrame."""
         return self._definition.query
 
-    def changes(self, since: int | None = None, *, format: str = "weights") -> list[VersionedDelta]:  # noqa: A002 -- fixed by interface.md
+    def changes(self, since: int | None = None, *, format: str = "weights") -> Changes:  # noqa: A002 -- fixed by interface.md
         """The deltas of the versions after ``since``, in order; versions that did not move the view are left out.
+
+        A sequence of deltas, which is also one table: ``.to_spark()``, ``.to_arrow()``, ``.to_pandas()``.
 
         Args:
             since: A version; the content then plus these deltas is the content now. By default as far back as is kept.
@@ -175,7 +195,8 @@ class View(_Relation):
         with self._locked():
             start = self._database._backend.changes_kept_since(self.name) if since is None else since
             found = self._database._backend.changes(self.name, start)
-        return [as_change_feed(change) for change in found] if format == "cdf" else list(found)
+        database = self._database
+        return Changes(found, self._definition.fields, format, database._lock, database._to_spark)
 
     def subscribe(self, callback: Callable[[VersionedDelta], object]) -> Subscription:
         """Calls ``callback`` with ``.version`` and ``.delta`` after every commit that moves the view.

@@ -1,13 +1,16 @@
-"""What can be read: the ways out that tables, views and the answers of ``db.sql`` share, and the change feed's form.
+"""What can be read: the ways out that tables, views and the answers of ``db.sql`` share, and the deltas of views.
 
 Contract: a bag is given as rows repeated by multiplicity, in no particular order; all ways out show the same rows.
 """
 
 from __future__ import annotations
 
+import datetime
+import threading
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +19,10 @@ import pyarrow.compute as pc
 from everview.backends.base import WEIGHT, VersionedDelta
 from everview.change_weights import CHANGE_TYPE
 from everview.changes import COMMIT_TIMESTAMP, COMMIT_VERSION
-from everview.relational.arrow import public_rows
+from everview.delta_storage import DeltasOnDisk
+from everview.relational.arrow import arrow_schema, public_rows
 from everview.relational.display import show_table
+from everview.relational.nodes import Schema
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,6 +85,73 @@ class Result(Readable):
         return show_table(self._table)
 
 
+class Changes(Sequence[VersionedDelta]):
+    """The deltas of a view, oldest first: a sequence of them, or all their rows together in one table.
+
+    The one table has the columns of the deltas, and ``_commit_version`` and ``_commit_timestamp``.
+    """
+
+    def __init__(
+        self,
+        deltas: Sequence[VersionedDelta],
+        fields: Schema,
+        format: str,  # noqa: A002 -- as in View.changes
+        lock: threading.RLock,
+        to_spark: Callable[[pa.Table], DataFrame],
+    ) -> None:
+        self._deltas = deltas
+        self._fields = fields
+        self._format = format
+        self._lock = lock
+        self._to_spark = to_spark
+
+    @cached_property
+    def _all(self) -> list[VersionedDelta]:
+        with self._lock:  # a backend may read them from disk now
+            found = list(self._deltas)
+        return [as_change_feed(change) for change in found] if self._format == "cdf" else found
+
+    @overload
+    def __getitem__(self, index: int) -> VersionedDelta: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[VersionedDelta]: ...
+    def __getitem__(self, index: int | slice) -> VersionedDelta | list[VersionedDelta]:
+        return self._all[index]
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and self._all == list(other)
+
+    __hash__ = None  # type: ignore[assignment]  # like a list
+
+    def to_arrow(self) -> pa.Table:
+        """All rows, oldest first."""
+        parts = [c.delta if self._format == "cdf" else _with_commit(c.delta, c) for c in self._all]
+        if parts:
+            return pa.concat_tables(parts)
+        weight = pa.array([], pa.int64())
+        empty = arrow_schema(self._fields).empty_table().append_column(pa.field(WEIGHT, pa.int64(), False), weight)
+        none = VersionedDelta(0, empty, datetime.datetime.fromtimestamp(0, datetime.UTC))
+        return as_change_feed(none).delta if self._format == "cdf" else _with_commit(empty, none)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """The same as a pandas DataFrame."""
+        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        return frame
+
+    def to_spark(self) -> DataFrame:
+        """The same as a DataFrame of the user's Spark session, in no particular order; on the Spark backend over its files."""
+        if isinstance(self._deltas, DeltasOnDisk):
+            with self._lock:
+                return self._deltas.to_spark(self._format)
+        return self._to_spark(self.to_arrow())
+
+    def __repr__(self) -> str:
+        return f"<Changes of {len(self)} versions>"
+
+
 def as_change_feed(change: VersionedDelta) -> VersionedDelta:
     """The delta in the form of Delta's change feed.
 
@@ -91,14 +163,12 @@ def as_change_feed(change: VersionedDelta) -> VersionedDelta:
     repeated = pa.array(np.repeat(np.arange(len(weights)), np.abs(weights)))
     rows = change.delta.take(repeated)
     kind = pc.if_else(pc.greater(rows.column(WEIGHT), 0), "insert", "delete")
-    count = rows.num_rows
+    feed = rows.drop_columns([WEIGHT]).append_column(pa.field(CHANGE_TYPE, pa.string(), nullable=False), kind)
+    return VersionedDelta(change.version, _with_commit(feed, change), change.committed_at)
+
+
+def _with_commit(rows: pa.Table, change: VersionedDelta) -> pa.Table:
     at = pa.scalar(change.committed_at, pa.timestamp("us", tz="UTC"))
-    feed = (
-        rows.drop_columns([WEIGHT])
-        .append_column(pa.field(CHANGE_TYPE, pa.string(), nullable=False), kind)
-        .append_column(
-            pa.field(COMMIT_VERSION, pa.int64(), nullable=False), pa.repeat(pa.scalar(change.version), count)
-        )
-        .append_column(pa.field(COMMIT_TIMESTAMP, at.type, nullable=False), pa.repeat(at, count))
-    )
-    return VersionedDelta(change.version, feed, change.committed_at)
+    version = pa.repeat(pa.scalar(change.version, pa.int64()), rows.num_rows)
+    numbered = rows.append_column(pa.field(COMMIT_VERSION, pa.int64(), nullable=False), version)
+    return numbered.append_column(pa.field(COMMIT_TIMESTAMP, at.type, nullable=False), pa.repeat(at, rows.num_rows))

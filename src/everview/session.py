@@ -23,6 +23,7 @@ from everview.change_shape import shape_of
 from everview.changes import check_source, read_changes
 from everview.ddl import read_schema
 from everview.decompose import decompose as decomposed_change
+from everview.delta_storage import KeptOnDisk
 from everview.errors import InvalidChange, UnknownName, UnsupportedOperation
 from everview.execute import execute_script
 from everview.factorized_change import is_factorized, read_products
@@ -68,7 +69,7 @@ def connect(
     return Database(open_backend(backend, None if path is None else os.fspath(path), spark, options), spark)
 
 
-class Database(FedFromOutside):
+class Database(FedFromOutside, KeptOnDisk):
     """Tables, the views over them, and the transactions that change both. Made by ``connect``."""
 
     def __init__(self, backend: Backend, spark: SparkSession | None = None) -> None:
@@ -76,7 +77,7 @@ class Database(FedFromOutside):
         self._backend = backend
         self._spark = spark
         self._catalog = Catalog()
-        for definition in getattr(backend, "definitions", ()):  # what a database on disk held when it was opened
+        for definition in backend.definitions:
             self._catalog.add(definition)
         self._gateway: SparkGateway | None = None
         self._dataframes: dict[str, DataFrame | UnionMaxQuery] = {}
@@ -259,10 +260,6 @@ class Database(FedFromOutside):
         """
         with self._locked():
             return verify_all(self) if name is None else verify_one(self, name)
-
-    def checkpoint(self) -> None:
-        """Makes the state durable."""
-        self._missing("checkpoint", "this database lives in memory")
 
     def create_covariance(self, name: str, query: str | DataFrame, **_options: Any) -> NoReturn:
         """Maintains the covariance matrix of a query's columns, to learn from."""

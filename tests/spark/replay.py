@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -23,6 +23,10 @@ from everview.relational.traverse import tables_of
 from everview.relational.types import Row
 from tests.corpus.data import finance_tables, small_tables, tpch_tables
 from tests.oracle.bags import assert_same_bag
+from tests.oracle.generate_tables import TableData
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 Changes = dict[str, list[tuple[Row, int]]]
 _ORDERS = 60
@@ -51,22 +55,42 @@ def _where(table: pa.Table, column: str, values: pa.ChunkedArray) -> pa.Table:
     return table.filter(pc.is_in(table[column], values.combine_chunks())).slice(0, 3 * _ORDERS)
 
 
+def _corpus_tables(plan: Relation) -> dict[str, TableData]:
+    fields = {n: fields_from_arrow(tables()[n].schema) for n in tables_of(plan)}
+    return {n: TableData(n, f, tuple(rows_from_arrow(tables()[n], f))) for n, f in fields.items()}
+
+
 def refuse_spark() -> Any:
     """For databases whose rows are all at the driver."""
     raise AssertionError("nothing here is large enough for Spark")
 
 
-class Replay:
-    """A database with one view ``v``; ``step`` applies the next random transaction and checks the law."""
+def open_on_disk(path: Path, spark: SparkSession) -> SparkBackend:
+    """A database whose rows are all for Spark to read; a handful of rows gains nothing from compiling Java."""
+    backend = SparkBackend(str(path), lambda: spark, local_rows=0, lookup_bytes=0)
+    backend._engine.session.conf.set("spark.sql.codegen.wholeStage", "false")
+    return backend
 
-    def __init__(self, plan: Relation, path: Path, seed: str, open_: Callable[[Path], SparkBackend]) -> None:
+
+class Replay:
+    """A database with one view ``v`` over the corpus's tables or given ones, and random transactions on them."""
+
+    def __init__(
+        self,
+        plan: Relation,
+        path: Path,
+        seed: str,
+        open_: Callable[[Path], SparkBackend],
+        given: Mapping[str, TableData] | None = None,
+    ) -> None:
         self.plan = plan
         self.path = path
         self.random = random.Random(seed)
         self._open = open_
         self.backend = open_(path)
-        self.fields: dict[str, Schema] = {n: fields_from_arrow(tables()[n].schema) for n in tables_of(plan)}
-        self._waiting = {n: rows_from_arrow(tables()[n], f) for n, f in self.fields.items()}
+        source = _corpus_tables(plan) if given is None else {n: given[n] for n in tables_of(plan)}
+        self.fields: dict[str, Schema] = {n: t.fields for n, t in source.items()}
+        self._waiting = {n: list(t.rows) for n, t in source.items()}
         self.current: dict[str, Counter[Row]] = {n: Counter() for n in self.fields}
         self.deltas: Counter[Row] = Counter()
         for name, fields in self.fields.items():
@@ -82,8 +106,15 @@ class Replay:
         self.backend.close()
         self.backend = self._open(self.path)
 
+    def close(self) -> None:
+        """Closes the database."""
+        self.backend.close()
+
     def transactions(self, count: int) -> Iterator[Changes]:
-        """Random transactions that bring in all rows, with deletes, re-inserts and pairs that cancel."""
+        """Random transactions that bring in all rows, with deletes, re-inserts and pairs that cancel.
+
+        Each is made when it is asked for, and deletes rows that are there then: apply it before the next.
+        """
         shares = {n: -(-len(rows) // count) for n, rows in self._waiting.items()}
         for _ in range(count):
             changes: Changes = {}

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pytest
@@ -22,6 +19,9 @@ from everview.relational.expressions import Call, Column
 from everview.relational.nodes import Aggregate, AggregateCall, Field, Join, JoinKind, Scan
 from everview.relational.types import BOOLEAN, INT64, STRING
 from tests.spark.replay import refuse_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ITEMS = (Field("k", STRING), Field("x", INT64))
 NAMES = (Field("k", STRING), Field("name", STRING))
@@ -194,6 +194,34 @@ def test_a_damaged_segment_is_named(damage: str, tmp_path: Path) -> None:
             backend.close()
 
 
+@pytest.mark.parametrize("lookup_bytes", [0, 1 << 30], ids=["jobs", "copies"])
+@pytest.mark.parametrize("damage", ["missing", "other bytes"])
+def test_a_segment_that_spark_reads_is_named(
+    damage: str, lookup_bytes: int, tmp_path: Path, spark: SparkSession
+) -> None:
+    """The same while the database is open and the rows are too many for the driver; nothing is committed from it."""
+    _create(tmp_path)
+    backend = SparkBackend(str(tmp_path), lambda: spark, local_rows=0, lookup_bytes=lookup_bytes)
+    broken = next(_segments(tmp_path))
+    if damage == "missing":
+        broken.unlink()
+    else:
+        broken.write_bytes(b"x" * broken.stat().st_size)
+    spark.sparkContext.setLogLevel("OFF")
+    try:
+        for read in (
+            lambda: backend.lookup("names", {"k": "a"}),
+            lambda: backend.read("names"),
+            lambda: _insert(backend, "items", _batch(1)),
+        ):
+            with pytest.raises(CorruptDatabase, match=broken.name):
+                read()
+        assert backend.version == 1
+    finally:
+        spark.sparkContext.setLogLevel("ERROR")
+        backend.close()
+
+
 def test_a_damaged_record_is_named(tmp_path: Path) -> None:
     """The last commit record must be whole."""
     _create(tmp_path)
@@ -245,40 +273,3 @@ def test_compaction_and_vacuum(tmp_path: Path) -> None:
     _insert(backend, "items", _batch(31))
     assert _totals(backend) == _expected(31)
     backend.close()
-
-
-_REPOSITORY = Path(__file__).resolve().parents[2]
-_WRITER = """
-import sys
-from pathlib import Path
-from tests.spark.test_faults import _batch, _insert, _open
-backend = _open(Path(sys.argv[1]))
-print("ready", flush=True)
-for number in range((backend.last_batch("feed") or 0) + 1, 10_000):
-    _insert(backend, "items", _batch(number), ("feed", number))
-    print(number, flush=True)
-"""
-
-
-@pytest.mark.slow
-def test_a_killed_process_loses_no_batch(tmp_path: Path) -> None:
-    """A writer that is killed at any moment, time and again, has committed what it said, and nothing twice."""
-    _create(tmp_path)
-    seen = 0
-    for attempt in range(6):
-        command = [sys.executable, "-c", _WRITER, str(tmp_path)]
-        with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=_REPOSITORY) as writer:
-            assert writer.stdout is not None
-            for line in writer.stdout:
-                if line.strip().isdigit():
-                    seen = int(line)
-                    if seen % 7 == attempt:
-                        break
-            os.kill(writer.pid, signal.SIGKILL)
-        backend = _open(tmp_path)
-        done = backend.last_batch("feed")
-        assert done is not None
-        assert seen <= done
-        assert _totals(backend) == _expected(done)
-        assert backend.version == done + 1
-        backend.close()

@@ -6,7 +6,6 @@ added as segments, and commits with one record. State in memory is a cache of wh
 
 from __future__ import annotations
 
-import datetime
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,15 +22,18 @@ from everview.backends.spark.compaction import compaction_of
 from everview.backends.spark.database_files import DatabaseFiles, Fault
 from everview.backends.spark.evaluate import plan_sql
 from everview.backends.spark.explain import EXPLAINERS
+from everview.backends.spark.lookup_copies import LOOKUP_BYTES
 from everview.backends.spark.lower import lower
 from everview.backends.spark.maintain import Maintenance, Work
 from everview.backends.spark.reading import Reading
-from everview.backends.spark.relation_store import StoredRelation
+from everview.backends.spark.relation_store import Layout, StoredRelation
 from everview.backends.spark.segments import Segment, stored_fields
+from everview.backends.spark.shown_views import SessionOrNone, ShownViews
 from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.stages import Grouped
+from everview.backends.spark.stored_deltas import StoredDeltas
 from everview.backends.spark.table_changes import net_rows
-from everview.backends.spark.transactions import Run, View, delta_table, relations_of
+from everview.backends.spark.transactions import Run, View, delta_table, relations_of, table_layout
 from everview.catalog import Definition, TableDefinition, ViewDefinition
 from everview.errors import EvaluationError, UnsupportedOperation
 from everview.relational.arrow import public_rows, rows_from_arrow
@@ -54,7 +56,9 @@ class SparkBackend:
         user_session: Gives the session to work beside, when something needs Spark.
         history: For how many versions the deltas of views can be asked for.
         local_rows: Segments with more rows than this are read by Spark, not by the driver.
+        lookup_bytes: How much disk the driver may take for copies of large segments, to look rows up in.
         fault: For tests: called at each step of a commit.
+        shown_in: The session in which views can be queried by name; None as long as there is none.
 
     Raises:
         DatabaseLocked: another process has the directory open.
@@ -70,37 +74,44 @@ class SparkBackend:
         history: int = 1000,
         *,
         local_rows: int = LOCAL_ROWS,
+        lookup_bytes: int = LOOKUP_BYTES,
         fault: Fault = lambda _step: None,
+        shown_in: SessionOrNone = lambda: None,
     ) -> None:
         self._scratch = tempfile.TemporaryDirectory(prefix="everview-") if path is None else None
-        self._files = DatabaseFiles(Path(self._scratch.name if self._scratch is not None else str(path)), fault)
+        where = Path(self._scratch.name if self._scratch is not None else str(path))
+        self._files = DatabaseFiles(where, fault, lookup_bytes)
         self._engine = SparkEngine(user_session)
         self._history = history
         self._limit = local_rows
         self._tables: dict[str, TableDefinition] = {}
         self._views: dict[str, View] = {}
         self._refreshed: dict[str, Refresh] = {}
+        self._summed: dict[str, list[Segment]] = {}
+        self._shown = ShownViews(self._files, shown_in, lambda rows, view: self._reading().bag_frame(rows, view.fields))
         try:
             self._files.open(self._take_in)
+            for view in self._views.values():
+                self._shown.add(view.definition)
         except BaseException:
             self._files.close()
             raise
 
     # Opening
 
-    def _take_in(self, entries: list[Entry]) -> dict[str, Schema]:
+    def _take_in(self, entries: list[Entry]) -> dict[str, Layout]:
         """Makes the definitions known, and says which relations they have on disk."""
-        fields: dict[str, Schema] = {}
+        layouts: dict[str, Layout] = {}
         for entry in entries:
             match entry.definition:
                 case TableDefinition() as table:
                     self._tables[table.name.lower()] = table
-                    fields[table.name.lower()] = table.fields
+                    layouts[table.name.lower()] = table_layout(table)
                 case ViewDefinition() as view:
                     program = lower(view.name.lower(), view.plan)
                     self._views[view.name.lower()] = View(view, program, entry.created_at)
-                    fields.update(relations_of(program))
-        return fields
+                    layouts.update(relations_of(program))
+        return layouts
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
@@ -122,7 +133,7 @@ class SparkBackend:
     def create_table(self, table: TableDefinition) -> None:
         """Adds an empty table."""
         stored_fields(table.fields)
-        relation = self._files.new_relation(table.name.lower(), table.fields)
+        relation = self._files.new_relation(table.name.lower(), table_layout(table))
         entries = [*self._files.entries, Entry(table, self.version)]
         self._files.commit("catalog", self.version, {}, entries=entries, added={relation.name: relation})
         self._tables[table.name.lower()] = table
@@ -155,6 +166,7 @@ class SparkBackend:
         entries = [*self._files.entries, Entry(view, self.version)]
         self._files.commit("catalog", self.version, moves, entries=entries, added=added)
         self._views[view.name.lower()] = View(view, program, self.version)
+        self._shown.add(view)
 
     def drop(self, name: str) -> None:
         """Removes a table, view or assertion; its files go with the next vacuum."""
@@ -169,6 +181,7 @@ class SparkBackend:
         )
         self._views.pop(key, None)
         self._tables.pop(key, None)
+        self._shown.remove(name)
 
     # Transactions
 
@@ -198,6 +211,7 @@ class SparkBackend:
                 view = self._views[key]
                 view.updates, view.seconds, view.jobs = view.updates + 1, view.seconds + seconds, jobs()
         self._refreshed = refreshed
+        self._shown.settle()
         found = [(self._views[k].definition, work.changes[k]) for k in moved if k in work.changes]
         return {view.name: delta_table(rows, view.fields) for view, rows in found}
 
@@ -273,32 +287,32 @@ class SparkBackend:
         Raises:
             UnsupportedOperation: that version is not kept.
         """
-        fields = self._readable(name)
-        return self._reading().frame(name.lower(), fields, version)
+        frame = self._reading().frame(name.lower(), self._readable(name), version)
+        self._shown.settle()
+        return frame
 
     def changes(self, view: str, since: int) -> Sequence[VersionedDelta]:
         """The non-empty deltas of the versions after ``since``: the segments that transactions added to the view."""
-        known = self._views[view.lower()]
         kept_since = self.changes_kept_since(view)
         if not kept_since <= since <= self.version:
-            raise rejections.changes_not_kept(known.definition.name, since, kept_since, self.version)
-        found = []
-        for record in self._files.records_since(since):
-            move = record.moves.get(view.lower())
-            if move is None:
-                continue
-            rows = self._reading().moved_rows(view.lower(), move)
-            if rows.num_rows:
-                delta = delta_table(rows, known.definition.fields)
-                at = datetime.datetime.fromisoformat(record.committed_at)
-                if delta.num_rows:
-                    found.append(VersionedDelta(record.version, delta, at))
-        return found
+            raise rejections.changes_not_kept(
+                self._views[view.lower()].definition.name, since, kept_since, self.version
+            )
+        relation = self._files.relations[view.lower()]
+        return StoredDeltas(
+            relation, self._files.records_since(since), self._engine, lambda: self._check_kept(view, since)
+        )
 
     def changes_kept_since(self, view: str) -> int:
         """The smallest ``since`` that ``changes`` takes."""
         known = self._views[view.lower()]
         return max(known.created_at, self._files.oldest_version(), self.version - self._history)
+
+    def _check_kept(self, view: str, since: int) -> None:
+        """Raises if a vacuum has removed files since their commits were looked up."""
+        oldest = self._files.oldest_version()
+        if oldest > since:
+            raise rejections.changes_not_kept(view, since, oldest, self.version)
 
     def explain(self, view: str, mode: str) -> str:
         """The stages of the view."""
@@ -320,12 +334,26 @@ class SparkBackend:
     def checkpoint(self) -> None:
         """Nothing to do: every transaction is on disk when it returns."""
 
+    def location(self, name: str) -> str:
+        """The Delta table of a table or view."""
+        self._readable(name)
+        return str(self._files.relations[name.lower()].folder.absolute())
+
     def vacuum(self) -> int:
-        """Removes files that only older versions need; returns how many."""
+        """Sums up every relation, so that its Delta table has each row once, and removes what older versions need."""
+        moves = {}
+        for name, relation in self._files.relations.items():
+            if relation.segments and self._summed.get(name) != relation.segments:
+                merged = compaction_of(relation, self._state_keys(name), self._engine, self._limit, relation.segments)
+                if merged is not None:
+                    moves[name] = merged
+        self._files.commit("compact", self.version, moves)  # also without moves: the only record that stays
+        self._summed = {name: list(relation.segments) for name, relation in self._files.relations.items()}
         return self._files.vacuum()
 
     def close(self) -> None:
         """Lets others open the directory; a temporary one goes."""
+        self._shown.close()
         self._files.close()
         if self._scratch is not None:
             self._scratch.cleanup()

@@ -45,12 +45,19 @@ def chosen_segments(segments: list[Segment]) -> list[Segment]:
     return taken
 
 
-def compaction_of(relation: StoredRelation, state_keys: int | None, engine: SparkEngine, limit: int) -> Move | None:
-    """The move that merges small segments, its new segment written; None if there is nothing to gain.
+def compaction_of(
+    relation: StoredRelation,
+    state_keys: int | None,
+    engine: SparkEngine,
+    limit: int,
+    segments: list[Segment] | None = None,
+) -> Move | None:
+    """The move that merges segments, its new segment written; None if there is nothing to gain.
 
-    ``state_keys`` is the number of key columns where the relation holds payloads, whose other columns are summed.
+    ``state_keys`` is the number of key columns where the relation holds payloads, whose other columns are summed;
+    ``segments`` are the ones to merge, by default a choice of small ones.
     """
-    taken = chosen_segments(relation.segments)
+    taken = chosen_segments(relation.segments) if segments is None else segments
     if not taken:
         return None
     plan = merged_plan(relation, state_keys)

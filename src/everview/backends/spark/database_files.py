@@ -14,9 +14,9 @@ from pathlib import Path
 
 from everview.backends.spark.catalog_file import Entry, catalog_from_json, catalog_to_json
 from everview.backends.spark.commit_log import CommitLog, Move, Record
-from everview.backends.spark.relation_store import StoredRelation
+from everview.backends.spark.lookup_copies import LOOKUP_BYTES, LookupCopies
+from everview.backends.spark.relation_store import Layout, StoredRelation
 from everview.errors import CorruptDatabase
-from everview.relational.nodes import Schema
 
 Fault = Callable[[str], None]
 
@@ -27,13 +27,15 @@ class DatabaseFiles:
     Args:
         path: The directory; made if it is not there.
         fault: Called with the name of each step of a commit; tests make it raise.
+        lookup_bytes: How much disk the driver's copies of large segments may take.
     """
 
-    def __init__(self, path: Path, fault: Fault = lambda _step: None) -> None:
+    def __init__(self, path: Path, fault: Fault = lambda _step: None, lookup_bytes: int = LOOKUP_BYTES) -> None:
         self.path = path
         self.fault = fault
         path.mkdir(parents=True, exist_ok=True)
         self._log = CommitLog(path)
+        self.copies = LookupCopies(path / "_lookup", lookup_bytes)
         self.relations: dict[str, StoredRelation] = {}
         self.entries: list[Entry] = []
         self._unfinished: Record | None = None
@@ -43,8 +45,8 @@ class DatabaseFiles:
         """The last commit; an empty one for a new database."""
         return self._log.last or Record(-1, 0, "catalog", _now(), -1, {})
 
-    def open(self, fields_of: Callable[[list[Entry]], Mapping[str, Schema]]) -> None:
-        """Reads the catalog and every relation; ``fields_of`` knows the relations that its definitions need.
+    def open(self, layouts_of: Callable[[list[Entry]], Mapping[str, Layout]]) -> None:
+        """Reads the catalog and every relation; ``layouts_of`` knows the relations that its definitions need.
 
         Raises:
             CorruptDatabase: something is missing or not what was written.
@@ -53,19 +55,20 @@ class DatabaseFiles:
         if last is None:
             return
         self.entries = catalog_from_json(self._log.read_catalog(last.catalog)) if last.catalog >= 0 else []
-        wanted = fields_of(self.entries)
+        wanted = layouts_of(self.entries)
         for name, (folder, version) in last.relations.items():
             if name not in wanted:
                 raise CorruptDatabase(f"the last commit names a relation '{name}' that the catalog does not have.")
-            relation = StoredRelation(name, self.path / "relations" / folder, wanted[name])
+            relation = StoredRelation(name, self.path / "relations" / folder, wanted[name], copies=self.copies)
             relation.recover(version, last.moves.get(name), last.sequence)
             relation.check_files()
             self.relations[name] = relation
 
-    def new_relation(self, name: str, fields: Schema) -> StoredRelation:
+    def new_relation(self, name: str, layout: Layout) -> StoredRelation:
         """A relation that the next commit may add."""
         safe = re.sub(r"[^A-Za-z0-9_]", ".", name)
-        return StoredRelation(name, self.path / "relations" / f"{safe}-{self.last.sequence + 1}", fields)
+        folder = self.path / "relations" / f"{safe}-{self.last.sequence + 1}"
+        return StoredRelation(name, folder, layout, copies=self.copies)
 
     def commit(
         self,
@@ -104,6 +107,8 @@ class DatabaseFiles:
             tuple(sorted(last.received if received is None else received)),
         )
         self._log.append(record)
+        for name in dropped:
+            self.relations[name].forget_copies()
         self.relations = relations
         for name, move in every.items():
             relations[name].moved(move)
@@ -161,6 +166,7 @@ class DatabaseFiles:
         if self._log.last is None:
             return 0
         removed = 0
+        self._log.forget_before(self.last.sequence)  # first: a version that can be travelled to has its files
         for relation in self.relations.values():
             needed = {s.path for s in relation.segments}
             for path in list(relation.folder.rglob("*.parquet")):
@@ -173,11 +179,11 @@ class DatabaseFiles:
             if folder.name not in live:
                 shutil.rmtree(folder)
                 removed += 1
-        self._log.forget_before(self.last.sequence)
         return removed
 
     def close(self) -> None:
         """Lets other processes in."""
+        self.copies.close()
         self._log.close()
 
 

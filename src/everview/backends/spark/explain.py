@@ -8,10 +8,15 @@ from typing import Any, Final
 
 from everview.backends.spark.stages import Grouped, Linear, Partitioned, Program, Stage
 from everview.backends.spark.terms import Term
+from everview.backends.spark.transactions import SHARE
 from everview.catalog import ViewDefinition
 from everview.relational.format import format_plan
 from everview.relational.nodes import Scan
 
+_LOOKUPS: Final = (
+    "segments of more than local_rows rows are searched in the driver's copies of them, up to lookup_bytes on disk; "
+    "before there is a copy, and beyond, by Spark jobs"
+)
 _FULL: Final = {"recompute": "full"}
 
 
@@ -22,11 +27,23 @@ def _text(view: ViewDefinition, program: Program) -> str:
         told = _told(stage, stored)
         lines.append(f"  {stage.name}: {told['kind']}, {told['rule']}; keeps {told['keeps']}")
         lines += [f"    {'-' if t.sign < 0 else '+'} {_term(t)}" for t in stage.terms]
-    if "full" in (view.options.refresh, _FULL.get(view.options.strategy)):
-        lines.append("update: every stage computed anew from its inputs")
-    else:
-        lines.append("update: incremental; Spark jobs only for look-ups in segments that are too large for the driver")
+    lines.append(f"update: {_update(view)}")
     return "\n".join(lines) + "\n"
+
+
+def _update(view: ViewDefinition) -> str:
+    if "full" in (view.options.refresh, _FULL.get(view.options.strategy)):
+        return "every stage computed anew from its inputs"
+    incremental = f"incremental; {_LOOKUPS}"
+    match view.options.refresh:
+        case "auto":
+            return (
+                f"{incremental}; computed anew by a transaction that changes more than {SHARE:.0%} of the rows it reads"
+            )
+        case "incremental_strict":
+            return f"{incremental}; a transaction that would need a recomputation is rejected"
+        case _:
+            return incremental
 
 
 def _json(view: ViewDefinition, program: Program) -> str:
@@ -35,6 +52,7 @@ def _json(view: ViewDefinition, program: Program) -> str:
         "view": view.name,
         "backend": "spark",
         "strategy": "first_order",
+        "update": _update(view),
         "inputs": sorted(program.inputs()),
         "stages": [{"name": s.name, **_told(s, stored), "terms": [_term(t) for t in s.terms]} for s in program.stages],
         "plan": format_plan(view.plan).splitlines(),

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from everview.backends.spark import stage_plans
 from everview.backends.spark.local_engine import run_locally
-from everview.backends.spark.relation_store import StoredRelation
+from everview.backends.spark.relation_store import Layout, StoredRelation
 from everview.backends.spark.restrict import Bound, Restriction, Source
 from everview.backends.spark.segments import Segment, empty_rows
 from everview.backends.spark.spark_engine import SparkEngine
@@ -67,7 +67,7 @@ class Maintenance:
         relations: Mapping[str, StoredRelation],
         engine: SparkEngine,
         limit: int,
-        scratch: Callable[[str, Schema], StoredRelation],
+        scratch: Callable[[str, Layout], StoredRelation],
     ) -> None:
         self._relations = relations
         self._scratch = scratch
@@ -147,7 +147,7 @@ class Maintenance:
             views = self._views(sources, plan)
             try:
                 frame = self._engine.run(prune_columns(plan), views, zone)
-                home = self._relations.get(name) or work.scratch.setdefault(name, self._scratch(name, fields))
+                home = self._relations.get(name) or work.scratch.setdefault(name, self._scratch(name, Layout(fields)))
                 work.replaced[name] = self._engine.write(frame, home)
             finally:
                 self._engine.drop(list(views.values()))
@@ -175,7 +175,9 @@ class Maintenance:
             return Source(None, made)
         relation = work.scratch.get(leaf.table) or self._relations[leaf.table]
         if made is not None:
-            fresh = StoredRelation(relation.name, relation.folder, relation.fields, segments=list(made))
+            fresh = StoredRelation(
+                relation.name, relation.folder, relation.layout, segments=list(made), copies=relation.copies
+            )
             return Source(fresh, None)
         return Source(relation, work.changes.get(leaf.table))
 

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from everview.backends.spark.commit_log import Move
 from everview.backends.spark.database_files import DatabaseFiles
 from everview.backends.spark.local_engine import run_locally
 from everview.backends.spark.maintain import Maintenance
@@ -108,8 +106,13 @@ class Reading:
         """The content as a DataFrame of the user's columns, at the current version or an older one."""
         relation = self._files.relations[name]
         segments = relation.segments if version is None else self._segments_at(relation, version)
+        user = self._engine.user_session
+        return self.bag_frame(self._engine.frame_of_segments(relation, relation.paths(segments), user), fields)
+
+    def bag_frame(self, rows: DataFrame, fields: Schema) -> DataFrame:
+        """Weighted rows of a relation as the bag that users see."""
         plan = expanded(consolidated(Scan("t", weighted(fields))))
-        return self._engine.for_user(relation, relation.paths(segments), plan, [f.name for f in fields])
+        return self._engine.for_user(rows, plan, [f.name for f in fields])
 
     def _segments_at(self, relation: StoredRelation, version: int) -> list[Segment]:
         record = self._files.record_at(version)
@@ -120,19 +123,6 @@ class Reading:
                 hint="vacuum removes older versions; a view has none from before it was made.",
             )
         return relation.segments_at(place[1])
-
-    def moved_rows(self, name: str, move: Move) -> pa.Table:
-        """What a commit did to a relation: the rows it added, less those it removed."""
-        relation = self._files.relations[name]
-        added = [relation.rows_of(s, keep=False) for s in move.add]
-        removed = [_negated(relation.rows_of(s, keep=False)) for s in move.remove]
-        parts = [*added, *removed]
-        return pa.concat_tables(parts) if parts else empty_rows(relation.stored)
-
-
-def _negated(rows: pa.Table) -> pa.Table:
-    last = rows.num_columns - 1
-    return by_position(rows.set_column(last, "w", pc.negate(rows.column(last))))
 
 
 def zone_of(plan: Relation) -> str:

@@ -18,7 +18,9 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import CommitProperties, RemoveAction, Transaction, create_table_with_add_actions
 
 from everview.backends.spark.commit_log import Move
+from everview.backends.spark.lookup_copies import LookupCopies, numbers_of
 from everview.backends.spark.segments import (
+    GROUP_ROWS,
     Segment,
     by_position,
     empty_rows,
@@ -35,6 +37,18 @@ APPLICATION: Final = "everview"
 """The application whose transactions the Delta logs record: the sequence numbers of our commit records."""
 
 
+KEPT_ROWS: Final = 200_000
+"""Rows of a segment that stay in memory when it is written; a larger one is read again if the driver may have it at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The columns of a relation, and by which of them the rows of its large segments are sorted."""
+
+    fields: Schema
+    cluster: tuple[int, ...] = ()
+
+
 @dataclass(eq=False)
 class StoredRelation:
     """One relation on disk.
@@ -42,18 +56,25 @@ class StoredRelation:
     Args:
         name: Its name in programs.
         folder: Where its Delta table is.
-        fields: Its columns, without the weight.
+        layout: Its columns, without the weight.
         version: The version of its Delta log; -1 before the first commit.
         segments: Its files at that version.
+        copies: Where the driver can look rows of large segments up; None for a relation that only Spark reads.
     """
 
     name: str
     folder: Path
-    fields: Schema
+    layout: Layout
     version: int = -1
     segments: list[Segment] = field(default_factory=list)
+    copies: LookupCopies | None = None
     _kept: dict[str, pa.Table] = field(default_factory=dict)
     _delta: DeltaTable | None = None
+
+    @property
+    def fields(self) -> Schema:
+        """Its columns, without the weight."""
+        return self.layout.fields
 
     @property
     def stored(self) -> Schema:
@@ -68,8 +89,11 @@ class StoredRelation:
     def write(self, rows: pa.Table) -> Segment:
         """Writes weighted rows as a segment, which belongs to the relation once a commit adds it."""
         self.folder.mkdir(parents=True, exist_ok=True)
+        if rows.num_rows > GROUP_ROWS:
+            rows = clustered(rows, self.layout.cluster)
         segment = write_segment(self.folder, rows, self.stored)
-        self._kept[segment.path] = by_position(rows)
+        if segment.rows <= KEPT_ROWS:
+            self._kept[segment.path] = by_position(rows)
         return segment
 
     def drop_unused(self, segment: Segment) -> None:
@@ -88,6 +112,15 @@ class StoredRelation:
         if not parts:
             parts = [empty_rows(self.stored).select(chosen)]
         return pa.concat_tables([by_position(p) for p in parts])
+
+    def found(
+        self, limit: int, columns: tuple[int, ...], by: int, keys: pa.ChunkedArray
+    ) -> tuple[pa.Table, list[Segment]]:
+        """The weighted rows of large segments that have one of the keys in a column, and the segments left for Spark."""
+        wanted = (*columns, len(self.fields))
+        if self.copies is None:
+            return empty_rows(tuple(self.stored[c] for c in wanted)), self.remote(limit)
+        return self.copies.rows(self.folder, self.remote(limit), self.stored, wanted, by, keys)
 
     def rows_of(self, segment: Segment, *, keep: bool = True) -> pa.Table:
         """The weighted rows of a segment, columns named by position."""
@@ -138,7 +171,15 @@ class StoredRelation:
         gone = {s.path for s in move.remove}
         for path in gone:
             self._kept.pop(path, None)
+            if self.copies is not None:
+                self.copies.forget(self.folder / path)
         self.segments = [s for s in self.segments if s.path not in gone] + list(move.add)
+
+    def forget_copies(self) -> None:
+        """Gives up the copies of its segments."""
+        if self.copies is not None:
+            for segment in self.segments:
+                self.copies.forget(self.folder / segment.path)
 
     def recover(self, version: int, move: Move | None, sequence: int) -> None:
         """Brings the Delta log to the version that the last record names, and reads its files.
@@ -183,3 +224,16 @@ class StoredRelation:
         except (DeltaError, TableNotFoundError, OSError) as error:
             raise CorruptDatabase(f"the Delta table '{self.folder}' cannot be read: {error}.") from error
         return int(self._delta.version())
+
+
+def clustered(rows: pa.Table, by: tuple[int, ...]) -> pa.Table:
+    """The rows sorted by some columns, or as they are if they ascend in the first of them already."""
+    names = [f"c{i}" for i in by if not pa.types.is_nested(rows.schema.types[i])]
+    if not names:
+        return rows
+    named = by_position(rows)
+    first = named.column(names[0])
+    values = None if first.null_count else numbers_of(first.combine_chunks())
+    if values is not None and bool((values[1:] >= values[:-1]).all()):
+        return rows
+    return named.sort_by([(n, "ascending") for n in names])

@@ -11,11 +11,13 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from everview.backends.spark.lookup_copies import numbers_of
 from everview.backends.spark.relation_store import StoredRelation
-from everview.backends.spark.segments import by_position
+from everview.backends.spark.segments import Segment, by_position
 from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.sql_expressions import expression_sql
 from everview.backends.spark.sql_literals import literal_sql
@@ -27,6 +29,8 @@ from everview.relational.nodes import Field
 
 _WRITTEN_KEYS = 1000
 """Up to so many keys of one column are written into the text of a look-up."""
+_RANGES = 32
+"""Into so many ranges the keys of a look-up are divided, for Parquet to skip what is between them."""
 _WORTH_FILTERING = 4096
 """From so many rows on, rows at the driver are filtered by key before they are joined."""
 
@@ -241,21 +245,44 @@ class Restriction:
                 near = matching(source.local(self._limit, lookup.columns), lookup.by, keys)
                 walk.known[position] = pa.concat_tables([near, stored])
 
-    def stored_rows(self, relation: StoredRelation, by: tuple[int, ...], keys: pa.Table) -> pa.Table:
-        """The weighted rows of a stored relation that have one of the keys in these columns, and perhaps some others."""
+    def stored_rows(
+        self,
+        relation: StoredRelation,
+        by: tuple[int, ...],
+        keys: pa.Table,
+        columns: tuple[int, ...] | None = None,
+    ) -> pa.Table:
+        """The weighted rows of a stored relation that have one of the keys in some columns, and perhaps some others.
+
+        All their columns, or those asked for, which include ``by``.
+        """
         if not by:  # the payload of the only group: a row a segment
             return relation.local(relation.row_count)
-        every = tuple(range(len(relation.fields)))
+        chosen = tuple(range(len(relation.fields))) if columns is None else columns
+        places = tuple(chosen.index(b) for b in by)
         wanted = distinct(keys.select(list(range(len(by)))))
-        near = matching(relation.local(self._limit), by, wanted)
+        near = matching(relation.local(self._limit, chosen), places, wanted)
         if not relation.remote(self._limit):
             return near
-        return pa.concat_tables([near, self.fetch(Lookup(relation, every, by, ()), wanted)])
+        return pa.concat_tables([near, self.fetch(Lookup(relation, chosen, places, ()), wanted)])
 
     def fetch(self, lookup: Lookup, keys: pa.Table) -> pa.Table:
-        """The rows of the large segments that have one of the keys: one Spark job, and one to send many keys out."""
+        """The rows of the large segments that have one of the keys, and perhaps some others.
+
+        Taken from the driver's copies of the segments; where there are none, one Spark job, and one to send many keys out.
+        """
         relation = lookup.relation
-        view = self._engine.view_of_segments(relation, relation.remote(self._limit))
+        searched = _searched(keys)
+        if searched is not None:
+            by = lookup.columns[lookup.by[searched]]
+            rows, left = relation.found(self._limit, lookup.columns, by, keys.column(searched))
+            near = matching(rows, lookup.by, keys) if len(lookup.by) > 1 else rows
+            return pa.concat_tables([near, self._fetch_by_spark(lookup, left, keys)]) if left else near
+        return self._fetch_by_spark(lookup, relation.remote(self._limit), keys)
+
+    def _fetch_by_spark(self, lookup: Lookup, segments: list[Segment], keys: pa.Table) -> pa.Table:
+        relation = lookup.relation
+        view = self._engine.view_of_segments(relation, segments)
         fields = tuple(relation.fields[c] for c in lookup.columns)
         names = [f"t.c{c}" for c in lookup.columns]
         listed = ", ".join(f"{n} AS c{i}" for i, n in enumerate([*names, f"t.c{len(relation.fields)}"]))
@@ -271,8 +298,11 @@ class Restriction:
         key_view = self._engine.view_of_rows(keys, key_fields)
         on = " AND ".join(f"{names[b]} <=> k.c{i}" for i, b in enumerate(lookup.by))
         text = text.replace("SELECT", "SELECT /*+ BROADCAST(k) */", 1) + f" LEFT SEMI JOIN {key_view} k ON {on}"
+        searched = _searched(keys)
+        if searched is not None:
+            where.append(ranges_sql(names[lookup.by[searched]], keys.column(searched), fields[lookup.by[searched]]))
         if where:
-            text += f" WHERE {where[0]}"
+            text += f" WHERE {' AND '.join(where)}"
         try:
             frame = self._engine.sql(text, self._zone)
             return self._engine.collect(frame, (*fields, WEIGHT))
@@ -280,13 +310,20 @@ class Restriction:
             self._engine.drop([key_view])
 
 
-def _telling_column(keys: pa.Table) -> int | None:
-    """The key column with the most values, if they are few enough to be written into a text; by it alone more may be found."""
+def _searched(keys: pa.Table) -> int | None:
+    """The key column with the most values; by it alone more may be found. Not one of floats: -0.0 is to find 0.0."""
     if any(pa.types.is_nested(t) for t in keys.schema.types):
         return None
-    counts = [pc.count_distinct(c, mode="all").as_py() for c in keys.columns]
-    most = max(counts)
-    return counts.index(most) if most <= _WRITTEN_KEYS else None
+    counts = [-1 if pa.types.is_floating(c.type) else pc.count_distinct(c, mode="all").as_py() for c in keys.columns]
+    return counts.index(max(counts)) if max(counts) >= 0 else None
+
+
+def _telling_column(keys: pa.Table) -> int | None:
+    """The same, if its values are few enough to be written into a text."""
+    place = _searched(keys)
+    if place is None or pc.count_distinct(keys.column(place), mode="all").as_py() > _WRITTEN_KEYS:
+        return None
+    return place
 
 
 def _among(name: str, keys: pa.ChunkedArray, field: Field) -> str:
@@ -299,6 +336,27 @@ def _among(name: str, keys: pa.ChunkedArray, field: Field) -> str:
     return f"({' OR '.join(tests)})" if tests else "FALSE"
 
 
+def ranges_sql(name: str, keys: pa.ChunkedArray, field: Field) -> str:
+    """That a column is within one of a few ranges which together hold the keys: by it Parquet skips files and row groups.
+
+    The ranges are cut where the distance between two keys is largest.
+    """
+    present = keys.drop_null().combine_chunks()
+    numbers = None if pa.types.is_decimal(keys.type) else numbers_of(present)
+    if numbers is None:
+        return "TRUE"
+    tests = [f"{name} IS NULL"] if keys.null_count else []
+    if len(present):
+        order = np.argsort(numbers, kind="stable")
+        gaps = np.diff(numbers[order].astype(np.float64))
+        cuts = np.sort(np.argsort(gaps)[::-1][: _RANGES - 1])
+        ends = np.stack([np.r_[0, cuts + 1], np.r_[cuts, len(order) - 1]], axis=1).ravel()
+        column = pa.table([present.take(pa.array(order[ends]))], names=["k"])
+        texts = [literal_sql(row[0], field.type) for row in rows_from_arrow(column, (field,))]
+        tests += [f"{name} BETWEEN {a} AND {b}" for a, b in zip(texts[::2], texts[1::2], strict=True)]
+    return f"({' OR '.join(tests)})" if tests else "FALSE"
+
+
 def matching(rows: pa.Table, by: tuple[int, ...], keys: pa.Table) -> pa.Table:
     """The rows that have a key's value in each of these columns; all rows, where they are too few to be worth it."""
     if rows.num_rows <= _WORTH_FILTERING:
@@ -307,9 +365,14 @@ def matching(rows: pa.Table, by: tuple[int, ...], keys: pa.Table) -> pa.Table:
     for place, values in zip(by, keys.columns, strict=True):
         if pa.types.is_nested(values.type):  # Arrow does not compare lists; the join will
             continue
-        found = pc.is_in(rows.column(place), value_set=values.combine_chunks())
+        found = pc.is_in(comparable(rows.column(place)), value_set=comparable(values).combine_chunks())
         kept = found if kept is None else pc.and_(kept, found)
     return rows if kept is None else rows.filter(kept)
+
+
+def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The values in the form in which equal ones are equal for Arrow too, which tells -0.0 from 0.0 (decision 003)."""
+    return pc.add(column, pa.scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column
 
 
 def distinct(keys: pa.Table) -> pa.Table:

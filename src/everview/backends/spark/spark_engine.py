@@ -41,6 +41,8 @@ _SETTINGS = {
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
 _GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
+_GROUP_BYTES = 16 * 2**20
+"""Of a row group that executors write: small, for a reader with a small range of keys."""
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _UNREADABLE = ("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER", "FILE_NOT_EXIST", "PATH_NOT_FOUND")
 
@@ -66,12 +68,15 @@ class SparkEngine:
                 self._session = session
             return self._session
 
-    def for_user(
-        self, relation: StoredRelation, paths: Sequence[str], plan: Relation, names: Sequence[str]
-    ) -> DataFrame:
-        """A plan over a scan ``t`` of files as a DataFrame of the user's session, whose columns have these names."""
-        user = self._user_session()
-        view = self.view_of(self.frame_of_segments(relation, paths, user))
+    @property
+    def user_session(self) -> SparkSession:
+        """The session in which DataFrames are handed out."""
+        return self._user_session()
+
+    def for_user(self, rows: DataFrame, plan: Relation, names: Sequence[str]) -> DataFrame:
+        """A plan over a scan ``t`` of some rows, in the session they belong to; its columns have these names."""
+        user = rows.sparkSession
+        view = self.view_of(rows)
         try:  # resolved at once, so the view is not needed afterwards
             frame = user.sql(plan_sql(plan, lambda _table: view))
         finally:
@@ -87,7 +92,7 @@ class SparkEngine:
         """A temporary view of rows that are at the driver."""
         ddl = ", ".join(f"c{i} {type_sql(f.type)}" for i, f in enumerate(stored_fields(fields)))
         frame = self.session.createDataFrame(by_position(encode(rows, fields)), schema=ddl)
-        return self.view_of(_decoded(frame, fields))
+        return self.view_of(decoded(frame, fields))
 
     def view_of_sql(self, text: str) -> str:
         """A temporary view of a query over other views."""
@@ -107,16 +112,17 @@ class SparkEngine:
             return name
 
     def frame_of_segments(
-        self, relation: StoredRelation, paths: Sequence[str], session: SparkSession | None = None
+        self, relation: StoredRelation, paths: Sequence[str], session: SparkSession | None = None, *more: str
     ) -> DataFrame:
-        """The weighted rows of files, columns named by position."""
-        stored = stored_fields(relation.stored)
-        ddl = ", ".join(f"{quoted_name(f.name)} {type_sql(f.type)}" for f in stored)
+        """The weighted rows of files, columns named by position; ``more`` are further expressions, where there are files."""
+        ddl = stored_ddl(relation.stored)
         session = session or self.session
         if not paths:
-            empty = ", ".join(f"c{i} {type_sql(f.type)}" for i, f in enumerate(stored))
-            return _decoded(session.createDataFrame([], empty), relation.stored)
-        return _decoded(session.read.schema(ddl).parquet(*paths), relation.stored)
+            return decoded(session.createDataFrame([], ddl), relation.stored)
+        try:
+            return decoded(session.read.schema(ddl).parquet(*paths), relation.stored, *more)
+        except AnalysisException as error:  # it looks for the files at once
+            raise _from_spark(error) from error
 
     def run(
         self, plan: Relation, views: Mapping[str, str], zone: str, small: frozenset[str] = frozenset()
@@ -154,7 +160,12 @@ class SparkEngine:
             for i, (f, s) in enumerate(zip(relation.stored, stored, strict=True))
         ]
         with self._watched():
-            frame.selectExpr(*listed).write.option("compression", "zstd").parquet(str(relation.folder / name))
+            rows = frame.selectExpr(*listed)
+            cluster = [rows[quoted_name(stored[c].name)] for c in relation.layout.cluster]
+            if cluster:
+                rows = rows.sortWithinPartitions(*cluster)
+            writer = rows.write.option("compression", "zstd").option("parquet.block.size", _GROUP_BYTES)
+            writer.parquet(str(relation.folder / name))
         return [s for s in _written(relation.folder, name) if s.rows]
 
     @contextmanager
@@ -204,12 +215,18 @@ class SparkEngine:
         return name
 
 
-def _decoded(frame: DataFrame, fields: Schema) -> DataFrame:
+def stored_ddl(fields: Schema) -> str:
+    """The columns of a relation's files."""
+    return ", ".join(f"{quoted_name(f.name)} {type_sql(f.type)}" for f in stored_fields(fields))
+
+
+def decoded(frame: DataFrame, fields: Schema, *more: str) -> DataFrame:
+    """The rows of files as the relation's values, columns named by position; ``more`` are further expressions."""
     names = frame.columns
     listed = [
         f"{decode_sql(quoted_name(n), f.type)} AS c{i}" for i, (n, f) in enumerate(zip(names, fields, strict=True))
     ]
-    return frame.selectExpr(*listed)
+    return frame.selectExpr(*listed, *more)
 
 
 def _written(folder: Path, name: str) -> list[Segment]:

@@ -17,7 +17,7 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.tables.stored_table import StoredTable
 from everview.backends.embedded.tables.transaction_rows import WeightedRows, consolidated
 from everview.backends.spark.relation_store import StoredRelation
-from everview.backends.spark.restrict import Restriction
+from everview.backends.spark.restrict import Restriction, comparable
 from everview.backends.spark.segments import by_position, empty_rows, repeat_by_weight
 from everview.backends.spark.stages import WEIGHT
 from everview.catalog import TableDefinition
@@ -54,6 +54,11 @@ def _rows_met(
     if table.primary_key:
         by = table.key_positions
         keys = pa.concat_tables([_keys_of(c, by) for c in changes])
+        if all(_only_inserts(c) for c in changes):
+            # Such keys are new, or the transaction is rejected: only then, to say so, are whole rows needed.
+            keys = _keys_there(table, relation, keys, restriction)
+            if not keys.num_rows:
+                return arrow_schema(table.fields).empty_table()
     else:
         by = tuple(i for i, f in enumerate(table.fields) if not isinstance(f.type, Array | Struct))
         deleted = [d for c in changes if (d := _deleted(c)).num_rows]
@@ -63,7 +68,38 @@ def _rows_met(
             by = (0,)
         keys = by_position(pa.concat_tables(deleted).select(list(by)))
     found = restriction.stored_rows(relation, by, keys)
-    return content_rows(found, table.fields)
+    return content_rows(with_keys(found, by, keys), table.fields)
+
+
+def _only_inserts(change: Change) -> bool:
+    is_weighted = change.kind is ChangeKind.WEIGHTED
+    return is_weighted and (change.weights is None or not pc.any(pc.less(change.weights, 0)).as_py())
+
+
+def _keys_there(table: TableDefinition, relation: StoredRelation, keys: pa.Table, restriction: Restriction) -> pa.Table:
+    """Those of the keys that the table has, from its key columns alone."""
+    by = table.key_positions
+    places = tuple(range(len(by)))
+    found = with_keys(restriction.stored_rows(relation, by, keys, by), places, keys)
+    return by_position(content_rows(found, tuple(table.fields[b] for b in by)))
+
+
+def with_keys(rows: pa.Table, by: tuple[int, ...], keys: pa.Table) -> pa.Table:
+    """The rows whose columns ``by`` are together one of the keys.
+
+    A look-up may have found others, and of those perhaps not all: a row without its deletion, or a deletion without its row.
+    """
+    plain = [i for i, place in enumerate(by) if not pa.types.is_nested(rows.schema.types[place])]
+    if not plain or not rows.num_rows:
+        return rows
+    codes = np.zeros(rows.num_rows + keys.num_rows, dtype=np.int64)
+    for i in plain:
+        column = rows.column(by[i])
+        both = comparable(pa.chunked_array([*column.chunks, *keys.column(i).cast(column.type).chunks]))
+        encoded = pc.dictionary_encode(both.combine_chunks(), null_encoding="encode")
+        # Numbered anew after each column, so that the numbers stay small.
+        codes = np.unique(codes * len(encoded.dictionary) + encoded.indices.to_numpy(), return_inverse=True)[1]
+    return rows.filter(pa.array(np.isin(codes[: rows.num_rows], codes[rows.num_rows :])))
 
 
 def _keys_of(change: Change, by: tuple[int, ...]) -> pa.Table:
@@ -81,7 +117,8 @@ def _deleted(change: Change) -> pa.Table:
 def content_rows(stored: pa.Table, fields: Schema) -> pa.Table:
     """The bag of a Z-set: weights summed up, each row as often as it is there."""
     rows, weights = net_rows(stored, fields)
-    return repeat_by_weight(rows, pa.chunked_array([weights]))
+    there = pc.greater(weights, 0)
+    return repeat_by_weight(rows.filter(there), pa.chunked_array([weights.filter(there)]))
 
 
 def net_rows(stored: pa.Table, fields: Schema) -> tuple[pa.Table, pa.Array]:

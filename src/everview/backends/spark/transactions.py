@@ -13,18 +13,20 @@ from everview.backends.base import WEIGHT, Change, Refresh
 from everview.backends.refresh_choice import choose_refresh
 from everview.backends.spark.database_files import DatabaseFiles
 from everview.backends.spark.maintain import Maintenance, Work
+from everview.backends.spark.relation_store import Layout
 from everview.backends.spark.restrict import Restriction
 from everview.backends.spark.spark_engine import SparkEngine
-from everview.backends.spark.stages import Grouped, Program
+from everview.backends.spark.stages import Grouped, Partitioned, Program, Stage
 from everview.backends.spark.table_changes import net_rows, table_change
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import EvaluationError
 from everview.relational.arrow import rows_from_arrow
+from everview.relational.expressions import Column
 from everview.relational.nodes import Schema
 
 _SORTED = 10_000
 """Deltas of at most so many rows are given out in order, so that the same change looks the same."""
-_SHARE = 0.5
+SHARE = 0.5
 """With refresh='auto': from which share of changed rows on computing anew is taken to be cheaper than the delta."""
 
 
@@ -127,19 +129,39 @@ class Run:
         read = view.program.inputs()
         changed = sum(rows.num_rows for name, rows in work.changes.items() if name in read)
         held = changed + sum(self._files.relations[name].row_count for name in read)
-        return choose_refresh(options.refresh, changed, held, _SHARE)
+        return choose_refresh(options.refresh, changed, held, SHARE)
 
 
-def relations_of(program: Program) -> dict[str, Schema]:
-    """The relations that a view keeps on disk: outputs that rules read again, payloads, and the view itself."""
+def relations_of(program: Program) -> dict[str, Layout]:
+    """The relations that a view keeps on disk: outputs that rules read again, payloads, and the view itself.
+
+    Payloads are looked up by their groups, and sorted by them; the outputs of inner groupings are looked up by them too.
+    """
     stored = program.stored()
-    found: dict[str, Schema] = {}
+    found: dict[str, Layout] = {}
     for stage in program.stages:
         if isinstance(stage, Grouped):
-            found[stage.state_name] = stage.state
+            found[stage.state_name] = Layout(stage.state, tuple(range(stage.key_count)))
         if stage.name in stored:
-            found[stage.name] = stage.fields
+            found[stage.name] = Layout(stage.fields, _output_keys(stage))
     return found
+
+
+def table_layout(table: TableDefinition) -> Layout:
+    """A table is sorted by its primary key."""
+    return Layout(table.fields, table.key_positions if table.primary_key else ())
+
+
+def _output_keys(stage: Stage) -> tuple[int, ...]:
+    """The output columns by which a stage's rows are grouped or partitioned, where they are columns."""
+    match stage:
+        case Grouped():
+            places = {e.index: i for i, e in enumerate(stage.outputs) if isinstance(e, Column)}
+            return tuple(places[k] for k in range(stage.key_count) if k in places)
+        case Partitioned():
+            return tuple(e.index for e in stage.output_key if isinstance(e, Column))
+        case _:
+            return ()
 
 
 def delta_table(rows: pa.Table, fields: Schema) -> pa.Table:

@@ -1,0 +1,291 @@
+"""Copies of large segments that the driver can look rows up in: uncompressed Arrow columns, memory-mapped.
+
+Parquet cannot give out single rows: a small change that is scattered over a large segment would decode nearly all of it. A
+copy holds the columns that look-ups have asked for, a file each, and per searched column either the fact that its batches
+are sorted or their sorted order, so that k keys are found in O(k log n) and only the memory pages of their rows are read.
+
+Contract: a copy is a cache of an immutable file and belongs to this process; the folder is emptied when the database is
+opened or closed. All copies together stay below a number of bytes; what does not fit is for Spark to search. The first
+look-up in a relation is Spark's too, so that a process that makes one small change does not pay for copying.
+"""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from everview.backends.spark.segments import (
+    Segment,
+    decode,
+    empty_rows,
+    encode,
+    opened_segment,
+    stored_type,
+    unreadable,
+)
+from everview.relational.arrow import arrow_type
+from everview.relational.nodes import Schema
+from everview.relational.types import Array, DataType, Null, Struct, is_floating
+
+LOOKUP_BYTES: Final = 16 * 2**30
+"""The default for all copies together. They are files: memory is the operating system's, which takes it back when needed."""
+FREE_SHARE: Final = 0.5
+"""At most this share of the disk's free space is taken at once."""
+FIRST_COPIED: Final = 2
+"""The look-up in a relation with which copying begins."""
+_BATCH_ROWS: Final = 1 << 18
+_STRING_WIDTH: Final = 32
+"""What a value of unknown width is taken to need, in bytes."""
+
+Numbers = npt.NDArray[np.integer[Any]]
+Positions = npt.NDArray[np.int64]
+
+
+@dataclass
+class _Column:
+    """One column of a segment: its batches, and for those that are not sorted by it their order."""
+
+    batches: list[pa.Array]
+    orders: dict[int, tuple[Numbers, Positions | None]] = field(default_factory=dict)
+
+
+@dataclass
+class _Copy:
+    folder: Path
+    columns: dict[int, _Column] = field(default_factory=dict)
+    bytes: int = 0
+
+
+class LookupCopies:
+    """The copies of one database.
+
+    Args:
+        folder: Where they are; its content is removed now and by ``close``.
+        budget: The most bytes that all of them together may take; 0 for no copies at all.
+    """
+
+    def __init__(self, folder: Path, budget: int = LOOKUP_BYTES) -> None:
+        self._folder = folder
+        self._budget = budget
+        self._copies: dict[Path, _Copy] = {}
+        self._asked: Counter[Path] = Counter()
+        self._made = 0
+        self._lock = threading.RLock()
+        shutil.rmtree(folder, ignore_errors=True)
+
+    @property
+    def bytes(self) -> int:
+        """What all copies take now."""
+        return sum(c.bytes for c in self._copies.values())
+
+    def rows(
+        self,
+        place: Path,
+        segments: list[Segment],
+        fields: Schema,
+        columns: tuple[int, ...],
+        by: int,
+        keys: pa.ChunkedArray,
+    ) -> tuple[pa.Table, list[Segment]]:
+        """The rows of segments that have one of the keys in a column, and the segments that are left for Spark to search.
+
+        Args:
+            place: The relation's folder.
+            segments: Where to look.
+            fields: What is in their files.
+            columns: The columns wanted, as positions in ``fields``.
+            by: The column searched, another or one of them.
+            keys: Values of it.
+
+        Raises:
+            CorruptDatabase: a segment is missing or not what was written.
+        """
+        own = tuple(fields[c] for c in columns)
+        if not _is_searchable(fields[by].type):
+            return empty_rows(own), segments
+        encoded = encode(pa.table([keys], names=["k"]), (fields[by],)).column(0)
+        with self._lock:
+            self._asked[place] += 1
+            found: list[list[pa.Array]] = []
+            left = []
+            for segment in segments:
+                copy = self._copy_of(place, segment, fields, tuple(dict.fromkeys((*columns, by))))
+                if copy is None:
+                    left.append(segment)
+                    continue
+                for number, positions in self._search(copy, by, encoded):
+                    found.append([copy.columns[c].batches[number].take(positions) for c in columns])
+        if not found:
+            return empty_rows(own), left
+        arrays = [pa.chunked_array(parts).combine_chunks() for parts in zip(*found, strict=True)]
+        return decode(pa.Table.from_arrays(arrays, names=[f"c{i}" for i in range(len(arrays))]), own), left
+
+    def forget(self, path: Path) -> None:
+        """Removes the copy of a segment that is gone."""
+        with self._lock:
+            copy = self._copies.pop(path, None)
+            if copy is not None:
+                shutil.rmtree(copy.folder, ignore_errors=True)
+
+    def close(self) -> None:
+        """Removes all copies."""
+        with self._lock:
+            self._copies.clear()
+            self._asked.clear()
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    # Copying
+
+    def _copy_of(self, place: Path, segment: Segment, fields: Schema, wanted: tuple[int, ...]) -> _Copy | None:
+        """The copy of a segment with these columns, made now if that is worth it and possible."""
+        path = place / segment.path
+        copy = self._copies.get(path)
+        missing = [c for c in wanted if copy is None or c not in copy.columns]
+        if not missing:
+            return copy
+        if self._asked[place] < FIRST_COPIED:
+            return None
+        needed = segment.rows * _width(fields, missing)
+        if self.bytes + needed > self._budget or needed > FREE_SHARE * _free_bytes(self._folder):
+            return None
+        if copy is None:
+            copy = _Copy(self._folder / str(self._made))
+            self._made += 1
+        return self._extended(copy, path, segment, missing)
+
+    def _extended(self, copy: _Copy, path: Path, segment: Segment, wanted: list[int]) -> _Copy | None:
+        """The copy with further columns; None if they cannot be written."""
+        files = [copy.folder / f"{c}.arrow" for c in wanted]
+        try:
+            copy.folder.mkdir(parents=True, exist_ok=True)
+            _write_columns(path, segment, wanted, files)
+        except OSError:  # the disk is full, say; what is wrong with the segment itself is a CorruptDatabase
+            for made in files:
+                made.unlink(missing_ok=True)
+            return None
+        for column, made in zip(wanted, files, strict=True):
+            opened = pa.ipc.open_file(pa.memory_map(str(made)))
+            batches = [opened.get_batch(i).column(0) for i in range(opened.num_record_batches)]
+            copy.columns[column] = _Column(batches)
+            copy.bytes += made.stat().st_size
+        self._copies[path] = copy
+        return copy
+
+    # Searching
+
+    def _search(self, copy: _Copy, by: int, keys: pa.ChunkedArray) -> Iterator[tuple[int, pa.Array]]:
+        """Where the keys are: the batches that have some, and their positions there, ascending."""
+        column = copy.columns[by]
+        if not column.batches:
+            return
+        asked = keys.combine_chunks().cast(column.batches[0].type)
+        numbers = numbers_of(asked.drop_null())
+        if numbers is not None:
+            numbers = np.unique(numbers)
+        for number, batch in enumerate(column.batches):
+            if numbers is None or batch.null_count:
+                positions = np.flatnonzero(pc.is_in(batch, value_set=asked).to_numpy(zero_copy_only=False))
+            else:
+                if number not in column.orders:
+                    column.orders[number] = self._order(copy, by, number)
+                positions = _positions(*column.orders[number], numbers)
+            if len(positions):
+                yield number, pa.array(positions)
+
+    def _order(self, copy: _Copy, by: int, number: int) -> tuple[Numbers, Positions | None]:
+        """The values of a batch ascending, and where each was; None in the second place if they ascend as they are."""
+        values = numbers_of(copy.columns[by].batches[number])
+        assert values is not None
+        if bool(np.all(values[1:] >= values[:-1])):
+            return values, None
+        order = np.argsort(values, kind="stable")
+        kept = []
+        for name, array in (("values", values[order]), ("order", order)):
+            path = copy.folder / f"{by}.{number}.{name}.npy"
+            np.save(path, array)
+            copy.bytes += path.stat().st_size
+            kept.append(np.load(path, mmap_mode="r"))
+        return kept[0], kept[1]
+
+
+def _positions(ordered: Numbers, order: Positions | None, keys: Numbers) -> Positions:
+    first = np.searchsorted(ordered, keys, "left")
+    counts = np.searchsorted(ordered, keys, "right") - first
+    # The runs first[i], first[i] + 1, … of counts[i] places, one after the other.
+    places = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
+    return places if order is None else np.sort(order[places])
+
+
+def numbers_of(array: pa.Array) -> Numbers | None:
+    """An array without NULLs as integers that are equal and ordered as its values; None for a type that has no such form.
+
+    >>> numbers_of(pa.array([3, 1], pa.int32())).tolist()
+    [3, 1]
+    >>> numbers_of(pa.array(["a"]))
+    """
+    kind = array.type
+    found: Numbers | None = None
+    if pa.types.is_signed_integer(kind):
+        found = array.to_numpy()
+    elif pa.types.is_date32(kind):
+        found = array.view(pa.int32()).to_numpy()
+    elif pa.types.is_timestamp(kind):
+        found = array.view(pa.int64()).to_numpy()
+    elif pa.types.is_decimal128(kind) and kind.precision <= 18:  # the low word of two has all digits and the sign
+        found = np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset :: 2][: len(array)]
+    return found
+
+
+def _is_searchable(data_type: DataType) -> bool:
+    """Not floats, which have several forms of a value, and not what Arrow cannot compare."""
+    return not is_floating(data_type) and not isinstance(data_type, Array | Struct | Null)
+
+
+def _write_columns(path: Path, segment: Segment, wanted: list[int], files: list[Path]) -> None:
+    source = opened_segment(path, segment)
+    names = [source.schema_arrow.names[c] for c in wanted]
+    schemas = [pa.schema([pa.field("c", source.schema_arrow.field(n).type)]) for n in names]
+    with ExitStack() as stack:
+        writers = [stack.enter_context(pa.ipc.new_file(str(f), s)) for f, s in zip(files, schemas, strict=True)]
+        for part in _even_parts(path, source, names):
+            for name, schema, writer in zip(names, schemas, writers, strict=True):
+                writer.write_table(pa.Table.from_arrays([part.column(name)], schema=schema))
+
+
+def _even_parts(path: Path, source: pq.ParquetFile, names: list[str]) -> Iterator[pa.Table]:
+    """The rows in parts of one chunk each, cut at the same places whichever columns are read."""
+    left = source.schema_arrow.empty_table().select(names)
+    try:
+        for batch in source.iter_batches(_BATCH_ROWS, columns=names):
+            left = pa.concat_tables([left, pa.Table.from_batches([batch]).select(names)])
+            while left.num_rows >= _BATCH_ROWS:
+                yield left.slice(0, _BATCH_ROWS).combine_chunks()
+                left = left.slice(_BATCH_ROWS)
+    except (OSError, pa.ArrowException) as error:
+        raise unreadable(path, error) from error
+    if left.num_rows:
+        yield left.combine_chunks()
+
+
+def _width(fields: Schema, columns: list[int]) -> int:
+    """About how many bytes a row takes: its columns, and an order of one of them."""
+    types = [arrow_type(stored_type(fields[c].type)) for c in columns]
+    flat = [t.bit_width // 8 if pa.types.is_primitive(t) or pa.types.is_decimal(t) else _STRING_WIDTH for t in types]
+    return sum(flat) + 16
+
+
+def _free_bytes(folder: Path) -> int:
+    there = next(p for p in (folder, *folder.parents) if p.exists())
+    return shutil.disk_usage(there).free

@@ -1,0 +1,124 @@
+"""Look-ups in large segments: strict as ever, whoever searches; without Spark jobs once the driver has copies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import everview as ev
+from everview.backends.spark.backend import SparkBackend
+from everview.relational.nodes import Relation
+from tests.corpus.data import Query, queries
+from tests.spark.replay import Replay
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_ROWS = 60
+_JOIN = "SELECT c.name, sum(o.price) AS total FROM orders o JOIN customers c ON o.customer = c.id GROUP BY c.name"
+
+
+@pytest.fixture(params=[1 << 30, 0], ids=["copies", "spark"])
+def lookup_bytes(request: pytest.FixtureRequest) -> int:
+    """Whether the driver may copy segments."""
+    budget: int = request.param
+    return budget
+
+
+@pytest.fixture
+def db(lookup_bytes: int, spark: SparkSession, tmp_path: Path) -> Iterator[ev.Database]:
+    """A database whose first segments are large; its look-ups have found and copied what they could."""
+    with ev.connect(tmp_path / "db", backend="spark", spark=spark, local_rows=5, lookup_bytes=lookup_bytes) as database:
+        database.create_table("orders", "id int, line int, customer string, price int", primary_key=["id", "line"])
+        database.create_table("customers", "id string, name string", primary_key=["id"])
+        database.apply({"customers": [(f"c{i}", f"name {i % 7}") for i in range(10)]})
+        database.apply({"orders": [(i // 3, i % 3, f"c{i % 10}", i) for i in reversed(range(_ROWS))]})
+        database.create_view("totals", _JOIN)
+        for number in range(2):
+            database.apply({"orders": [(100, number, "c1", 1)], "customers": [(f"d{number}", "dora")]})
+        yield database
+
+
+def _weighted(rows: list[tuple[int, int, str, int, int]]) -> list[dict[str, int | str]]:
+    return [dict(zip(("id", "line", "customer", "price", "_weight"), row, strict=True)) for row in rows]
+
+
+def test_a_refresh_runs_jobs_only_without_copies(db: ev.Database, lookup_bytes: int) -> None:
+    """A change of both tables is joined with what the driver finds in its copies; else each look-up is a job."""
+    db.apply({"orders": [(200, 0, "c3", 7)], "customers": [("d9", "dora")]})
+    assert (db.view("totals").stats()["spark_jobs"] == 0) == (lookup_bytes > 0)
+    db.verify()
+
+
+def test_keys_and_deletes_are_judged_by_what_is_stored(db: ev.Database) -> None:
+    """A key that is there, a row that is not, or differs in one value, is found in large segments too."""
+    version, before = db.version, sorted(db.view("totals").rows())
+    for rows in (
+        [(3, 1, "c9", 0, 1)],
+        [(3, 1, "c0", 11, -1)],
+        [(3, 7, "c0", 10, -1)],
+        [(3, 1, "c0", 10, -1), (3, 1, "c0", 10, -1)],
+    ):
+        with pytest.raises(ev.InvalidChange):
+            db.apply({"orders": _weighted(rows)})
+    assert db.version == version
+    assert sorted(db.view("totals").rows()) == before
+    db.table("orders").delete([(3, 1, "c0", 10)])
+    db.table("orders").upsert([(3, 2, "c0", 1000), (3, 1, "c2", 5)])
+    db.verify()
+
+
+def test_deletes_of_other_keys_are_no_matter(db: ev.Database) -> None:
+    """A look-up that meets the deletion of a row without the row, or a row without its deletion, does not see it."""
+    db.table("orders").delete([(3, 1, "c0", 10)])
+    db.table("orders").insert([(3, 1, "c5", 1)])
+    db.table("orders").upsert([(3, 2, "c0", 1000), (4, 1, "c1", 8)])
+    with pytest.raises(ev.InvalidChange):
+        db.table("orders").insert([(3, 1, "c5", 1)])
+
+
+def test_copies_follow_compaction_and_reopening(
+    db: ev.Database, lookup_bytes: int, spark: SparkSession, tmp_path: Path
+) -> None:
+    """Segments come and go, and a database that is opened again begins without copies."""
+    for number in range(5):
+        rows = [(300 + number, line, "c4", 1, 1) for line in range(6)]
+        db.apply({"orders": _weighted([*rows, (number, 0, f"c{number * 3 % 10}", number * 3, -1)])})
+    db.vacuum()
+    db.apply({"orders": [(400, 0, "c4", 1)]})
+    db.verify()
+    db.close()
+    assert not (tmp_path / "db" / "_lookup").exists()
+    with ev.connect(tmp_path / "db", backend="spark", spark=spark, local_rows=5, lookup_bytes=lookup_bytes) as again:
+        for number in range(2):
+            again.table("orders").delete_keys([(300 + number, 0)])
+        again.verify()
+
+
+@pytest.mark.parametrize("name", ["q03", "q18", "q13"])
+def test_the_law_with_copies(
+    name: str, corpus_plan: Callable[[Query], Relation], tmp_path: Path, spark: SparkSession
+) -> None:
+    """Where every segment is large, and is searched by Spark at first and then in its copy: the view is what it should be."""
+    (query,) = (q for q in queries("tpch") if q.name == name)
+    replay = Replay(
+        corpus_plan(query), tmp_path, query.name, lambda path: SparkBackend(str(path), lambda: spark, local_rows=0)
+    )
+    transactions = replay.transactions(7)
+    replay.apply(next(transactions))
+    replay.create_view()
+    for changes in transactions:  # one by one: what is deleted is chosen from what is there
+        replay.apply(changes)
+        replay.check()
+    assert any((tmp_path / "_lookup").rglob("*.arrow"))
+    replay.backend.close()
+
+
+def test_a_wrong_budget_is_refused(spark: SparkSession) -> None:
+    """The option is a number of bytes."""
+    for wrong in (-1, "1g", True):
+        with pytest.raises(ev.UnsupportedOperation, match="lookup_bytes"):
+            ev.connect(backend="spark", spark=spark, lookup_bytes=wrong)

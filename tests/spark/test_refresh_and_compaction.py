@@ -1,0 +1,142 @@
+"""What the Spark backend decides by cost: computing a view anew, and who merges segments; and that it says so."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import everview as ev
+from everview.backends.spark.backend import SparkBackend
+from tests.spark import killing
+from tests.spark.replay import refuse_spark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_RATIOS = "SELECT a.k, a.x / b.y AS ratio FROM a JOIN b ON a.k = b.k"
+
+
+@pytest.fixture
+def db(spark: SparkSession) -> Iterator[ev.Database]:
+    """An empty database on the Spark backend."""
+    with ev.connect(backend="spark", spark=spark.newSession()) as database:
+        yield database
+
+
+def test_a_large_batch_is_computed_anew(db: ev.Database) -> None:
+    """With refresh='auto' the commit says how many rows decided it, one way and the other."""
+    table = db.create_table("t", "k int, x int")
+    view = db.create_view("v", "SELECT k, sum(x) AS s FROM t GROUP BY k", refresh="auto")
+    first = table.insert([(i % 10, i) for i in range(100)])
+    assert first.refreshed["v"].how == "full"
+    small = table.insert([(1, 1)])
+    assert small.refreshed["v"].how == "incremental"
+    assert small.refreshed["v"].reason == "auto: 1 rows changed, 101 held, and computing anew pays above 50"
+    large = table.insert([(k, 0) for k in range(10)] * 15)
+    assert large.refreshed["v"].how == "full"
+    assert large.refreshed["v"].reason == "auto: 150 rows changed, 251 held, and computing anew pays above 125"
+    assert large.changes.get("v") is None or large.changes["v"].num_rows == 0, "zeros move no sum"
+    assert dict(view.rows()) == {k: sum(range(k, 100, 10)) + (1 if k == 1 else 0) for k in range(10)}
+    assert "computed anew by a transaction that changes more than 50% of the rows it reads" in view.explain()
+
+
+def test_strictly_incremental_means_it(db: ev.Database) -> None:
+    """However large the batch."""
+    table = db.create_table("t", "x int")
+    view = db.create_view("v", "SELECT sum(x) AS s FROM t", refresh="incremental_strict")
+    assert table.insert([(i,) for i in range(100)]).refreshed["v"].how == "incremental"
+    assert view.rows() == [(4950,)]
+    assert "a transaction that would need a recomputation is rejected" in view.explain()
+
+
+@pytest.mark.parametrize("first", ["a", "b"])
+def test_a_delta_that_cannot_be_computed(first: str, db: ev.Database) -> None:
+    """Rows that are never there together may meet in a delta: then the view is computed anew, or, if strict, nothing is done.
+
+    A row of one table goes in the transaction in which a row comes to the other that it cannot be divided by.
+    """
+    rows = {"a": [(1, 10)], "b": [(1, 0)]}
+    last = "b" if first == "a" else "a"
+    for name in ("a", "b"):
+        db.create_table(name, f"k int, {'x' if name == 'a' else 'y'} int")
+    db.table(first).insert(rows[first])
+    view = db.create_view("v", _RATIOS)
+    with db.transaction() as tx:
+        tx.delete(first, rows[first])
+        tx.insert(last, rows[last])
+    assert tx.commit.refreshed["v"].how in ("incremental", "full")
+    if tx.commit.refreshed["v"].how == "full":
+        assert tx.commit.refreshed["v"].reason == "the delta met a row that cannot be computed (DIVIDE_BY_ZERO)"
+    assert view.rows() == []
+
+
+def test_a_strict_view_rejects_what_only_a_recomputation_could_do(db: ev.Database) -> None:
+    """One of the two orders must meet the impossible pair, and then nothing has changed."""
+    rejected = 0
+    for number, first in enumerate(("a", "b")):
+        left, right = f"a{number}", f"b{number}"
+        rows = {left: [(1, 10)], right: [(1, 0)]}
+        name, other = (left, right) if first == "a" else (right, left)
+        db.create_table(left, "k int, x int")
+        db.create_table(right, "k int, y int")
+        db.table(name).insert(rows[name])
+        query = f"SELECT {left}.x / {right}.y AS ratio FROM {left} JOIN {right} USING (k)"
+        view = db.create_view(f"v{number}", query, refresh="incremental_strict")
+        version = db.version
+        try:
+            with db.transaction() as tx:
+                tx.delete(name, rows[name])
+                tx.insert(other, rows[other])
+        except ev.EvaluationError:
+            rejected += 1
+            assert (db.version, db.table(name).rows(), db.table(other).rows()) == (version, rows[name], [])
+        assert view.rows() == []
+    assert rejected >= 1
+
+
+def _written_by_executors(path: Path) -> list[bool]:
+    """For each compaction in the commit log, whether its segments came from executors."""
+    found = []
+    for file in sorted((path / "_commits").glob("*.json")):
+        record = json.loads(file.read_text())
+        if record["kind"] == "compact":
+            added = [s["path"] for move in record["moves"].values() for s in move["add"]]
+            found.append(bool(added) and all("/part-" in p for p in added))
+    return found
+
+
+@pytest.mark.parametrize("upkeep", ["by itself", pytest.param("vacuum", marks=pytest.mark.slow)])
+def test_compaction_by_executors(upkeep: str, spark: SparkSession, tmp_path: Path) -> None:
+    """Segments that are too large for the driver are merged by Spark, and rows, payloads and deltas stay the same."""
+    killing.create(tmp_path)
+
+    def opened(local_rows: int, session: Callable[[], SparkSession]) -> SparkBackend:
+        return SparkBackend(str(tmp_path), session, local_rows=local_rows)
+
+    batches = 7 if upkeep == "by itself" else 3
+    backend = opened(200_000, refuse_spark)
+    for number in range(batches):
+        killing.apply_batch(backend, number)
+    backend.close()
+    assert _written_by_executors(tmp_path) == []
+    backend = opened(0, lambda: spark)
+    before = [d.version for d in backend.changes("totals", 1)]
+    if upkeep == "vacuum":
+        assert backend.vacuum() > 0
+    else:
+        for number in (7, 8):
+            killing.apply_batch(backend, number)
+        assert [d.version for d in backend.changes("totals", 1)][: len(before)] == before
+    assert True in _written_by_executors(tmp_path)
+    done = batches if upkeep == "vacuum" else 9
+    assert killing.check(backend, done) == done
+    backend.close()
+    backend = opened(200_000, refuse_spark)
+    assert killing.check(backend, done) == done
+    killing.apply_batch(backend, done)
+    assert killing.check(backend, done + 1) == done + 1
+    backend.close()

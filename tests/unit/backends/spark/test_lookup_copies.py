@@ -1,0 +1,211 @@
+"""Copies of segments find exactly the rows that have a key, stay within their budget, and go with their segments."""
+
+from __future__ import annotations
+
+import datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+from everview.backends.spark import lookup_copies
+from everview.backends.spark.lookup_copies import FIRST_COPIED, LookupCopies
+from everview.backends.spark.relation_store import clustered
+from everview.backends.spark.restrict import ranges_sql
+from everview.backends.spark.segments import Segment, by_position, write_segment
+from everview.errors import CorruptDatabase
+from everview.relational.nodes import Field
+from everview.relational.types import DATE, FLOAT64, INT64, STRING, TIMESTAMP_NTZ
+from everview.relational.types import Decimal as DecimalType
+
+ROWS = 1000
+FIELDS = (
+    Field("ascending", INT64, False),
+    Field("mixed", INT64, True),
+    Field("text", STRING, True),
+    Field("price", DecimalType(12, 2), True),
+    Field("wide", DecimalType(30, 2), True),
+    Field("day", DATE, True),
+    Field("at", TIMESTAMP_NTZ, True),
+    Field("gaps", INT64, True),
+    Field("ratio", FLOAT64, True),
+)
+_START = datetime.date(2020, 1, 1)
+_MIDNIGHT = datetime.datetime(2020, 1, 1)
+
+
+def _rows(seed: int) -> pa.Table:
+    rng = np.random.default_rng(seed)
+    mixed = rng.integers(-50, 50, ROWS).tolist()
+    columns: list[tuple[list[Any], pa.DataType]] = [
+        ([i // 3 for i in range(ROWS)], pa.int64()),
+        (mixed, pa.int64()),
+        ([f"t{m}" for m in mixed], pa.string()),
+        ([Decimal(m) / 4 for m in mixed], pa.decimal128(12, 2)),
+        ([Decimal(m) / 4 for m in mixed], pa.decimal128(30, 2)),
+        ([_START + datetime.timedelta(m) for m in mixed], pa.date32()),
+        ([_MIDNIGHT + datetime.timedelta(hours=m) for m in mixed], pa.timestamp("us")),
+        ([None if m % 7 == 0 else m for m in mixed], pa.int64()),
+        ([m / 2 for m in mixed], pa.float64()),
+    ]
+    return pa.table([pa.array(v, t) for v, t in columns], names=[f.name for f in FIELDS])
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder for segments; copies have several batches."""
+    monkeypatch.setattr(lookup_copies, "_BATCH_ROWS", 300)
+    folder = tmp_path / "relation"
+    folder.mkdir()
+    return folder
+
+
+def _copied(copies: LookupCopies, place: Path, segments: list[Segment], by: int, keys: pa.Array) -> pa.Table | None:
+    """What the first look-up with copies finds; None if it leaves every segment to Spark."""
+    wanted = (2, by, 0)
+    for _ in range(FIRST_COPIED - 1):
+        copies.rows(place, segments, FIELDS, wanted, by, pa.chunked_array([keys]))
+    found, left = copies.rows(place, segments, FIELDS, wanted, by, pa.chunked_array([keys]))
+    assert left in ([], segments)
+    return None if left else found
+
+
+@pytest.mark.parametrize("by", range(8), ids=[f.name for f in FIELDS[:8]])
+def test_finds_the_rows_with_a_key(place: Path, tmp_path: Path, by: int) -> None:
+    """Sorted or not, with NULLs or without, numbers or texts: the rows that have one of the values, from all segments."""
+    tables = [_rows(1), _rows(2)]
+    segments = [write_segment(place, t, FIELDS) for t in tables]
+    whole = pa.concat_tables(tables)
+    keys = pc.unique(whole.column(by).combine_chunks()).take(pa.array([0, 5, 9]))
+    if by == 7:
+        keys = pa.concat_arrays([keys.drop_null(), pa.nulls(1, keys.type)])
+    found = _copied(LookupCopies(tmp_path / "copies"), place, segments, by, keys)
+    expected = whole.filter(pc.is_in(whole.column(by), value_set=keys)).select([2, by, 0])
+    assert found is not None
+    assert 0 < expected.num_rows < whole.num_rows
+    assert by_position(found).equals(by_position(expected))
+
+
+def test_columns_are_copied_when_they_are_asked_for(place: Path, tmp_path: Path) -> None:
+    """A later look-up may want other columns and search by another one; what was copied stays."""
+    segment = write_segment(place, _rows(1), FIELDS)
+    copies = LookupCopies(tmp_path / "copies")
+    _copied(copies, place, [segment], 0, pa.array([5]))
+    first = copies.bytes
+    found, _ = copies.rows(place, [segment], FIELDS, (8, 6), 1, pa.chunked_array([[3]]))
+    assert copies.bytes > first > 0
+    rows = _rows(1)
+    assert by_position(found).equals(by_position(rows.filter(pc.equal(rows.column(1), 3)).select([8, 6])))
+    nothing, left = copies.rows(place, [segment], FIELDS, (8, 6), 1, pa.chunked_array([pa.array([999])]))
+    assert not left
+    assert nothing.num_rows == 0
+    assert nothing.schema.types == [pa.float64(), pa.timestamp("us")]
+
+
+def test_spark_searches_first_and_what_does_not_fit(place: Path, tmp_path: Path) -> None:
+    """One look-up is not worth a copy, floats have several forms, and the budget is a bound for all copies together."""
+    segment = write_segment(place, _rows(1), FIELDS)
+    copies = LookupCopies(tmp_path / "copies")
+    keys = pa.chunked_array([pa.array([5])])
+    none, left = copies.rows(place, [segment], FIELDS, (0,), 0, keys)
+    assert (none.num_rows, left) == (0, [segment])
+    some, left = copies.rows(place, [segment], FIELDS, (0,), 0, keys)
+    assert (some.num_rows, left) == (3, [])
+    assert _copied(copies, place, [segment], 8, pa.array([0.5])) is None
+    for budget in (0, ROWS * 8):
+        small = LookupCopies(tmp_path / "small", budget)
+        assert _copied(small, place, [segment], 0, pa.array([5])) is None
+        assert small.bytes == 0
+
+
+def test_what_fits_is_copied_and_only_the_rest_is_left(place: Path, tmp_path: Path) -> None:
+    """A new segment of a relation is copied at once; where it does not fit, Spark searches it and nothing else."""
+    first, second = (write_segment(place, _rows(seed), FIELDS) for seed in (1, 2))
+    copies = LookupCopies(tmp_path / "copies", 40 * ROWS)
+    keys = pa.chunked_array([pa.array([5])])
+    for _ in range(FIRST_COPIED):
+        copies.rows(place, [first], FIELDS, (0, 1), 0, keys)
+    found, left = copies.rows(place, [first, second], FIELDS, (0, 1), 0, keys)
+    assert (found.num_rows, left) == (3, [second])
+    roomy = LookupCopies(tmp_path / "roomy")
+    for _ in range(FIRST_COPIED):
+        roomy.rows(place, [first], FIELDS, (0, 1), 0, keys)
+    found, left = roomy.rows(place, [first, second], FIELDS, (0, 1), 0, keys)
+    assert (found.num_rows, left) == (6, [])
+
+
+def test_a_full_disk_leaves_the_search_to_spark(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A copy that cannot be written is no error."""
+
+    def full(*_args: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    segment = write_segment(place, _rows(1), FIELDS)
+    monkeypatch.setattr(lookup_copies, "_write_columns", full)
+    assert _copied(LookupCopies(tmp_path / "copies"), place, [segment], 0, pa.array([5])) is None
+
+
+def test_copies_go_with_their_segments(place: Path, tmp_path: Path) -> None:
+    """Nothing is left of a segment that is forgotten, nor of any after closing or before opening."""
+    segment = write_segment(place, _rows(1), FIELDS)
+    folder = tmp_path / "copies"
+    copies = LookupCopies(folder)
+    _copied(copies, place, [segment], 1, pa.array([5]))
+    assert any(folder.rglob("*.arrow"))
+    copies.forget(place / segment.path)
+    assert copies.bytes == 0
+    assert not any(folder.rglob("*.arrow"))
+    _copied(copies, place, [segment], 1, pa.array([5]))
+    LookupCopies(folder)
+    assert not folder.exists()
+    copies.close()
+    assert not folder.exists()
+
+
+def test_a_damaged_segment_is_named(place: Path, tmp_path: Path) -> None:
+    """Copying reads the segment as anything else does: what is missing or cut short is said."""
+    segment = write_segment(place, _rows(1), FIELDS)
+    path = place / segment.path
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9])
+    with pytest.raises(CorruptDatabase, match=segment.path):
+        _copied(LookupCopies(tmp_path / "copies"), place, [segment], 0, pa.array([5]))
+    path.write_bytes(b"\0" * (len(whole) // 2) + whole[len(whole) // 2 :])
+    with pytest.raises(CorruptDatabase, match=segment.path):
+        _copied(LookupCopies(tmp_path / "copies"), place, [segment], 0, pa.array([5]))
+
+
+def test_ranges_hold_every_key_and_leave_out_the_largest_gaps() -> None:
+    """Few ranges whatever the number of keys; NULL is a key of its own."""
+    field = Field("k", INT64, True)
+    keys = [*range(0, 200, 2), *range(10_000, 10_040)]
+    text = ranges_sql("x", pa.chunked_array([pa.array([*keys, None])]), field)
+    assert text.count("BETWEEN") == 32
+    assert "x IS NULL" in text
+
+    def holds(value: int) -> bool:
+        tests = [t.split() for t in text.strip("()").split(" OR ") if "BETWEEN" in t]
+        return any(int(t[2].strip("()L")) <= value <= int(t[4].strip("()L")) for t in tests)
+
+    assert all(holds(k) for k in keys)
+    assert not holds(5_000)
+    assert ranges_sql("x", pa.chunked_array([pa.array([], pa.int64())]), field) == "FALSE"
+    assert ranges_sql("x", pa.chunked_array([["a"]]), Field("k", STRING, True)) == "TRUE"
+
+
+def test_rows_are_sorted_by_their_key() -> None:
+    """Large segments are sorted, so that a range of keys is in few row groups; rows that ascend already stay as they are."""
+    rows = pa.table([pa.array([3, 1, 2, 1]), pa.array(["a", "c", "b", "a"])], names=["x", "y"])
+    assert clustered(rows, (0, 1)).to_pylist() == [
+        {"c0": 1, "c1": "a"},
+        {"c0": 1, "c1": "c"},
+        {"c0": 2, "c1": "b"},
+        {"c0": 3, "c1": "a"},
+    ]
+    assert clustered(rows, ()) is rows
+    ascending = rows.slice(1, 2)
+    assert clustered(ascending, (0,)) is ascending
