@@ -19,7 +19,7 @@ import pyarrow as pa
 from everview.backends import rejections
 from everview.backends.base import WEIGHT, Change, InMemory, Refresh, VersionedDelta, without_sources_of
 from everview.backends.embedded.arrow_columns import vector_to_arrow
-from everview.backends.embedded.dependencies import below
+from everview.backends.embedded.dependencies import below, kept
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.explain import EXPLAINERS
 from everview.backends.embedded.graph import Graph
@@ -233,7 +233,7 @@ class EmbeddedBackend(InMemory):
         source = self._graph.tables.get(name.lower())
         if source is None:
             view = self._views[name.lower()]
-            return self._to_arrow(view.root.content(), view.definition.fields)
+            return self._to_arrow(kept(view.root).content(), view.definition.fields)
         if not source.table.definition.retain:
             raise rejections.not_retained(source.table.definition)
         rows, weights = source.table.content(range(len(source.fields)))
@@ -248,7 +248,7 @@ class EmbeddedBackend(InMemory):
         if view is None:
             yield from public_rows(self.read(name))
             return
-        for batch in view.root.iterate():
+        for batch in kept(view.root).iterate():
             yield from public_rows(self._to_arrow(batch, view.definition.fields))
 
     def lookup(self, name: str, key: Mapping[str, Value]) -> pa.Table:

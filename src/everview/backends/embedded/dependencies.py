@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from everview.backends.embedded.operators.base import Operator
-from everview.backends.embedded.sources import ScanOperator
+from everview.backends.embedded.operators.explode import ExplodeOperator
+from everview.backends.embedded.operators.stateless import FilterOperator, ProjectOperator, UnionAllOperator
+from everview.backends.embedded.sources import ConstantOperator, ScanOperator
 from everview.backends.embedded.tree.tree_backed_operator import TreeBacked
 from everview.backends.embedded.vectors import Batch
 
@@ -68,3 +70,20 @@ def forgets(operator: Operator) -> bool:
     if operator.arrangement is not None or type(operator).content is not Operator.content:
         return False
     return any(forgets(i) for i in operator.inputs)
+
+
+_LINEAR = (ScanOperator, ConstantOperator, FilterOperator, ProjectOperator, UnionAllOperator, ExplodeOperator)
+
+
+def kept(root: Operator) -> Operator:
+    """The root of a view that is read: its rows are kept from then on, where computing them again would take long."""
+    if _is_costly_to_read(root):
+        root.arranged().is_asked_by_users = True
+    return root
+
+
+def _is_costly_to_read(operator: Operator) -> bool:
+    """Whether the operator's content is kept nowhere, and computing it is more than a pass over what is."""
+    if operator.arrangement is not None or type(operator).content is not Operator.content:
+        return False
+    return not isinstance(operator, _LINEAR) or any(_is_costly_to_read(i) for i in operator.inputs)

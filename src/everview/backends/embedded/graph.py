@@ -58,7 +58,9 @@ from everview.relational.schema import columns, schema
 from everview.relational.traverse import scans_of, tables_of
 
 TREES_FOR_JOINS = frozenset({"factorized", "first_order"})
-"""The strategies under which joins without an aggregate are trees too; otherwise binary joins share more."""
+"""The strategies under which all joins without an aggregate are trees too."""
+MANY_RELATIONS = 3
+"""A view that is a join of so many is a tree under every strategy; inside a plan, binary joins share more."""
 
 
 class Graph:
@@ -74,6 +76,8 @@ class Graph:
         self._shared: dict[Hashable, Operator] = {}
         self._keys: dict[Operator, Hashable] = {}
         self._strategy = "auto"
+        self._plan: Relation | None = None
+        """The whole plan of the view that is being added."""
         self._sharing = SharedViews(self.views_over)
         self._shares = False
 
@@ -86,14 +90,14 @@ class Graph:
             Refused: the view is to be factorized and cannot be.
         """
         before = set(self.operators)
-        self._shares = choices.shares
+        self._shares, self._plan = choices.shares, plan
         try:
             root = self._factorized(plan) if choices.is_factorized else self.build(plan, choices.strategy)
         except BaseException:
             self._forget([o for o in self.operators if o not in before])
             raise
         finally:
-            self._shares = False
+            self._shares, self._plan = False, None
         self._in_order()
         if forgets(root):
             # Its content cannot be computed from tables that keep no rows, so it is kept itself.
@@ -194,8 +198,9 @@ class Graph:
                 if scan.table.lower() in self.tables:
                     chosen = tuple(e.index for e in relation.expressions if isinstance(e, Column))
                     return self._scan(scan, chosen, contents)
-        if self._strategy in TREES_FOR_JOINS and isinstance(relation, Join | Project | Filter):
-            joined = self._join_tree(relation, visit, contents)
+        least = 2 if self._strategy in TREES_FOR_JOINS else MANY_RELATIONS if relation is self._plan else None
+        if least is not None and isinstance(relation, Join | Project | Filter):
+            joined = self._join_tree(relation, least, visit, contents)
             if joined is not None:
                 return joined
         match relation:
@@ -264,10 +269,10 @@ class Graph:
         return self._share(key, inputs, contents, lambda: TreeOperator(fields, lowered, inputs, self.dictionary))
 
     def _join_tree(
-        self, relation: Relation, visit: Callable[[Relation], Operator], contents: dict[int, Batch]
+        self, relation: Relation, least: int, visit: Callable[[Relation], Operator], contents: dict[int, Batch]
     ) -> Operator | None:
-        """The view tree of a join that no aggregate stands on; None where there is no join or no tree for it."""
-        if len(flatten(relation).inputs) < 2:
+        """The view tree of a join that no aggregate stands on; None where it joins too few relations, or has no tree."""
+        if len(flatten(relation).inputs) < least:
             return None
         try:
             lowered, join = plan_join(relation, self._facts, self._strategy)
