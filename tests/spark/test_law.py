@@ -74,13 +74,13 @@ def test_at_the_driver(query: Query, corpus_plan: Callable[[Query], Relation], t
 def _replay(replay: Replay, batches: int) -> None:
     """The view is made after the first batch, and checked after every other; some of them are followed by a restart."""
     transactions = replay.transactions(batches)
-    replay.apply(next(transactions))
+    replay.apply(next(transactions, {}))
     replay.create_view()
     replay.check()
     for number, changes in enumerate(transactions):  # one by one: what is deleted is chosen from what is there
         replay.apply(changes)
         replay.check()
-        if number % 6 == 1:
+        if number % 5 == 0:
             replay.restart()
             replay.check()
 
