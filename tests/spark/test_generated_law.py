@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, Phase, event, given, note, settings
 from hypothesis import strategies as st
+from py4j.protocol import Py4JJavaError
 
 from everview.backends.spark.backend import SparkBackend
 from everview.errors import EvaluationError, InvalidQuery, UnknownName, UnsupportedQuery
@@ -59,7 +60,7 @@ def _check(case: Case, oracle: Oracle, open_: Callable[[Path], SparkBackend]) ->
     note(f"{case.tables!r}\n{case.query}")
     try:
         plan = oracle.translate(case.query)
-    except (InvalidQuery, UnknownName, UnsupportedQuery) as error:
+    except (InvalidQuery, UnknownName, UnsupportedQuery, Py4JJavaError) as error:  # Spark's own bugs come as the last
         event(type(error).__name__)
         return
     given_tables = {t.name: t for t in case.tables}

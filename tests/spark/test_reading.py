@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import duckdb
+import pyarrow as pa
 import pytest
 from deltalake import DeltaTable
 
@@ -241,6 +242,31 @@ def test_any_delta_reader(local_rows: int, session: SparkSession, tmp_path: Path
         db.vacuum()
         assert sorted(Path(totals.location).rglob("*.parquet")) == files, "what is summed up is not written again"
         assert sorted(totals.rows()) == [("a", 6, 4), ("b", 3, 1)]
+
+
+def test_rows_after_an_empty_batch_reach_spark(session: SparkSession) -> None:
+    """Spark's createDataFrame stops at an empty batch of an Arrow table; ours go without."""
+    with ev.connect(spark=session) as db:
+        parts = [[(1,)], [], [], [(2,)]]
+        chunks = [pa.table({"x": pa.array([x for (x,) in part], pa.int32())}) for part in parts]
+        table = db.create_table("t", "x int")
+        view = db.create_view("v", "SELECT x FROM t")
+        table.insert(pa.concat_tables(chunks))
+        assert sorted(tuple(r) for r in table.to_spark().collect()) == [(1,), (2,)]
+        assert sorted(tuple(r) for r in view.to_spark().collect()) == [(1,), (2,)]
+        assert sorted(tuple(r) for r in db._to_spark(pa.concat_tables(chunks)).collect()) == [(1,), (2,)]
+        db.verify()
+
+
+def test_a_group_by_cube_on_disk_is_emptied(session: SparkSession) -> None:
+    """The terms of a union have NULLs in different columns, and old rows are sent to Spark in several batches."""
+    with ev.connect(backend="spark", spark=session, local_rows=0, lookup_bytes=0) as db:
+        table = db.create_table("t", "a int not null, b bigint")
+        view = db.create_view("v", "SELECT a, count(DISTINCT b) AS n FROM t GROUP BY ROLLUP (a)")
+        table.insert([(2, 3)])
+        assert sorted(view.rows(), key=str) == [(2, 1), (None, 1)]
+        table.delete([(2, 3)])
+        assert view.rows() == []
 
 
 def test_upkeep_of_databases_without_files() -> None:

@@ -32,7 +32,7 @@ from everview.frontend.spark_errors import from_spark_error
 from everview.frontend.spark_rings import SparkRings
 from everview.frontend.spark_types import from_spark_json, schema_to_spark_json
 from everview.frontend.translate_plan import translate_plan
-from everview.relational.arrow import fields_from_arrow
+from everview.relational.arrow import fields_from_arrow, without_empty_batches
 from everview.relational.nodes import Project, Relation, Schema
 from everview.relational.rules import simplify
 from everview.relational.schema import columns, schema
@@ -144,13 +144,14 @@ class SparkGateway:
 
     def to_dataframe(self, rows: pa.Table) -> DataFrame:
         """The rows as a DataFrame of the user's session."""
-        return self.user_session.createDataFrame(rows, schema=_struct_type(fields_from_arrow(rows.schema)))
+        fields = fields_from_arrow(rows.schema)
+        return self.user_session.createDataFrame(without_empty_batches(rows), schema=_struct_type(fields))
 
     def _filled(self, name: str, rows: pa.Table) -> Any:
         """The analyzed plan of a DataFrame with these rows and the table's exact schema."""
         session = self._private_session()
         _, fields = self._fields[name.lower()]
-        frame = session.createDataFrame(rows, schema=_struct_type(fields))
+        frame = session.createDataFrame(without_empty_batches(rows), schema=_struct_type(fields))
         return frame._jdf.queryExecution().analyzed()
 
     def _analyze(self, query: str | DataFrame) -> Any:

@@ -320,6 +320,18 @@ def _with_one_nan(row: Row, positions: list[int]) -> Row:
     return tuple(values)
 
 
+def without_empty_batches(table: pa.Table) -> pa.Table:
+    """The same rows in batches that have some: ``createDataFrame`` of Spark leaves out what comes after an empty one.
+
+    >>> halves = pa.concat_tables([pa.table({"x": [1]}), pa.table({"x": pa.array([], pa.int64())}), pa.table({"x": [2]})])
+    >>> [batch.num_rows for batch in without_empty_batches(halves).to_batches()]
+    [1, 1]
+    """
+    if not table.num_columns:
+        return table
+    return pa.Table.from_batches([b for b in table.to_batches() if b.num_rows], table.schema)
+
+
 def public_rows(table: pa.Table) -> list[tuple[Any, ...]]:
     """The rows as tuples of Arrow's Python values, which is what users see."""
     if table.num_columns == 0:

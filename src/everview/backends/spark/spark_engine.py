@@ -32,6 +32,7 @@ from everview.backends.spark.segments import (
 )
 from everview.backends.spark.sql_literals import quoted_name, type_sql
 from everview.errors import CorruptDatabase, EvaluationError, InternalError
+from everview.relational.arrow import without_empty_batches
 from everview.relational.nodes import Relation, Scan, Schema
 from everview.relational.traverse import nodes_of
 
@@ -91,7 +92,8 @@ class SparkEngine:
     def view_of_rows(self, rows: pa.Table, fields: Schema) -> str:
         """A temporary view of rows that are at the driver."""
         ddl = ", ".join(f"c{i} {type_sql(f.type)}" for i, f in enumerate(stored_fields(fields)))
-        frame = self.session.createDataFrame(by_position(encode(rows, fields)), schema=ddl)
+        given = without_empty_batches(by_position(encode(rows, fields)))
+        frame = self.session.createDataFrame(given, schema=ddl)
         return self.view_of(decoded(frame, fields))
 
     def view_of_sql(self, text: str) -> str:

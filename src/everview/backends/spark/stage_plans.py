@@ -153,7 +153,9 @@ def partitioned_delta(stage: Partitioned, total: Relation) -> Relation:
 
 
 def _input_fields(stage: Partitioned) -> Schema:
-    return tuple(Field(f"c{i}", e.type, is_nullable(e)) for i, e in enumerate(stage.terms[0].outputs))
+    # The terms of a union have their NULLs in different columns.
+    alike = zip(*(term.outputs for term in stage.terms), strict=True)
+    return tuple(Field(f"c{i}", es[0].type, any(map(is_nullable, es))) for i, es in enumerate(alike))
 
 
 def _without_weight(plan: Relation) -> Relation:
