@@ -26,6 +26,7 @@ import numpy.typing as npt
 from everview.backends.embedded.state import keymap_kernels as kernels
 from everview.backends.embedded.state.keymap_kernels import (
     BITS,
+    FILL,
     FREE,
     HIGH,
     LIVE,
@@ -175,8 +176,8 @@ class KeyMap:
         wanted = len(self) + extra
         if wanted > self.capacity:
             self._resize_store(_power_of_two(wanted))
-        if 2 * wanted > len(self._table):
-            self._resize_table(_power_of_two(2 * wanted))
+        if 8 * wanted > FILL * len(self._table):
+            self._resize_table(_power_of_two(-(-8 * wanted // FILL)))
 
     def _stack_up(self, extra: int) -> None:
         """Make room for so many more free slots."""
@@ -227,7 +228,7 @@ class KeyMap:
             step = 4 if self.capacity < QUICK_GROWTH and extra >= self.capacity else 2
             if not meta[FREE] and meta[HIGH] == self.capacity:
                 self._resize_store(self.capacity * step)
-            if 2 * len(self) >= len(self._table):
+            if 8 * len(self) >= FILL * len(self._table):
                 self._resize_table(len(self._table) * step)
 
     def trim(self) -> None:

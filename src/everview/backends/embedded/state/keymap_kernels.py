@@ -42,6 +42,9 @@ NO_STACK = -2
 NO_ROOM = -1
 """What ``_claim`` returns when the map is full; a slot is 0 or more, a slot just created is below -1."""
 
+FILL = 5
+"""Of eight words of the table, so many may be taken: then it takes at most 13 bytes an entry, and probes stay short."""
+
 LOW = np.int64(0xFFFFFFFF)
 HALF = np.int64(32)
 ONE = np.int64(1)
@@ -106,7 +109,7 @@ def _claim(
                 return slot
         at = (at + 1) & (size - 1)
     count, high = meta[FREE], meta[HIGH]
-    if meta[LIVE] * 2 >= size or (count == 0 and high == store.shape[0]):
+    if meta[LIVE] * 8 >= size * FILL or (count == 0 and high == store.shape[0]):
         return NO_ROOM
     if count != 0:
         slot = np.int64(free[count - ONE])

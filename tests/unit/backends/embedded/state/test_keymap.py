@@ -261,3 +261,16 @@ def test_removing_a_dead_slot_is_an_error() -> None:
         keymap.remove(slots[:1])
     with pytest.raises(AssertionError, match="slot 99 is not live"):
         keymap.remove(np.array([99]))
+
+
+@pytest.mark.parametrize("width", [1, 2, 4])
+@pytest.mark.parametrize("count", [100_000, 140_000, 163_841, 262_145, 327_681])
+def test_a_map_takes_at_most_twice_its_data(width: int, count: int) -> None:
+    """Keys and weights as NumPy columns, twice; the sizes are those at which a table has just become larger, and others."""
+    rows = WeightMap(width)
+    keys = np.arange(count * width, dtype=np.int64).reshape(count, width) * 7919
+    for start in range(0, count, 10_000):
+        part = keys[start : start + 10_000]
+        rows.add_weights(part, np.ones(len(part), dtype=np.int64))
+    assert len(rows) == count
+    assert rows.nbytes <= 2 * (keys.nbytes + 8 * count)
