@@ -69,9 +69,10 @@ def _cost(operator: Operator, side: int) -> Cost:
 
 
 def update_costs(root: Operator) -> dict[str, Cost]:
-    """The cost of one changed row, by table."""
+    """The cost of one changed row, by table; a static one that is loaded does not change."""
     order = _ordered(root)
-    tables = dict.fromkeys(o.source.table.name for o in order if isinstance(o, ScanOperator))
+    scanned = (o.source.table for o in order if isinstance(o, ScanOperator))
+    tables = dict.fromkeys(t.name for t in scanned if not (t.definition.static and t.has_received_rows))
     return {table: max(cost for _, cost in _touched(order, table)) for table in tables}
 
 

@@ -53,7 +53,7 @@ class TableInput:
     @property
     def all_fields(self) -> Schema:
         """The table's columns, and its tests behind them."""
-        return (*self.fields, *(t.field(self.fields) for t in self._tests))
+        return (*self.fields, *(t.as_field(self.fields) for t in self._tests))
 
     def _tests_among(self, columns: Iterable[int]) -> dict[int, TextTest]:
         width = len(self.fields)

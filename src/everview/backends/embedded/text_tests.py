@@ -8,7 +8,7 @@ anyway, and is then tested once for each distinct value.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, Protocol
 
 import numpy as np
@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from everview.backends.embedded.expressions.bulk import pattern_of
 from everview.backends.embedded.state.text_kernels import match_arrow
-from everview.backends.embedded.vectors import Vector
+from everview.backends.embedded.vectors import Ints, Vector
 from everview.relational.expressions import Call, Column, Expression, columns_of, remap_columns, transform
 from everview.relational.format import format_expression
 from everview.relational.nodes import Field, Filter, Project, Relation, Scan, Schema
@@ -35,14 +35,17 @@ class TextTest:
     """A LIKE, or one of its kin, of a table's column and a constant pattern."""
 
     call: Call
+    column: int = field(init=False, compare=False)
+    """The position of the tested column."""
+    _pattern: Ints = field(init=False, compare=False, repr=False)
 
-    @property
-    def column(self) -> int:
-        """The position of the tested column."""
-        (column,) = columns_of(self.call)
-        return column
+    def __post_init__(self) -> None:
+        pattern, (column,) = pattern_of(self.call), columns_of(self.call)
+        assert pattern is not None, "only calls with a pattern are made into tests"
+        object.__setattr__(self, "column", column)
+        object.__setattr__(self, "_pattern", pattern)
 
-    def field(self, fields: Schema) -> Field:
+    def as_field(self, fields: Schema) -> Field:
         """The column that the test is."""
         names = tuple(f.name for f in fields)
         return Field(format_expression(self.call, names), BOOLEAN, fields[self.column].nullable)
@@ -50,13 +53,12 @@ class TextTest:
     def read(self, text: pa.Array | pa.ChunkedArray) -> Vector:
         """Whether each text passes; NULL where it is NULL."""
         array = text.combine_chunks() if isinstance(text, pa.ChunkedArray) else text
-        pattern, count = pattern_of(self.call), len(array)
-        assert pattern is not None, "only calls with a pattern are made into tests"
+        count = len(array)
         found = np.empty(count, dtype=np.int64)
         _, offsets, data = array.buffers()
         if count:
             at = 0 if data is None else data.address
-            match_arrow(at, offsets.address, _WIDTHS[array.type], array.offset, count, pattern, found)
+            match_arrow(at, offsets.address, _WIDTHS[array.type], array.offset, count, self._pattern, found)
         if not array.null_count:
             return Vector(BOOLEAN, found)
         nulls = array.is_null().to_numpy(zero_copy_only=False)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 from xml.etree import ElementTree
 
+import pyarrow as pa
 import pytest
 
+from everview.backends.base import Change, ChangeKind
 from everview.backends.embedded.backend import EmbeddedBackend
 from everview.catalog import TableDefinition, ViewDefinition, ViewOptions
+from everview.relational.arrow import arrow_schema
 from everview.relational.expressions import Call, Column, Literal
 from everview.relational.nodes import Aggregate, AggregateCall, Field, Filter, Join, JoinKind, Relation, Scan
 from everview.relational.types import BOOLEAN, FLOAT64, INT32, INT64
@@ -51,6 +54,18 @@ def test_text_of_a_tree() -> None:
     ):
         assert part in text
     assert text.endswith("one changed row costs:\n  orders: O(1)\n  items: O(1)\n")
+
+
+def test_a_loaded_static_table_costs_nothing() -> None:
+    """It cannot change any more, so no cost of a changed row is told, and it has no trigger."""
+    backend = EmbeddedBackend()
+    backend.create_table(TableDefinition("orders", ORDERS.fields, ("id",), static=True))
+    backend.create_table(TableDefinition("items", ITEMS.fields))
+    orders = pa.table({"id": [1], "customer": [7]}, schema=arrow_schema(ORDERS.fields))
+    backend.apply([Change("orders", ChangeKind.WEIGHTED, orders)])
+    backend.create_view(ViewDefinition("v", aggregate(SUM), "select", "UTC"))
+    assert backend.explain("v", "text").endswith("one changed row costs:\n  items: O(1)\n")
+    assert "on orders" not in backend.explain("v", "triggers")
 
 
 def test_text_of_first_order() -> None:
