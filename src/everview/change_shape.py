@@ -7,7 +7,7 @@ work per transaction must not grow with the number of columns that no view reads
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -29,6 +29,7 @@ class Shape:
     floating: tuple[tuple[int, DataType], ...]
 
 
+_ARROW: Final = (pa.RecordBatch, pa.Table)
 _shapes: WeakKeyDictionary[TableDefinition, Shape] = WeakKeyDictionary()
 
 
@@ -74,7 +75,7 @@ def as_it_is(table: TableDefinition, data: Any) -> pa.Table | pa.RecordBatch | N
 
     Floats of a table that keeps its rows are made canonical here; a table that does not leaves it to whoever reads a column.
     """
-    if not isinstance(data, pa.RecordBatch | pa.Table):
+    if not isinstance(data, _ARROW):
         return None
     shape = shape_of(table)
     is_exact = data.schema.equals(shape.exact)

@@ -109,9 +109,9 @@ class Products:
 
 def is_factorized(data: Any) -> TypeGuard[Product | Products | Sequence[Product]]:
     """Whether a change was given as products."""
-    if isinstance(data, Product | Products):
+    if isinstance(data, (Product, Products)):
         return True
-    return isinstance(data, list | tuple) and len(data) > 0 and isinstance(data[0], Product)
+    return isinstance(data, (list, tuple)) and len(data) > 0 and isinstance(data[0], Product)
 
 
 def read_products(table: TableDefinition, data: Product | Products | Sequence[Product], mode: Mode) -> FactorizedChange:

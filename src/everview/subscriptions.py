@@ -75,6 +75,8 @@ class Subscriptions:
 
     def announce(self, version: int, deltas: Mapping[str, pa.Table]) -> None:
         """Enters the deltas of a commit that has just been made, for those who listen."""
+        if not self._active:
+            return
         now = datetime.datetime.now(datetime.UTC)
         for subscription in self._active:
             if subscription.view in deltas:
@@ -87,6 +89,8 @@ class Subscriptions:
         Raises:
             ExceptionGroup: what the callbacks raised, after all have been called.
         """
+        if not self._waiting:
+            return  # whoever announces delivers afterwards
         with self._guard:
             if self._is_delivering:
                 return

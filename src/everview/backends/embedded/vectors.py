@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -108,6 +108,15 @@ class Vector:
         return Vector(self.type, self.values[rows], None if self.nulls is None else self.nulls[rows])
 
 
+_ONES: Final[Ints] = np.ones(1 << 14, dtype=np.int64)
+_ONES_PLACE: Final[int] = _ONES.ctypes.data
+
+
+def unit_weights(count: int) -> Ints:
+    """The weights of so many inserts; nobody changes a batch's weights, so that all of them can be the same memory."""
+    return _ONES[:count] if count <= len(_ONES) else np.ones(count, dtype=np.int64)
+
+
 @dataclass(slots=True)
 class Batch:
     """Rows with weights, column by column."""
@@ -117,6 +126,12 @@ class Batch:
 
     def __len__(self) -> int:
         return len(self.weights)
+
+    @property
+    def weights_address(self) -> int:
+        """Where the weights lie in memory; they must be contiguous."""
+        place: int = _ONES_PLACE if self.weights.base is _ONES else self.weights.ctypes.data
+        return place
 
     def take(self, rows: Ints | Bools) -> Batch:
         """The rows at these positions (or under this mask)."""

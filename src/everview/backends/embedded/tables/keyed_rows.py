@@ -32,7 +32,7 @@ from everview.backends.embedded.tables.transaction_rows import (
     sums_of_rows,
 )
 from everview.backends.embedded.tables.working_rows import WorkingRows
-from everview.backends.embedded.vectors import Ints
+from everview.backends.embedded.vectors import Ints, unit_weights
 from everview.backends.rejections import absent_keys
 from everview.catalog import TableDefinition
 from everview.relational.arrow import arrow_schema, rows_from_arrow
@@ -187,7 +187,8 @@ class KeyedRows:
             self._log.cut_back(mark)
 
         self._undo = undo
-        return TableDelta(given.rows, given.each_weight(), has_deletes=False)
+        weights = unit_weights(len(given)) if given.weights is None else given.weights
+        return TableDelta(given.rows, weights, has_deletes=False)
 
     def _exchange(self, rows: Rows, weights: Ints, keys: Ints, *, is_trusted: bool) -> TableDelta:
         """Takes distinct rows out and puts others in.

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
-import numpy as np
 import pyarrow as pa
 
 from everview.backends.base import Change, ChangeKind
 from everview.backends.embedded.tables.transaction_rows import TableDelta, consolidated, joined, rows_of
-from everview.backends.embedded.vectors import Ints
+from everview.backends.embedded.vectors import Ints, unit_weights
 from everview.backends.rejections import not_retained
 from everview.catalog import TableDefinition
-
-_ONES: Final[Ints] = np.ones(1 << 14, dtype=np.int64)
-"""The weights of inserts; nobody changes a batch's weights."""
 
 
 class PassingRows:
@@ -38,13 +33,12 @@ class PassingRows:
         Raises:
             UnsupportedOperation: a change by key, which needs the old rows; the session refuses it earlier, in its own words.
         """
-        if any(change.kind is not ChangeKind.WEIGHTED for change in changes):
-            raise not_retained(self._definition)
+        for change in changes:
+            if change.kind is not ChangeKind.WEIGHTED:
+                raise not_retained(self._definition)
         if len(changes) == 1 and changes[0].weights is None:
             rows = changes[0].given
-            count = rows.num_rows
-            ones = _ONES[:count] if count <= len(_ONES) else np.ones(count, dtype=np.int64)
-            return TableDelta(rows, ones, has_deletes=False)
+            return TableDelta(rows, unit_weights(rows.num_rows), has_deletes=False)
         given = joined([rows_of(change) for change in changes])
         if given.has_deletes and given.has_inserts:
             given = consolidated(given, self._definition.fields)

@@ -261,7 +261,7 @@ class Machine(RegisterMachine):
                 kept_alive.append(np.ascontiguousarray(vector.values))
                 places.append((i.register, kept_alive[-1].ctypes.data))
             elif i.column == -1:
-                places.append((i.register, batch.weights.ctypes.data))
+                places.append((i.register, batch.weights_address))
             else:
                 places.append((i.register, columns[i.column].address))
         self._expect_wide(INT_VALUES)

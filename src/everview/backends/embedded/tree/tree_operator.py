@@ -65,7 +65,7 @@ class TreeOperator(TreeBacked):
         log = self._result.logged()
         if not len(log):
             return None
-        now, log = self._result.entries[log[:, 0]], log.copy()
+        now, log = self._result.entries.take(log[:, 0], axis=0), log.copy()
         deferred = DeferredBatch(lambda: self._compare(log, now) or self.nothing(), self._arriving(now))
         if self._result.is_suspect or not self._is_safe:
             return deferred.made
