@@ -10,10 +10,10 @@ from __future__ import annotations
 from everview.algebra.registry import ring_named
 from everview.algebra.ring import Addition
 from everview.planner.block import Answer, Block, Monomial, RingLift
-from everview.planner.block_flatten import flatten
+from everview.planner.block_flatten import columns_never_null, flatten
 from everview.planner.block_join_builder import Facts, FactsOf, JoinBuilder, Member, Refused
 from everview.planner.block_terms import Owners, Polynomial, indicator, multiply, polynomial
-from everview.relational.expressions import Call, Expression, substitute
+from everview.relational.expressions import Call, Column, Expression, substitute, transform
 from everview.relational.nodes import Aggregate, AggregateCall
 from everview.relational.schema import is_nullable
 from everview.relational.types import BOOLEAN, is_floating, is_numeric
@@ -37,6 +37,7 @@ class _Builder:
     def __init__(self, aggregate: Aggregate, facts_of: FactsOf) -> None:
         self.aggregate = aggregate
         self.join = JoinBuilder(flatten(aggregate.child), facts_of)
+        self._present = columns_never_null(self.join.flat.conditions)
 
     def build(self) -> Block:
         keys = [self._key(self._flat(k)) for k in self.aggregate.keys]
@@ -45,6 +46,16 @@ class _Builder:
 
     def _flat(self, expression: Expression) -> Expression:
         return substitute(expression, self.join.flat.outputs)
+
+    def _argument(self, expression: Expression) -> Expression:
+        """The expression over the flat join; columns that its conditions let through only if they hold a value are not NULL."""
+
+        def present(e: Expression) -> Expression | None:
+            return (
+                Column(e.index, e.type, nullable=False) if isinstance(e, Column) and e.index in self._present else None
+            )
+
+        return transform(self._flat(expression), present)
 
     def _key(self, key: Expression) -> Member:
         atoms = self.join.owners(key)
@@ -59,8 +70,8 @@ class _Builder:
         if call.distinct or call.function not in _RING_AGGREGATES:
             distinct = "DISTINCT " if call.distinct else ""
             raise Refused(f"{call.function}({distinct}…) has no inverse")
-        args = [self._flat(a) for a in call.args]
-        where = None if call.filter is None else self._flat(call.filter)
+        args = [self._argument(a) for a in call.args]
+        where = None if call.filter is None else self._argument(call.filter)
         for e in (*args, *(() if where is None else (where,))):
             self.join.check(e)
         owners: Owners = self.join.owners
@@ -94,7 +105,7 @@ class _Builder:
         ring = ring_named(call.function).ring
         if ring.addition is Addition.OWN:
             raise Refused(f"the ring of {call.function} adds in its own way, not word by word")
-        arguments = [self._flat(a) for a in call.args]
+        arguments = [self._argument(a) for a in call.args]
         of_atom: dict[int, list[int]] = {}
         for position, argument in enumerate(arguments):
             self.join.check(argument)

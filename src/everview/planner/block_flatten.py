@@ -6,9 +6,10 @@ conjuncts; the bag is the same, since inner joins, filters and projections commu
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from everview.relational.expressions import Expression, conjuncts, shift_columns, substitute
+from everview.relational.expressions import Call, Column, Expression, conjuncts, shift_columns, substitute
 from everview.relational.nodes import Filter, Join, JoinKind, Project, Relation
 from everview.relational.schema import columns, schema
 
@@ -34,6 +35,21 @@ class FlatJoin:
             starts.append(at)
             at += len(schema(relation))
         return tuple(starts)
+
+
+_REJECTING = frozenset({"=", "<", "<=", ">", ">=", "isnotnull"})
+
+
+def columns_never_null(conditions: Iterable[Expression]) -> frozenset[int]:
+    """The columns that cannot be NULL where all the conditions hold, as far as comparisons and IS NOT NULL tell.
+
+    >>> from everview.relational.expressions import Call, Column
+    >>> from everview.relational.types import BOOLEAN, INT64
+    >>> sorted(columns_never_null([Call("=", (Column(0, INT64), Column(2, INT64)), BOOLEAN)]))
+    [0, 2]
+    """
+    found = (c.args for c in conditions if isinstance(c, Call) and c.function in _REJECTING)
+    return frozenset(a.index for args in found for a in args if isinstance(a, Column))
 
 
 def flatten(relation: Relation) -> FlatJoin:
