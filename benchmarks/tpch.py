@@ -191,7 +191,7 @@ def main() -> int:
     """A part of the suite, chosen on the command line; ends with 1 if an answer was wrong."""
     parser = argparse.ArgumentParser(description="A part of the TPC-H suite.")
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--queries", nargs="+")
+    parser.add_argument("--queries", nargs="+", choices=[q.name for q in queries("tpch")], metavar="q01")
     parser.add_argument("--batches", nargs="+", type=int)
     parser.add_argument("--modes", nargs="+", choices=MODES)
     parser.add_argument("--scale", type=float)

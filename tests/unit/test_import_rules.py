@@ -25,6 +25,7 @@ KNOWS: dict[str, frozenset[str]] = {
     "backends": frozenset({"algebra", "relational", "catalog", "planner", "trigger"}),  # each plans for what it holds
     "storage": frozenset({"algebra", "relational", "catalog"}),
     "cli": frozenset({"<public>"}),
+    "__main__": frozenset({"cli"}),
 }
 """What each part may import besides itself and the leaves. Other parts are session-level: they know all but cli."""
 
