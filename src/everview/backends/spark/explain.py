@@ -70,6 +70,8 @@ def _told(stage: Stage, stored: frozenset[str]) -> dict[str, Any]:
             kind, keeps = "grouped", ["a payload a group", *output]
         case Partitioned():
             rule = "touched partitions computed anew" if stage.partition else "computed anew from its stored input"
+            if stage.first:
+                rule += " if one of its rows has left or moved back, else from the change alone"
             kind, keeps = "partitioned", output
     return {"kind": kind, "rule": rule, "keeps": " and ".join(keeps) or "nothing"}
 

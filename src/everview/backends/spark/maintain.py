@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import assert_never
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from everview.backends.spark import stage_plans
 from everview.backends.spark.local_engine import run_locally
@@ -232,6 +233,9 @@ class Maintenance:
         changed = self._sum(stage, work, zone, consolidated)
         if changed is None or not changed.num_rows:
             return None
+        found = self._top_delta(stage, changed, zone)
+        if found is not None:
+            return found
         sources: dict[str, Bound] = {}
         terms = stage.terms
         if stage.partition:
@@ -258,6 +262,18 @@ class Maintenance:
             return stage_plans.partitioned_delta(stage, total)
 
         return self._run_terms(terms, (0,) * len(terms), inputs, wrap, sources, zone)
+
+    def _top_delta(self, stage: Partitioned, changed: pa.Table, zone: str) -> pa.Table | None:
+        """The delta of a top-k without a look at its input; None if it is none, or what it has lost must be looked for."""
+        own = Bound(Source(self._relations[stage.name], None))
+        if not stage.first or own.is_remote(self._limit):
+            return None
+        held = own.local(self._limit)
+        sources = {stage_plans.OLD: _rows(held), stage_plans.CHANGED: _rows(changed)}
+        is_full = (pc.sum(held.column(held.num_columns - 1)).as_py() or 0) >= stage.first
+        if is_full and self.run(stage_plans.top_is_open(stage), sources, zone).num_rows:
+            return None
+        return self.run(stage_plans.top_delta(stage), sources, zone)
 
     def _sum(self, stage: Stage, work: Work, zone: str, wrap: Wrap) -> pa.Table | None:
         """The delta of a stage's terms, in the form that ``wrap`` gives it."""

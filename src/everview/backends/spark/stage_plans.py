@@ -21,7 +21,20 @@ from everview.backends.spark.term_plans import (
 )
 from everview.backends.spark.terms import same_value
 from everview.relational.expressions import Call, Column, Literal, conjunction, remap_columns
-from everview.relational.nodes import Field, Filter, Generate, Join, JoinKind, Project, Relation, Scan, Schema, UnionAll
+from everview.relational.nodes import (
+    ExceptAll,
+    Field,
+    Filter,
+    Generate,
+    Join,
+    JoinKind,
+    Project,
+    Relation,
+    Scan,
+    Schema,
+    TopK,
+    UnionAll,
+)
 from everview.relational.schema import columns, is_nullable, schema
 from everview.relational.traverse import rewrite_bottom_up
 from everview.relational.types import BOOLEAN, DataType, Decimal
@@ -133,9 +146,46 @@ def key_fields(stage: Partitioned) -> Schema:
 
 def partitioned_content(stage: Partitioned, total: Relation) -> Relation:
     """The operator over the rows of a sum, as a Z-set."""
-    bag = expanded(consolidated(total))
-    applied = rewrite_bottom_up(stage.operator, lambda n: bag if isinstance(n, Scan) and n.table == INPUT else None)
+    applied = _applied(stage.operator, expanded(consolidated(total)))
     return project(applied, columns(applied), ONE)
+
+
+def _applied(operator: Relation, bag: Relation) -> Relation:
+    return rewrite_bottom_up(operator, lambda n: bag if isinstance(n, Scan) and n.table == INPUT else None)
+
+
+def top_delta(stage: Partitioned) -> Relation:
+    """The delta of the first k rows, from the ``OLD`` ones and the input's change alone, where that is enough.
+
+    What is not among the first k comes behind the last of them, t. So among the old rows and those that came, less those that
+    went, rows up to t are as often as in the input, but for t itself, of which there may be more. With k rows up to t, the
+    first k of these are the answer. ``top_is_open`` says whether there are fewer.
+    """
+    old = _old_rows(stage)
+    first = _applied(stage.operator, _candidates(stage))
+    return consolidated(UnionAll((project(first, columns(first), ONE), negated(old))))
+
+
+def top_is_open(stage: Partitioned) -> Relation:
+    """Rows, if fewer than k of what ``top_delta`` looks at come no later than the last of k old ones; else none.
+
+    One more t changes the first k rows exactly if t, or something behind it, is among them or would have to be.
+    """
+    assert isinstance(stage.operator, TopK)
+    held = expanded(consolidated(_old_rows(stage)))
+    before = TopK(held, stage.operator.order, stage.first - 1)
+    candidates = _candidates(stage)
+    one_more = _applied(stage.operator, UnionAll((candidates, ExceptAll(held, before))))
+    return ExceptAll(one_more, _applied(stage.operator, candidates))
+
+
+def _candidates(stage: Partitioned) -> Relation:
+    return expanded(consolidated(UnionAll((_old_rows(stage), Scan(CHANGED, schema(_old_rows(stage)))))))
+
+
+def _old_rows(stage: Partitioned) -> Scan:
+    pairs = zip(stage.fields, _input_fields(stage), strict=True)
+    return Scan(OLD, weighted(tuple(Field(a.name, a.type, a.nullable or b.nullable) for a, b in pairs)))
 
 
 def partitioned_delta(stage: Partitioned, total: Relation) -> Relation:

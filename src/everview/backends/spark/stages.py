@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from everview.backends.spark.terms import Term
 from everview.relational.expressions import Expression
-from everview.relational.nodes import Field, Generate, Relation, Scan, Schema
+from everview.relational.nodes import Field, Generate, Relation, Scan, Schema, TopK
 from everview.relational.types import INT64
 
 WEIGHT = Field("_weight", INT64, False)
@@ -93,6 +93,12 @@ class Partitioned:
     partition: tuple[Expression, ...]
     operator: Relation
     output_key: tuple[Expression, ...]
+
+    @property
+    def first(self) -> int:
+        """How many rows from the first on the operator keeps, if that is all it does; else 0."""
+        top = self.operator
+        return (top.limit or 0) if isinstance(top, TopK) and not top.offset and isinstance(top.child, Scan) else 0
 
     def reads_content(self) -> frozenset[str]:
         """The relations of which a delta needs more than their change: all, and the old output."""
