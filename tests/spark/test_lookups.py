@@ -6,10 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 
 import everview as ev
 from everview.backends.spark.backend import SparkBackend
+from everview.backends.spark.restrict import Lookup, Restriction
 from everview.relational.nodes import Relation
 from tests.corpus.data import Query, queries
 from tests.spark.replay import Replay
@@ -122,3 +124,33 @@ def test_a_wrong_budget_is_refused(spark: SparkSession) -> None:
     for wrong in (-1, "1g", True):
         with pytest.raises(ev.UnsupportedOperation, match="lookup_bytes"):
             ev.connect(backend="spark", spark=spark, lookup_bytes=wrong)
+
+
+def test_what_is_small_and_meets_all_is_not_followed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All customers have one of three nations; an order still finds its customer alone, and one that fails a test none."""
+    found: dict[str, int] = {}
+    fetch = Restriction.fetch
+
+    def noted(self: Restriction, lookup: Lookup, keys: pa.Table) -> pa.Table:
+        rows = fetch(self, lookup, keys)
+        found[lookup.relation.name] = rows.num_rows
+        return rows
+
+    with ev.connect(tmp_path / "db", backend="spark", spark=spark, local_rows=5) as db:
+        db.create_table("nations", "id int, name string")
+        db.create_table("customers", "id int, nation int", primary_key=["id"])
+        db.create_table("orders", "customer int, price int")
+        db.apply({"nations": [(i, f"nation {i}") for i in range(3)]})
+        db.apply({"customers": [(i, i % 3) for i in range(200)]})
+        db.create_view(
+            "totals",
+            "SELECT n.name, count(*) AS orders FROM orders o, customers c, nations n"
+            " WHERE o.customer = c.id AND c.nation = n.id AND o.price > 10 GROUP BY n.name",
+        )
+        monkeypatch.setattr(Restriction, "fetch", noted)
+        db.apply({"orders": [(5, 11), (6, 3)]})
+        assert found == {"customers": 1}
+        assert db.view("totals").rows() == [("nation 2", 1)]
+        db.verify()

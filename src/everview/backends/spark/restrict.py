@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from everview.backends.spark.arrow_conditions import passing
 from everview.backends.spark.lookup_copies import numbers_of
 from everview.backends.spark.relation_store import StoredRelation
 from everview.backends.spark.segments import Segment, by_position
@@ -104,6 +105,15 @@ class _Walk:
     term: Term
     sources: tuple[Source | None, ...]
     known: dict[int, pa.Table] = field(default_factory=dict)
+    reached: set[int] = field(default_factory=set)
+    """The known inputs that equalities connect with the change. Another is there as a whole: to look up what it meets could
+    mean everything, as all customers have a nation."""
+
+    def learn(self, position: int, rows: pa.Table, *, reached: bool = True) -> None:
+        """Takes rows of an input, and perhaps others, for known: those on which the input's own conditions may hold."""
+        self.known[position] = passing(rows, self.term.own_conjuncts(position))
+        if reached:
+            self.reached.add(position)
 
     def waiting(self) -> list[int]:
         return [i for i, s in enumerate(self.sources) if s is not None and i not in self.known]
@@ -137,7 +147,7 @@ class Restriction:
             if first is not None:
                 if first.is_remote(self._limit):
                     return None
-                walk.known[start] = first.local(self._limit, term.used[start])
+                walk.learn(start, first.local(self._limit, term.used[start]))
             walks.append(walk)
         while any(w.waiting() for w in walks):
             wanted: dict[tuple[object, ...], list[tuple[_Walk, int, Lookup, pa.Table]]] = {}
@@ -168,10 +178,10 @@ class Restriction:
                     if connection is None:
                         if rows.num_rows > _WORTH_FILTERING and self._may_connect(walk, position):
                             continue
-                        walk.known[position] = rows
+                        walk.learn(position, rows, reached=False)
                     else:
                         by, keys = connection
-                        walk.known[position] = matching(rows, by, keys)
+                        walk.learn(position, matching(rows, by, keys))
                     advanced = True
                 elif connection is not None:
                     by, keys = connection
@@ -182,7 +192,11 @@ class Restriction:
             if lookups:
                 return lookups
             if not advanced:
-                return self._without_connection(walk)
+                if len(walk.reached) == len(walk.known):
+                    return self._without_connection(walk)
+                walk.reached.update(
+                    walk.known
+                )  # the change connects nothing more: by way of those that are there as a whole
 
     def _without_connection(self, walk: _Walk) -> list[tuple[int, Lookup, pa.Table]] | None:
         """Nothing more is connected: rows at the driver are taken whole, rows on disk are beyond us."""
@@ -190,20 +204,20 @@ class Restriction:
             source = walk.sources[position]
             assert source is not None
             if not source.is_remote(self._limit):
-                walk.known[position] = source.local(self._limit, walk.term.used[position])
+                walk.learn(position, source.local(self._limit, walk.term.used[position]), reached=False)
                 return self._step(walk)
         return None
 
     def _may_connect(self, walk: _Walk, position: int) -> bool:
-        """Whether an equality with another input that is still waiting could connect it later."""
-        others = [p for p in walk.waiting() if p != position]
+        """Whether an equality with another input that is not reached yet could connect it later."""
+        others = [p for p, s in enumerate(walk.sources) if s is not None and p != position and p not in walk.reached]
         return any(self._equalities(walk.term, position, other) for other in others)
 
     def _connection(self, walk: _Walk, position: int) -> tuple[tuple[int, ...], pa.Table] | None:
-        """By which of its columns an input can be looked up, and the values; from the known input that gives most columns."""
+        """By which of its columns an input can be looked up, and the values; from the reached input that gives most columns."""
         best: list[tuple[int, int]] = []
         chosen = -1
-        for other in walk.known:
+        for other in walk.reached:
             found = self._equalities(walk.term, position, other)
             if len(found) > len(best):
                 best, chosen = found, other
@@ -243,7 +257,7 @@ class Restriction:
                 source = walk.sources[position]
                 assert source is not None
                 near = matching(source.local(self._limit, lookup.columns), lookup.by, keys)
-                walk.known[position] = pa.concat_tables([near, stored])
+                walk.learn(position, pa.concat_tables([near, stored]))
 
     def stored_rows(
         self,
