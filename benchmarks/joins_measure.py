@@ -9,10 +9,11 @@
   the rows by binary joins (``auto``) and by one view tree (``factorized``).
 
 Timed is ``db.apply`` alone, from an Arrow batch in memory to the view being current; making the batches, translating the query
-and a throw-away database that compiles the kernels are not. A trial stops when its budget of time or memory is exhausted, that
-of a baseline sooner, says so in its parameters, and is then checked over the rows that arrived: its rate is that of the
-first part of the stream, where a baseline is fastest. Sums are compared with DuckDB's; joins by count and sum of row hashes, or
-where they are too large to be listed, by count and the rows of some keys.
+and a throw-away database that compiles the kernels are not. Of a stream shorter than a second the fastest of five runs counts. A
+trial stops when its budget of time or memory is exhausted, that of a baseline sooner, says so in its parameters, and is then
+checked over the rows that arrived: its rate is that of the first part of the stream, where a baseline is fastest. Sums are
+compared with DuckDB's; joins by count and sum of row hashes, or where they are too large to be listed, by count and the rows of
+some keys.
 
 Metrics: ``tuples_per_second``; ``state_bytes`` (without retained tables); ``seconds`` to read the first rows of a join;
 ``ratio_to_first_order`` and ``ratio_to_recompute``, ours over theirs over the batches that both have run (``by_cpu``: in
@@ -69,6 +70,11 @@ class Plan:
 
 FULL = Plan(Budget(seconds=60, bytes=8e9), baseline=Budget(seconds=20, bytes=8e9))
 QUICK = Plan(Budget(seconds=0.5, bytes=2e9), baseline=Budget(seconds=0.5, bytes=2e9))
+
+
+SHORT, REPEATS = 1.0, 4
+"""A stream of less than so many seconds is run so many times more, and the fastest run counts: the work of others on the machine
+can double such a time, and nothing makes it shorter. This holds for our strategies and for those they are compared with."""
 
 
 class Measurement:
@@ -134,9 +140,13 @@ class Measurement:
 
     def _attempt(self, trial: Trial, steps: Sequence[Step], check: Check) -> Outcome | Skipped:
         budget = self.plan.baseline if trial.strategy in BASELINES else self.plan.budget
-        outcome = attempt(self.spark, trial, steps, check, budget=budget, warm=self.workload.tables)
-        self.found.append(outcome)
-        return outcome
+        best = attempt(self.spark, trial, steps, check, budget=budget, warm=self.workload.tables)
+        for _ in range(REPEATS if isinstance(best, Outcome) and best.timed.seconds.sum() < SHORT else 0):
+            again = attempt(self.spark, trial, steps, check, budget=budget, warm=self.workload.tables)
+            if isinstance(again, Outcome) and isinstance(best, Outcome):
+                best = again if again.timed.rate > best.timed.rate or again.answer != "right" else best
+        self.found.append(best)
+        return best
 
     def _results(self, outcome: Outcome) -> Iterator[Result]:
         case, params = outcome.trial.case, outcome.params
