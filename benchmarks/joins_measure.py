@@ -9,8 +9,8 @@
   the rows by binary joins (``auto``) and by one view tree (``factorized``).
 
 Timed is ``db.apply`` alone, from an Arrow batch in memory to the view being current; making the batches, translating the query
-and a throw-away database that compiles the kernels are not. Of a stream shorter than a second the fastest of five runs counts. A
-trial stops when its budget of time or memory is exhausted, that of a baseline sooner, says so in its parameters, and is then
+and a throw-away database that compiles the kernels are not; of a stream under a second the fastest of five runs counts. A trial
+stops when its budget of time or memory is exhausted, that of a baseline sooner, says so in its parameters, and is then
 checked over the rows that arrived: its rate is that of the first part of the stream, where a baseline is fastest. Sums are
 compared with DuckDB's; joins by count and sum of row hashes, or where they are too large to be listed, by count and the rows of
 some keys.
