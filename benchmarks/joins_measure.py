@@ -73,7 +73,7 @@ QUICK = Plan(Budget(seconds=0.5, bytes=2e9), baseline=Budget(seconds=0.5, bytes=
 
 
 SHORT, REPEATS = 1.0, 4
-"""A stream of less than so many seconds is run so many times more, and the fastest run counts: the work of others on the machine
+"""A stream of less than so many seconds is run so many times more, and the fastest run counts: the work of others on a machine
 can double such a time, and nothing makes it shorter. This holds for our strategies and for those they are compared with."""
 
 

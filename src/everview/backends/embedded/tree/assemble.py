@@ -29,6 +29,7 @@ from everview.backends.embedded.tree.layout import (
     ring_kind,
     words_of,
 )
+from everview.backends.embedded.tree.leaf_groups import needs_groups
 from everview.backends.embedded.tree.pauses import EntryPart, MaskPause, Pause, RingPause, RowPart
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Ints, KeyLayout, Kind, kind_of
@@ -117,7 +118,7 @@ class Delta:
     parts: dict[Monomial, int]
     atoms: frozenset[int]
     repeats: bool = False
-    """Whether several rows may have the same keys, because a variable was dropped."""
+    """Whether several rows may have the same keys: a variable was dropped, or the rows of a change stand as they came."""
 
 
 @dataclass(slots=True)
@@ -143,7 +144,8 @@ class Assembler:
         for statement in trigger.statements:
             match statement:
                 case Lift():
-                    leaf, deltas[statement.target] = self._lift(trigger.atom, statement)
+                    is_grouped = needs_groups(self.program, trigger)
+                    leaf, deltas[statement.target] = self._lift(trigger.atom, statement, is_grouped=is_grouped)
                 case Compute():
                     deltas[statement.target] = self._compute(statement, deltas[statement.source])
                 case Add():
@@ -189,7 +191,7 @@ class Assembler:
             v: tuple(self._register(frame) for _ in words_per_key(block, (v,))[v]) for v in dict.fromkeys(variables)
         }
 
-    def _lift(self, number: int, lift: Lift) -> tuple[LeafRegisters, Delta]:
+    def _lift(self, number: int, lift: Lift, *, is_grouped: bool = True) -> tuple[LeafRegisters, Delta]:
         atom, view = self.program.block.atoms[number], self.program.view(lift.target)
         frame = self._frame()
         keys = self._key_registers(frame, view.keys)
@@ -201,7 +203,8 @@ class Assembler:
         for i in (i for i in used if is_element[i]):
             words = words_of(self._kind(frozenset({(number, i)})))
             elements[i] = tuple(range(first := self._register(frame, words), first + words))
-        delta = self._grouped(frame, keys, view.keys)
+        delta = self._grouped(frame, keys, view.keys, Op.GROUP if is_grouped else Op.EACH)
+        delta.repeats = not is_grouped
         for monomial in view.payload:
             kind = self._kind(monomial)
             target = delta.parts[monomial] = self._register(delta.frame, words_of(kind))
@@ -223,14 +226,14 @@ class Assembler:
         registers = LeafRegisters(key_registers, tuple(values.items()), weights, tuple(elements.items()))
         return registers, delta
 
-    def _grouped(self, frame: int, keys: dict[str, tuple[int, ...]], wanted: Sequence[str]) -> Delta:
+    def _grouped(self, frame: int, keys: dict[str, tuple[int, ...]], wanted: Sequence[str], op: Op = Op.GROUP) -> Delta:
         """A frame with one row for each distinct combination of the wanted keys; key "" is the rows' group number."""
         numbers = self._register(frame)
         out = self._frame()
         new = self._key_registers(out, wanted)
         old_words = [r for k in wanted for r in keys[k]]
         new_words = [r for k in wanted for r in new[k]]
-        self._emit(Op.GROUP, frame, out, numbers, len(old_words), *old_words, *new_words)
+        self._emit(op, frame, out, numbers, len(old_words), *old_words, *new_words)
         return Delta(out, {**new, "": (numbers,)}, {}, frozenset())
 
     def _compute(self, compute: Compute, delta: Delta) -> Delta:

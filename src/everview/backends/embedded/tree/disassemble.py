@@ -84,6 +84,12 @@ def _group(x: list[int], _views: Sequence[str]) -> str:
     return f"f{out} := f{frame} by {_tuple(old)}, keys in {_tuple(new)}, group of each row in r{numbers}"
 
 
+def _each(x: list[int], _views: Sequence[str]) -> str:
+    frame, out, numbers, count = x[:4]
+    old, new = x[4 : 4 + count], x[4 + count :]
+    return f"f{out} := f{frame} row by row, {_tuple(old)} in {_tuple(new)}, number of each row in r{numbers}"
+
+
 def _sum(x: list[int], _views: Sequence[str]) -> str:
     frame, out, numbers, kind, source, weights, target = x
     weighted = f" * r{weights}" if weights >= 0 else ""
@@ -155,6 +161,7 @@ def _paused(pause: Pause, views: Sequence[str]) -> str:
 
 _SHAPES: dict[Op, Callable[[list[int], Sequence[str]], str]] = {
     Op.GROUP: _group,
+    Op.EACH: _each,
     Op.SUM: _sum,
     Op.LOOKUP: _lookup,
     Op.SLICE: _slice,

@@ -154,3 +154,5 @@ class Op(IntEnum):
     """frame, map, rows, slots: drops the pairs with entries whose count is 0, which a map keeps to the end of a transaction."""
     TURN = 17
     """frame, map, slots, counts, target: 1 where adding counts has made an entry's count leave 0, -1 where reach it, or 0."""
+    EACH = 18
+    """The operands of GROUP: each row is a group of its own."""

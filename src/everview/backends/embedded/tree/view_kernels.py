@@ -116,6 +116,7 @@ JOIN = int(Op.JOIN)
 MULTIPLY_ROWS = int(Op.MULTIPLY_ROWS)
 HELD = int(Op.HELD)
 TURN = int(Op.TURN)
+EACH = int(Op.EACH)
 
 LOW = 0xFFFFFFFF
 FACTOR = -7046029254386353131
@@ -642,6 +643,18 @@ def _group(code: Word, registers: Word, rows: Word, environment: Word) -> None:
             position = (position + 1) & mask
         store(numbers, i, group)
     store(rows, out, groups)
+
+
+@kernel
+def _each(code: Word, registers: Word, rows: Word) -> None:
+    count, out, numbers, width = load(rows, load(code, 2)), load(code, 3), load(registers, load(code, 4)), load(code, 5)
+    for i in range(count):
+        store(numbers, i, i)
+    for k in range(width):
+        source, target = load(registers, load(code, 6 + k)), load(registers, load(code, 6 + width + k))
+        for i in range(count):
+            store(target, i, load(source, i))
+    store(rows, out, count)
 
 
 @inlined
@@ -1242,9 +1255,9 @@ def run(start: Word, end: Word, registers: Word, rows: Word, capacities: Word, v
     store(environment, NEED, DONE)
     while code < end:
         op = load(code, 0)
-        if op == GROUP or op == LOOKUP or op == COMPACT or op == SCAN:
+        if op == GROUP or op == LOOKUP or op == COMPACT or op == SCAN or op == EACH:
             frame_in = load(code, 3) if op == LOOKUP or op == SCAN else load(code, 2)
-            frame_out = load(code, 3) if op == GROUP else load(code, 4)
+            frame_out = load(code, 3) if op == GROUP or op == EACH else load(code, 4)
             wanted = load(rows, frame_in)
             if op == SCAN:
                 wanted *= load(load(views, load(code, 2)), COUNT)
@@ -1256,6 +1269,8 @@ def run(start: Word, end: Word, registers: Word, rows: Word, capacities: Word, v
                 _stop(environment, NEED_SCRATCH, 0, 2 * load(rows, load(code, 2)))
                 return code
             _group(code, registers, rows, environment)
+        elif op == EACH:
+            _each(code, registers, rows)
         elif op == SUM:
             trouble = _sum(code, registers, rows)
             if trouble != 0:
@@ -1343,7 +1358,7 @@ def run(start: Word, end: Word, registers: Word, rows: Word, capacities: Word, v
         elif op == PAUSE:
             _stop(environment, PAUSED, load(code, 2), 0)
             return code + load(code, 1) * 8
-        if op == GROUP:
+        if op == GROUP or op == EACH:
             store(environment, WORK, load(environment, WORK) + load(rows, load(code, 2)))
         elif op == UPSERT:
             store(environment, WORK, load(environment, WORK) + load(rows, load(code, 3)))
