@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from everview.backends.embedded.tree.leaf_groups import needs_groups
 from everview.backends.embedded.tree.machine import CHUNK
 from everview.backends.embedded.tree.plan_block import plan_block
 from everview.errors import EvaluationError
@@ -96,6 +97,25 @@ def made(call: AggregateCall, tables: dict[str, list[Row]], keys: tuple[Expressi
     """One aggregate over the join of two tables, planned as usual."""
     aggregate = Aggregate(JOINED, keys, (call,), tuple(f"o{i}" for i in range(len(keys) + 1)))
     return TreeRun(aggregate, plan_block(aggregate, lambda _: Facts(), "auto"), tables)
+
+
+@pytest.mark.parametrize("is_static", [True, False])
+def test_rows_are_grouped_first_only_for_a_view_that_is_kept(is_static: bool) -> None:
+    """Next to a table that never changes, nobody keeps the sums of r: its rows, equal ones too, are looked up as they come."""
+
+    def facts(relation: Relation) -> Facts:
+        return Facts(updatable=not (is_static and isinstance(relation, Scan) and relation.table == "s"))
+
+    aggregate = Aggregate(JOINED, (), (AggregateCall("sum", (Y,), INT64),), ("sum",))
+    lowered = plan_block(aggregate, facts, "auto")
+    trigger = next(t for t in lowered.program.triggers if t.atom == 0)
+    assert needs_groups(lowered.program, trigger) == (not is_static)
+    run = TreeRun(aggregate, lowered, {"r": [], "s": [(1, 5), (2, None), (3, 7)]})
+    rows: list[Row] = [(1, None, None), (1, None, None), (2, 0.5, None), (3, None, None), (4, None, None)]
+    run.commit({"r": (rows, [])})
+    run.check()
+    run.commit({"r": ([(3, None, None)], rows[:4])})
+    run.check()
 
 
 def test_an_infinity_counts_only_where_its_mask_holds() -> None:
