@@ -148,3 +148,11 @@ def test_a_condition_that_is_true_of_every_row(oracle: Oracle) -> None:
     oracle.load((table("t0", "k int not null", [(4,)]),))
     found = oracle.check("SELECT a1.k AS c FROM t0 a1 WHERE array(1, 2)[coalesce(a1.k, 0)] IS NOT NULL")
     assert found is Outcome.EQUAL
+
+
+@pytest.mark.parametrize("condition", ["{}", "NOT ({})", "({}) IS NULL", "coalesce({}, a1.k > 1)"])
+def test_null_in_a_correlated_subquery(oracle: Oracle, condition: str) -> None:
+    """Catalyst makes an EXISTS of it, from which the correlation could no longer be pulled up: the query was refused."""
+    oracle.load((table("t0", "k int not null, i int", [(1, 2), (2, None), (2, 3)]),))
+    null_in = "CAST(NULL AS INT) IN (SELECT a2.i FROM t0 a2 WHERE a2.k = a1.i)"
+    assert oracle.check(f"SELECT a1.k AS c FROM t0 a1 WHERE {condition.format(null_in)}") is Outcome.EQUAL

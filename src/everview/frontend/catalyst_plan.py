@@ -28,12 +28,12 @@ _PREPARE = (
     "ReplaceExpressions",  # nullif, to_date and other short-hands become what they stand for
     "PullOutGroupingExpressions",  # before anything rewrites a SELECT list that repeats its grouping expressions
     "ConstantFolding",
+    "PullupCorrelatedPredicates",  # before NULL IN (…) becomes an EXISTS with a LIMIT, beyond which nothing is pulled up
     "NullPropagation",
     "OptimizeIn",
     "SimplifyConditionals",
     "SimplifyBinaryComparison",
     "BooleanSimplification",  # NOT (a IN (…) OR b), and (a IN (…)) = FALSE, show their NOT IN
-    "PullupCorrelatedPredicates",
 )
 
 _REWRITE_SUBQUERIES = ("RewriteCorrelatedScalarSubquery", "RewriteLateralSubquery", "RewritePredicateSubquery")
