@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from decimal import Decimal as Number
+from typing import TYPE_CHECKING
 
 import pytest
 
+import everview as ev
 from tests.oracle.generate_tables import day, table
 from tests.oracle.oracle import Oracle, Outcome
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _TABLES = (
     table(
@@ -156,3 +161,14 @@ def test_null_in_a_correlated_subquery(oracle: Oracle, condition: str) -> None:
     oracle.load((table("t0", "k int not null, i int", [(1, 2), (2, None), (2, 3)]),))
     null_in = "CAST(NULL AS INT) IN (SELECT a2.i FROM t0 a2 WHERE a2.k = a1.i)"
     assert oracle.check(f"SELECT a1.k AS c FROM t0 a1 WHERE {condition.format(null_in)}") is Outcome.EQUAL
+
+
+def test_what_spark_fails_to_analyze_is_refused(spark: SparkSession) -> None:
+    """BETWEEN over grouping_id() is an internal error in Spark's analyzer, which came out as a Java stack trace."""
+    with ev.connect(spark=spark) as db:
+        db.create_table("t", "k int, j int")
+        query = (
+            "SELECT k FROM t GROUP BY ROLLUP (k) HAVING least(1, grouping_id()) % nullif(count(*), 0) BETWEEN 0 AND 1"
+        )
+        with pytest.raises(ev.UnsupportedQuery, match="Spark fails to analyze the query"):
+            db.create_view("v", query)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
@@ -164,6 +165,12 @@ class SparkGateway:
                 return session.sql(query)._jdf.queryExecution().analyzed()
         except PySparkException as error:
             raise from_spark_error(error, [n for n, _ in self._fields.values()]) from None
+        except Py4JJavaError as error:  # what Spark did not foresee: its own mistake
+            raise UnsupportedQuery(
+                f"Spark fails to analyze the query: {error.java_exception.toString()}",
+                operator="Spark's analyzer",
+                hint="this is an error of Spark's; say the same in other words.",
+            ) from error
 
     def _private_session(self) -> SparkSession:
         if self._session is None:
