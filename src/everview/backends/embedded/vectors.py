@@ -129,7 +129,7 @@ class Batch:
 
     @property
     def weights_address(self) -> int:
-        """Where the weights lie in memory; they must be contiguous."""
+        """Where the weights lie in memory; they must be contiguous. Any part of the ones is like their beginning."""
         place: int = _ONES_PLACE if self.weights.base is _ONES else self.weights.ctypes.data
         return place
 

@@ -194,9 +194,8 @@ class Restriction:
             if not advanced:
                 if len(walk.reached) == len(walk.known):
                     return self._without_connection(walk)
-                walk.reached.update(
-                    walk.known
-                )  # the change connects nothing more: by way of those that are there as a whole
+                # The change connects nothing more: on by way of what is there as a whole.
+                walk.reached.update(walk.known)
 
     def _without_connection(self, walk: _Walk) -> list[tuple[int, Lookup, pa.Table]] | None:
         """Nothing more is connected: rows at the driver are taken whole, rows on disk are beyond us."""

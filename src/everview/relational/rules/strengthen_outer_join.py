@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from everview.relational.expressions import Call, Cast, Column, Expression, conjuncts
-from everview.relational.functions import function_named
-from everview.relational.functions.registry import Nulls
+from everview.relational.expressions import Expression, conjuncts
 from everview.relational.nodes import Filter, Join, JoinKind, Relation
+from everview.relational.null_rejection import rejects_nulls
 from everview.relational.schema import schema
 
 
@@ -41,8 +40,8 @@ def _strengthen(join: Join, parts: Iterable[Expression], first: int) -> Join | N
     width = len(schema(join.left))
     left = frozenset(range(first, first + width))
     right = frozenset(range(first + width, first + width + len(schema(join.right))))
-    keeps_left = join.kind in (JoinKind.LEFT, JoinKind.FULL) and not any(_rejects_nulls(p, right) for p in parts)
-    keeps_right = join.kind in (JoinKind.RIGHT, JoinKind.FULL) and not any(_rejects_nulls(p, left) for p in parts)
+    keeps_left = join.kind in (JoinKind.LEFT, JoinKind.FULL) and not any(rejects_nulls(p, right) for p in parts)
+    keeps_right = join.kind in (JoinKind.RIGHT, JoinKind.FULL) and not any(rejects_nulls(p, left) for p in parts)
     kind = {
         (True, True): JoinKind.FULL,
         (True, False): JoinKind.LEFT,
@@ -50,30 +49,3 @@ def _strengthen(join: Join, parts: Iterable[Expression], first: int) -> Join | N
         (False, False): JoinKind.INNER,
     }[keeps_left, keeps_right]
     return None if kind is join.kind else replace(join, kind=kind)
-
-
-def _rejects_nulls(condition: Expression, columns: frozenset[int]) -> bool:
-    """Whether the condition cannot be true when all these columns are NULL."""
-    if isinstance(condition, Call):
-        match condition.function:
-            case "and":
-                return any(_rejects_nulls(a, columns) for a in condition.args)
-            case "or":
-                return all(_rejects_nulls(a, columns) for a in condition.args)
-            case "isnotnull":
-                return _is_null_with(condition.args[0], columns)
-    return _is_null_with(condition, columns)
-
-
-def _is_null_with(expression: Expression, columns: frozenset[int]) -> bool:
-    """Whether the expression is NULL when all these columns are."""
-    match expression:
-        case Column():
-            return expression.index in columns
-        case Cast():
-            return _is_null_with(expression.child, columns)
-        case Call():
-            strict = function_named(expression.function).nulls in (Nulls.STRICT, Nulls.STRICT_OR_NULL)
-            return strict and any(_is_null_with(a, columns) for a in expression.args)
-        case _:
-            return False
