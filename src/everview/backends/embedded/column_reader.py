@@ -16,6 +16,7 @@ import pyarrow as pa
 from everview.backends.embedded.arrow_columns import joined, vector_from_arrow
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.state import arrow_kernels as kernels
+from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.vectors import Bools, Ints, KeyLayout, Kind, Values, Vector, kind_of
 from everview.relational.arrow import arrow_schema
 from everview.relational.nodes import Field, Schema
@@ -53,6 +54,9 @@ _STORAGES: Final[dict[DataType, int]] = {
     DAY_TIME_INTERVAL: kernels.INT64,
     YEAR_MONTH_INTERVAL: kernels.MONTHS,
 }
+EXPORTED_FOR_READ, EXPORT_COST = 6, 5
+"""Making Python's array for a column takes as long as exporting six columns; an export by itself, as long as exporting five."""
+
 _NO_NULLS: Final[Bools] = np.zeros(0, dtype=np.bool_)
 
 
@@ -81,6 +85,10 @@ class ColumnReader:
         self._rest = [(c, t) for c, t in self._types.items() if _storage(t) is None and t not in (STRING, BINARY)]
         words = kernels.COLUMN_WORDS * len(self._plain)
         self._plan_words: Ints = np.zeros(words, dtype=np.int64)
+        self._exports = len(fields) < EXPORTED_FOR_READ * len(self._plain) - EXPORT_COST
+        self._export = np.zeros(kernels.EXPORTED_WORDS, dtype=np.int64)
+        self._export_address = address_of(self._export)
+        self._export_plan = np.array([(c, s) for c, _, s in self._plain], dtype=np.int64).reshape(-1)
         self._write_plan = struct.Struct(f"{words}q").pack_into  # a third of the time that NumPy takes for a list
 
     def read(self, rows: Rows) -> dict[int, Vector]:
@@ -92,10 +100,9 @@ class ColumnReader:
                 return {c: joined([part[c] for part in parts], t) for c, t in self._types.items()}
             rows = batches[0]
         # Only the very types of the table are read by address, of arrays that have the buffers they should have.
-        planned = self._plan(rows, 1) if rows.num_rows and rows.schema.equals(self._schema) else None
-        if planned is None:
+        vectors = self._read_by_address(rows) if rows.num_rows and rows.schema.equals(self._schema) else None
+        if vectors is None:
             return {c: vector_from_arrow(rows.column(c), t, self._dictionary) for c, t in self._types.items()}
-        vectors = self._read_plain(rows.num_rows, *planned)
         for c, text in self._texts:
             vectors[c] = Vector(text, *self._dictionary.encode_arrow(rows.column(c)))
         for c, t in self._rest:
@@ -129,18 +136,43 @@ class ColumnReader:
             plan += (storage, data.address, array.offset, bits, k * count if width == 1 else k, width)
         return plan, has_nulls
 
+    def _read_by_address(self, rows: pa.RecordBatch) -> dict[int, Vector] | None:
+        """The plain columns; None where an array lacks the buffer that it should have."""
+        vectors = self._read_exported(rows) if self._exports else None
+        if vectors is not None:
+            return vectors
+        self._exports = False  # where there was a NULL, there will be others, and a batch would be read twice
+        planned = self._plan(rows, 1)
+        return None if planned is None else self._read_plain(rows.num_rows, *planned)
+
+    def _read_exported(self, rows: pa.RecordBatch) -> dict[int, Vector] | None:
+        """The plain columns of a batch without NULLs in them; None for others."""
+        count = rows.num_rows
+        out = np.empty((len(self._plain), count), dtype=np.int64)
+        rows._export_to_c(self._export_address)
+        place = int(kernels.read_exported(self._export_address, self._export_plan, count, out))
+        return self._vectors(out, place) if place else None
+
     def _read_plain(self, count: int, plan: list[int], has_nulls: bool) -> dict[int, Vector]:
         size = len(self._plain)
         out = np.empty((size, count), dtype=np.int64)
         nulls = np.zeros(size * count, dtype=np.bool_) if has_nulls else _NO_NULLS
         self._write_plan(self._plan_words.data, 0, *plan)
         place = int(kernels.read_columns(self._plan_words, count, out, nulls))
-        vectors = {}
+        vectors = self._vectors(out, place)
+        if has_nulls:
+            for k, vector in enumerate(vectors.values()):
+                if plan[kernels.COLUMN_WORDS * k + kernels.VALIDITY]:
+                    vector.nulls = nulls[k * count : (k + 1) * count]
+        return vectors
+
+    def _vectors(self, out: Ints, place: int) -> dict[int, Vector]:
+        """The rows of a matrix at ``place`` as the plain columns."""
+        vectors, size = {}, 8 * out.shape[1]
         for k, (c, data_type, storage) in enumerate(self._plain):
             values: Values = out[k] if storage != kernels.FLOAT64 else out[k].view(np.float64)
-            mask = nulls[k * count : (k + 1) * count] if has_nulls and plan[6 * k + kernels.VALIDITY] else None
-            vectors[c] = Vector(data_type, values, mask, place)
-            place += 8 * count
+            vectors[c] = Vector(data_type, values, None, place)
+            place += size
         return vectors
 
 

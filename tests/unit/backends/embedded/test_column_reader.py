@@ -61,7 +61,9 @@ VALUES: dict[DataType, st.SearchStrategy[object]] = {
     Array(INT64, True): st.lists(st.integers(0, 3), max_size=2).map(tuple),
 }
 FIELDS = tuple(Field(f"c{i}", t, True) for i, t in enumerate(VALUES))
-ROWS = st.lists(st.tuples(*(st.none() | values for values in VALUES.values())), max_size=12)
+ROWS = st.lists(st.tuples(*(st.none() | values for values in VALUES.values())), max_size=12) | st.lists(
+    st.tuples(*VALUES.values()), max_size=12
+)
 
 
 def batch_of(rows: list[tuple[object, ...]], skipped: int) -> pa.RecordBatch:
@@ -96,6 +98,21 @@ def test_a_reader_reads_what_the_general_way_reads(
         assert vectors.keys() == columns
         for c in columns:
             assert same(vectors[c], vector_from_arrow(rows.column(c), FIELDS[c].type, dictionary))
+
+
+@pytest.mark.parametrize("last", [3, None])
+def test_a_batch_that_was_read_can_be_freed(last: int | None) -> None:
+    """Whoever exports a batch has to let go of it: of one that it reads, and of one in which it meets a NULL."""
+    fields = tuple(Field(name, INT64, True) for name in "abcd")
+    reader = ColumnReader(fields, range(4), Dictionary())
+    before = pa.total_allocated_bytes()
+    for _ in range(3):
+        columns = [pa.array([*range(5000), last], pa.int64()) for _ in fields]
+        vectors = reader.read(pa.RecordBatch.from_arrays(columns, schema=arrow_schema(fields)))
+        assert vectors[3].values[:5000].tolist() == list(range(5000))
+        assert (vectors[3].nulls is None) == (last is not None)
+        del columns
+    assert pa.total_allocated_bytes() == before
 
 
 @pytest.mark.parametrize("types", [(INT64,), (INT32, Decimal(10, 2)), (STRING, DATE), (FLOAT64, INT64), (BOOLEAN,)])

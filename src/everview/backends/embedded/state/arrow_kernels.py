@@ -1,10 +1,24 @@
-"""Arrow's fixed-width columns, read from their buffers into 64-bit words: any number of columns in one call."""
+"""Arrow's fixed-width columns, read from their buffers into 64-bit words: any number of columns in one call.
+
+Where the buffers lie is said by a plan, or by a batch exported through Arrow's C data interface: making Python's objects for a
+batch's columns takes longer than reading a thousand rows.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 
-from everview.backends.embedded.state.kernel import Word, address_of, kernel, load8, load16, load32, load64
+from everview.backends.embedded.state.kernel import (
+    Word,
+    address_of,
+    call_at,
+    inlined,
+    kernel,
+    load8,
+    load16,
+    load32,
+    load64,
+)
 from everview.backends.embedded.vectors import Bools, Ints
 
 COLUMN_WORDS = 6
@@ -16,9 +30,49 @@ BITS, INT8, INT16, INT32, INT64, DECIMAL, MONTHS, FLOAT64 = range(8)
 """Storages. A decimal is the lower one of its two words, an interval of months the first of its four half words. A float is its
 bits, with those of 0.0 for -0.0 and the same for every NaN."""
 
+EXPORTED_WORDS = 10
+NULL_COUNT, OFFSET, BUFFERS, CHILDREN, RELEASE = 1, 2, 5, 6, 8
+"""Words of Arrow's ``ArrowArray``, and those read here: how many values are NULL (-1: not counted); position of the first;
+addresses of the buffers' addresses (validity bits, values) and of the columns' arrays, and the function that lets go of it."""
+
 _INFINITY = 0x7FF0000000000000
 _NAN = 0x7FF8000000000000
 _MAGNITUDE = 0x7FFFFFFFFFFFFFFF
+
+
+@inlined
+def _read_values(storage: Word, data: Word, first: Word, count: Word, words: Ints, at: Word, step: Word) -> None:
+    """Read ``count`` values from the one at ``first`` on, whatever lies beneath NULL."""
+    if storage == INT64:
+        for i in range(count):
+            words[at + i * step] = load64(data + 8 * (first + i))
+    elif storage == FLOAT64:
+        for i in range(count):
+            word = load64(data + 8 * (first + i))
+            size = word & _MAGNITUDE
+            if size == 0:
+                word = 0
+            elif size > _INFINITY:
+                word = _NAN
+            words[at + i * step] = word
+    elif storage == DECIMAL:
+        for i in range(count):
+            words[at + i * step] = load64(data + 16 * (first + i))
+    elif storage == INT32:
+        for i in range(count):
+            words[at + i * step] = np.int64(load32(data + 4 * (first + i)) << 32) >> 32
+    elif storage == INT16:
+        for i in range(count):
+            words[at + i * step] = np.int64(load16(data + 2 * (first + i)) << 48) >> 48
+    elif storage == INT8:
+        for i in range(count):
+            words[at + i * step] = np.int64(load8(data + first + i) << 56) >> 56
+    elif storage == MONTHS:
+        for i in range(count):
+            words[at + i * step] = np.int64(load32(data + 16 * (first + i)) << 32) >> 32
+    else:
+        for i in range(count):
+            words[at + i * step] = (load8(data + ((first + i) >> 3)) >> ((first + i) & 7)) & 1
 
 
 @kernel
@@ -34,38 +88,8 @@ def read_columns(plan: Ints, count: Word, out: Ints, nulls: Bools) -> Word:
     words = out.reshape(out.size)
     for k in range(plan.shape[0] // COLUMN_WORDS):
         column = plan[k * COLUMN_WORDS : (k + 1) * COLUMN_WORDS]
-        storage, data, first = column[STORAGE], column[DATA], column[FIRST]
-        at, step = column[AT], column[STEP]
-        if storage == INT64:
-            for i in range(count):
-                words[at + i * step] = load64(data + 8 * (first + i))
-        elif storage == FLOAT64:
-            for i in range(count):
-                word = load64(data + 8 * (first + i))
-                size = word & _MAGNITUDE
-                if size == 0:
-                    word = 0
-                elif size > _INFINITY:
-                    word = _NAN
-                words[at + i * step] = word
-        elif storage == DECIMAL:
-            for i in range(count):
-                words[at + i * step] = load64(data + 16 * (first + i))
-        elif storage == INT32:
-            for i in range(count):
-                words[at + i * step] = np.int64(load32(data + 4 * (first + i)) << 32) >> 32
-        elif storage == INT16:
-            for i in range(count):
-                words[at + i * step] = np.int64(load16(data + 2 * (first + i)) << 48) >> 48
-        elif storage == INT8:
-            for i in range(count):
-                words[at + i * step] = np.int64(load8(data + first + i) << 56) >> 56
-        elif storage == MONTHS:
-            for i in range(count):
-                words[at + i * step] = np.int64(load32(data + 16 * (first + i)) << 32) >> 32
-        else:
-            for i in range(count):
-                words[at + i * step] = (load8(data + ((first + i) >> 3)) >> ((first + i) & 7)) & 1
+        first, at, step = column[FIRST], column[AT], column[STEP]
+        _read_values(column[STORAGE], column[DATA], first, count, words, at, step)
         validity = column[VALIDITY]
         if validity != 0:
             for i in range(count):
@@ -73,3 +97,39 @@ def read_columns(plan: Ints, count: Word, out: Ints, nulls: Bools) -> Word:
                     words[at + i * step] = 0
                     nulls[k * count + i] = True
     return address_of(out)
+
+
+@inlined
+def _has_null(exported: Word, count: Word) -> bool:
+    """Whether a value of an exported array is NULL; Arrow may not have counted them."""
+    validity, first = load64(load64(exported + 8 * BUFFERS)), load64(exported + 8 * OFFSET)
+    if validity == 0 or load64(exported + 8 * NULL_COUNT) == 0:
+        return False
+    valid = 0
+    for i in range(first, first + count):
+        valid += (load8(validity + (i >> 3)) >> (i & 7)) & 1
+    return bool(valid < count)
+
+
+@kernel
+def read_exported(batch: Word, columns: Ints, count: Word, out: Ints) -> Word:
+    """Read columns of an exported batch one below the other, and release it.
+
+    Returns where ``out`` begins; 0 if a column has NULLs, or no buffer, so that the caller has to read it in another way.
+
+    Args:
+        batch: Where its ``ArrowArray`` lies.
+        columns: Two words for each column: its position, and its storage.
+        count: The number of rows, at least 1.
+        out: A row of words for each column.
+    """
+    words, place = out.reshape(out.size), address_of(out)
+    for k in range(columns.shape[0] // 2):
+        exported = load64(load64(batch + 8 * CHILDREN) + 8 * columns[2 * k])
+        data = load64(load64(exported + 8 * BUFFERS) + 8)
+        if data == 0 or _has_null(exported, count):
+            place = 0
+            break
+        _read_values(columns[2 * k + 1], data, load64(exported + 8 * OFFSET), count, words, k * count, 1)
+    call_at(load64(batch + 8 * RELEASE), batch)
+    return place

@@ -122,7 +122,20 @@ def _storer(bits: int) -> Any:
     return intrinsic(store)
 
 
+def _call_at(_typing: Any, _function: Any, _argument: Any) -> Any:
+    """Call the C function at an address, which takes a pointer and returns nothing."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = ir.IntType(8).as_pointer()
+        function = ir.FunctionType(ir.VoidType(), [pointer]).as_pointer()
+        builder.call(builder.inttoptr(arguments[0], function), [builder.inttoptr(arguments[1], pointer)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), generate
+
+
 address_of: Any = intrinsic(_address_of)
+call_at: Any = intrinsic(_call_at)
 prefetch_at: Any = intrinsic(_prefetch_at)
 load8: Any = _loader(8)
 load16: Any = _loader(16)
