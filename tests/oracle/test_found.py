@@ -163,6 +163,20 @@ def test_null_in_a_correlated_subquery(oracle: Oracle, condition: str) -> None:
     assert oracle.check(f"SELECT a1.k AS c FROM t0 a1 WHERE {condition.format(null_in)}") is Outcome.EQUAL
 
 
+@pytest.mark.parametrize(
+    "listed",
+    [
+        "count(CAST(NULL AS INT)) OVER (PARTITION BY k) AS c",
+        "count(CAST(NULL AS INT)) OVER (ORDER BY k) AS c, sum(i) OVER (ORDER BY k) AS d",
+        "sum(i) OVER (PARTITION BY k) AS c, i, 1 + count(NULL) OVER (PARTITION BY k) AS d, rank() OVER (ORDER BY i) AS e",
+    ],
+)
+def test_a_window_function_that_is_a_constant(oracle: Oracle, listed: str) -> None:
+    """A count of NULLs is 0 to Catalyst, and no window expression any more: a ValueError."""
+    oracle.load((table("t0", "k int, i int", [(1, 2), (1, None), (None, 3)]),))
+    assert oracle.check(f"SELECT k, {listed} FROM t0") is Outcome.EQUAL
+
+
 def test_what_spark_fails_to_analyze_is_refused(spark: SparkSession) -> None:
     """BETWEEN over grouping_id() is an internal error in Spark's analyzer, which came out as a Java stack trace."""
     with ev.connect(spark=spark) as db:

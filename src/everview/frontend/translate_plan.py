@@ -51,7 +51,7 @@ from everview.relational.nodes import (
     Values,
     Window,
 )
-from everview.relational.schema import columns
+from everview.relational.schema import columns, schema
 
 _TRANSPARENT = frozenset(
     {"SubqueryAlias", "ResolvedHint", "Repartition", "RepartitionByExpression", "RebalancePartitions", "CTERelationDef"}
@@ -238,9 +238,18 @@ class _PlanTranslator:
         listed = node.trees("windowExpressions")
         partition = tuple(translate_expression(e, scope) for e in node.trees("partitionSpec"))
         order = tuple(sort_key_of(e, scope) for e in node.trees("orderSpec"))
-        functions = tuple(translate_window_function(e.children[0], scope, self._zone) for e in listed)
-        window = Window(child.relation, partition, order, functions, tuple(e.fields["name"] for e in listed))
-        return Translation(window, child.attributes + tuple(expr_id(e) for e in listed))
+        # Catalyst makes a constant of what does not depend on the window's rows, such as a count of NULLs.
+        constants = [e for e in listed if e.children[0].name != "WindowExpression"]
+        computed = [e for e in listed if e not in constants]
+        functions = tuple(translate_window_function(e.children[0], scope, self._zone) for e in computed)
+        window = Window(child.relation, partition, order, functions, tuple(e.fields["name"] for e in computed))
+        found = Translation(window, child.attributes + tuple(expr_id(e) for e in computed)) if computed else child
+        if not constants:
+            return found
+        kept, names = columns(found.relation), tuple(f.name for f in schema(found.relation))
+        expressions = (*kept, *(translate_expression(e.children[0], scope) for e in constants))
+        named = Project(found.relation, expressions, (*names, *(e.fields["name"] for e in constants)))
+        return Translation(named, found.attributes + tuple(expr_id(e) for e in constants))
 
     def _translate_generate(self, node: CatalystNode) -> Translation:
         child = self.translate(node.children[0])
