@@ -45,6 +45,7 @@ from benchmarks.spark_counters import counting
 from benchmarks.spark_measure import QUERIES, Case, Filled, Outcome, Plan, crossing, load
 from benchmarks.spark_session import spark_session
 from everview.cli.bench_results import Result, report
+from everview.view_options import REFRESHES
 from tests.corpus.data import queries, tpch_files
 
 if TYPE_CHECKING:
@@ -192,10 +193,11 @@ def main() -> int:
     parser.add_argument(
         "--seconds", type=float, help="how long the rounds of a change may take: more on a busy machine"
     )
+    parser.add_argument("--refresh", choices=REFRESHES, help="how views are refreshed, by default incremental")
     parser.add_argument("--memory", default=MEMORY, help=f"of Spark's process, by default {MEMORY}")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    single = ("scale", "rounds", "recomputations", "seconds")
+    single = ("scale", "rounds", "recomputations", "seconds", "refresh")
     chosen = {name: getattr(given, name) for name in single if getattr(given, name) is not None}
     chosen |= {name: tuple(getattr(given, name)) for name in ("queries", "shares", "orders") if getattr(given, name)}
     plan = replace(QUICK if given.quick else Plan(), **chosen)

@@ -37,7 +37,10 @@ LOCAL_ROWS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What a run covers. ``seconds`` is how long the rounds of one change may take before the next is left out."""
+    """What a run covers. ``seconds`` is how long the rounds of one change may take before the next is left out.
+
+    ``refresh`` is the option of the views; by default changes are taken in as deltas, however many they are.
+    """
 
     scale: float = 1.0
     queries: tuple[str, ...] = QUERIES
@@ -46,6 +49,7 @@ class Plan:
     rounds: int = 3
     recomputations: int = 3
     seconds: float = 40.0
+    refresh: str = "incremental"
 
     @property
     def local_rows(self) -> int:
@@ -128,7 +132,7 @@ class Case:
     def outcomes(self, workload: Workload) -> Iterator[Filled | Outcome]:
         """Makes the view, measures it after every change, and drops it; the tables are as before in the end."""
         started = time.perf_counter()
-        view = self._db.create_view(self._query.name, self._query.sql, refresh="incremental")
+        view = self._db.create_view(self._query.name, self._query.sql, refresh=self._plan.refresh)
         seconds = time.perf_counter() - started
         rows = workload.row_count(self._tables)
         before = view.rows()
