@@ -289,7 +289,8 @@ class Restriction:
         if searched is not None:
             by = lookup.columns[lookup.by[searched]]
             rows, left = relation.found(self._limit, lookup.columns, by, keys.column(searched))
-            near = matching(rows, lookup.by, keys) if len(lookup.by) > 1 else rows
+            others = [i for i in range(len(lookup.by)) if i != searched]
+            near = matching(rows, tuple(lookup.by[i] for i in others), keys.select(others)) if others else rows
             return pa.concat_tables([near, self._fetch_by_spark(lookup, left, keys)]) if left else near
         return self._fetch_by_spark(lookup, relation.remote(self._limit), keys)
 

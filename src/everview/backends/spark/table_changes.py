@@ -7,6 +7,7 @@ embedded table of that moment, which then takes the changes: the same rules, in 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
@@ -14,10 +15,12 @@ import pyarrow.compute as pc
 
 from everview.backends.base import Change, ChangeKind
 from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.tables.stored_table import StoredTable
-from everview.backends.embedded.tables.transaction_rows import WeightedRows, consolidated
+from everview.backends.embedded.tables.transaction_rows import WeightedRows, consolidated, row_words
+from everview.backends.embedded.vectors import Ints
 from everview.backends.spark.relation_store import StoredRelation
-from everview.backends.spark.restrict import Restriction, comparable
+from everview.backends.spark.restrict import Restriction
 from everview.backends.spark.segments import by_position, empty_rows, repeat_by_weight
 from everview.backends.spark.stages import WEIGHT
 from everview.catalog import TableDefinition
@@ -67,8 +70,7 @@ def _rows_met(
         if not by:
             by = (0,)
         keys = by_position(pa.concat_tables(deleted).select(list(by)))
-    found = restriction.stored_rows(relation, by, keys)
-    return content_rows(with_keys(found, by, keys), table.fields)
+    return rows_with_keys(restriction.stored_rows(relation, by, keys), table.fields, by, keys)
 
 
 def _only_inserts(change: Change) -> bool:
@@ -79,27 +81,47 @@ def _only_inserts(change: Change) -> bool:
 def _keys_there(table: TableDefinition, relation: StoredRelation, keys: pa.Table, restriction: Restriction) -> pa.Table:
     """Those of the keys that the table has, from its key columns alone."""
     by = table.key_positions
-    places = tuple(range(len(by)))
-    found = with_keys(restriction.stored_rows(relation, by, keys, by), places, keys)
-    return by_position(content_rows(found, tuple(table.fields[b] for b in by)))
+    found = restriction.stored_rows(relation, by, keys, by)
+    return by_position(rows_with_keys(found, table.key_fields, tuple(range(len(by))), keys))
 
 
-def with_keys(rows: pa.Table, by: tuple[int, ...], keys: pa.Table) -> pa.Table:
-    """The rows whose columns ``by`` are together one of the keys.
+def rows_with_keys(stored: pa.Table, fields: Schema, by: tuple[int, ...], keys: pa.Table) -> pa.Table:
+    """The bag of a table's rows whose columns ``by`` are together one of the keys.
 
-    A look-up may have found others, and of those perhaps not all: a row without its deletion, or a deletion without its row.
+    Args:
+        stored: The weighted rows that have a key, all of them, and perhaps others.
+        fields: Their columns, without the weight.
+        by: The columns that the keys are values of.
+        keys: As they may repeat.
     """
-    plain = [i for i, place in enumerate(by) if not pa.types.is_nested(rows.schema.types[place])]
-    if not plain or not rows.num_rows:
-        return rows
-    codes = np.zeros(rows.num_rows + keys.num_rows, dtype=np.int64)
-    for i in plain:
-        column = rows.column(by[i])
-        both = comparable(pa.chunked_array([*column.chunks, *keys.column(i).cast(column.type).chunks]))
-        encoded = pc.dictionary_encode(both.combine_chunks(), null_encoding="encode")
-        # Numbered anew after each column, so that the numbers stay small.
-        codes = np.unique(codes * len(encoded.dictionary) + encoded.indices.to_numpy(), return_inverse=True)[1]
-    return rows.filter(pa.array(np.isin(codes[: rows.num_rows], codes[rows.num_rows :])))
+    slots = _key_slots(stored, fields, by, keys)
+    weights = np.array(stored.column(len(fields)).to_numpy(), dtype=np.int64)
+    is_met = slots >= 0
+    met = slots[is_met]
+    # No row is there less than 0 times: where the weights of a key cancel out, there is none, and where it has one, that is it.
+    counts, sums = (np.bincount(met, w) for w in (None, weights[is_met]))
+    is_there = is_met.copy()
+    is_there[is_met] = sums[met] != 0
+    is_alone = is_there.copy()
+    is_alone[is_there] = counts[slots[is_there]] == 1
+    alone = _typed(stored.filter(pa.array(is_alone)), fields)
+    others = stored.filter(pa.array(is_there & ~is_alone))
+    found = repeat_by_weight(alone, pa.chunked_array([pa.array(weights[is_alone])]))
+    return pa.concat_tables([found, content_rows(others, fields)]) if others.num_rows else found
+
+
+def _key_slots(stored: pa.Table, fields: Schema, by: tuple[int, ...], keys: pa.Table) -> Ints:
+    """Numbers for the rows: equal ones for those with the same key, -1 for those with none."""
+    own = tuple(replace(fields[place], nullable=True) for place in by)
+    types = arrow_schema(own).types
+    both = [
+        pa.chunked_array([*stored.column(place).cast(t).chunks, *keys.column(i).cast(t).chunks], t)
+        for i, (place, t) in enumerate(zip(by, types, strict=True))
+    ]
+    words = row_words(pa.table(both, names=[f"c{i}" for i in range(len(by))]), own)
+    known = KeyMap(words.shape[1])
+    known.upsert(words[stored.num_rows :])
+    return known.find(words[: stored.num_rows])
 
 
 def _keys_of(change: Change, by: tuple[int, ...]) -> pa.Table:
@@ -123,16 +145,19 @@ def content_rows(stored: pa.Table, fields: Schema) -> pa.Table:
 
 def net_rows(stored: pa.Table, fields: Schema) -> tuple[pa.Table, pa.Array]:
     """The rows of a Z-set, each once, with its sum of weights, where that is not 0."""
-    schema = arrow_schema(fields)
-    rows = pa.Table.from_arrays(
-        [c if c.type == f.type else c.cast(f.type) for c, f in zip(stored.columns[:-1], schema, strict=True)],
-        schema=schema,
-    )
+    rows = _typed(stored, fields)
     weights = np.array(stored.column(stored.num_columns - 1).to_numpy(), dtype=np.int64)
     if not fields or not len(weights):
         return rows, pa.array(weights)
     net = consolidated(WeightedRows(rows, weights), fields)
     return net.rows, pa.array(net.each_weight())
+
+
+def _typed(stored: pa.Table, fields: Schema) -> pa.Table:
+    """The columns of weighted rows, under their names and in their types."""
+    schema = arrow_schema(fields)
+    columns = zip(stored.columns[:-1], schema, strict=True)
+    return pa.Table.from_arrays([c if c.type == f.type else c.cast(f.type) for c, f in columns], schema=schema)
 
 
 def no_rows(fields: Schema) -> pa.Table:
