@@ -53,6 +53,10 @@ Numbers = npt.NDArray[np.integer[Any]]
 Positions = npt.NDArray[np.int64]
 
 
+class _TooLong(Exception):
+    """A part of a column has more text than one Arrow array can hold."""
+
+
 @dataclass
 class _Column:
     """One column of a segment: its batches, and for those that are not sorted by it their order."""
@@ -81,6 +85,7 @@ class LookupCopies:
         self._budget = budget
         self._copies: dict[Path, _Copy] = {}
         self._asked: Counter[Path] = Counter()
+        self._too_long: set[Path] = set()
         self._made = 0
         self._lock = threading.RLock()
         shutil.rmtree(folder, ignore_errors=True)
@@ -155,7 +160,7 @@ class LookupCopies:
         missing = [c for c in wanted if copy is None or c not in copy.columns]
         if not missing:
             return copy
-        if self._asked[place] < FIRST_COPIED:
+        if self._asked[place] < FIRST_COPIED or path in self._too_long:
             return None
         needed = segment.rows * _width(fields, missing)
         if self.bytes + needed > self._budget or needed > FREE_SHARE * _free_bytes(self._folder):
@@ -171,7 +176,12 @@ class LookupCopies:
         try:
             copy.folder.mkdir(parents=True, exist_ok=True)
             _write_columns(path, segment, wanted, files)
-        except OSError:  # the disk is full, say; what is wrong with the segment itself is a CorruptDatabase
+        except (
+            OSError,
+            _TooLong,
+        ) as error:  # the disk is full, say; what is wrong with the segment is a CorruptDatabase
+            if isinstance(error, _TooLong):
+                self._too_long.add(path)
             for made in files:
                 made.unlink(missing_ok=True)
             return None
@@ -261,6 +271,8 @@ def _write_columns(path: Path, segment: Segment, wanted: list[int], files: list[
         writers = [stack.enter_context(pa.ipc.new_file(str(f), s)) for f, s in zip(files, schemas, strict=True)]
         for part in _even_parts(path, source, names):
             for name, schema, writer in zip(names, schemas, writers, strict=True):
+                if part.column(name).num_chunks > 1:  # its batches would be others than those of the other columns
+                    raise _TooLong
                 writer.write_table(pa.Table.from_arrays([part.column(name)], schema=schema))
 
 

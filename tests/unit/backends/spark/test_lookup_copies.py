@@ -122,6 +122,28 @@ def test_spark_searches_first_and_what_does_not_fit(place: Path, tmp_path: Path)
         assert small.bytes == 0
 
 
+def test_a_column_beyond_one_array_is_left_to_spark(
+    place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Text that Arrow has to cut into two arrays would shift the rows of one column against those of the others."""
+    segment = write_segment(place, _rows(1), FIELDS)
+    parts = lookup_copies._even_parts
+    read = []
+
+    def cut(path: Path, source: Any, names: list[str]) -> Any:
+        read.append(path)
+        for part in parts(path, source, names):
+            yield pa.concat_tables([part.slice(0, 7), part.slice(7)])
+
+    monkeypatch.setattr(lookup_copies, "_even_parts", cut)
+    copies = LookupCopies(tmp_path / "copies")
+    assert _copied(copies, place, [segment], 0, pa.array([5])) is None
+    assert len(read) == 1
+    assert copies.bytes == 0
+    assert _copied(copies, place, [segment], 0, pa.array([5])) is None
+    assert len(read) == 1, "it is not tried again"
+
+
 def test_what_fits_is_copied_and_only_the_rest_is_left(place: Path, tmp_path: Path) -> None:
     """A new segment of a relation is copied at once; where it does not fit, Spark searches it and nothing else."""
     first, second = (write_segment(place, _rows(seed), FIELDS) for seed in (1, 2))
