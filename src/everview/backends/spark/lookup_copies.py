@@ -45,7 +45,7 @@ FREE_SHARE: Final = 0.5
 """At most this share of the disk's free space is taken at once."""
 FIRST_COPIED: Final = 2
 """The look-up in a relation with which copying begins."""
-_BATCH_ROWS: Final = 1 << 18
+_BATCH_ROWS: Final = 1 << 20
 _STRING_WIDTH: Final = 32
 """What a value of unknown width is taken to need, in bytes."""
 
@@ -231,6 +231,11 @@ class LookupCopies:
 
 
 def _positions(ordered: Numbers, order: Positions | None, keys: Numbers) -> Positions:
+    """Where the keys, which ascend, are in a batch that is not empty, ascending."""
+    # A segment is sorted by its key: most keys of a look-up are in other batches, and are left out before they are searched.
+    keys = keys[np.searchsorted(keys, ordered[0], "left") : np.searchsorted(keys, ordered[-1], "right")]
+    if not len(keys):
+        return np.zeros(0, dtype=np.int64)
     first = np.searchsorted(ordered, keys, "left")
     counts = np.searchsorted(ordered, keys, "right") - first
     # The runs first[i], first[i] + 1, … of counts[i] places, one after the other.
