@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from everview.session import Database
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Commit:
     """A committed transaction: the version it made, the delta of every view it moved, and how long it took.
 

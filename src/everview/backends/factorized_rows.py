@@ -81,12 +81,12 @@ class FactorizedChange(Change):
         products: Sequence[ProductRows],
         decomposed: tuple[tuple[str, ...], ...] | None = None,
     ) -> None:
-        object.__setattr__(self, "table", table.name)
-        object.__setattr__(self, "kind", ChangeKind.WEIGHTED)
-        object.__setattr__(self, "decomposed", decomposed)
-        object.__setattr__(self, "products", tuple(p for p in products if all(len(f) for f in p)))
-        object.__setattr__(self, "_schema", arrow_schema(table.fields))
-        object.__setattr__(self, "_expanded", None)
+        self.table = table.name
+        self.kind = ChangeKind.WEIGHTED
+        self.decomposed = decomposed
+        self.products = tuple(p for p in products if all(len(f) for f in p))
+        self._schema = arrow_schema(table.fields)
+        self._expanded = None
         _check_weights(table, self.products)
 
     @property
@@ -100,14 +100,14 @@ class FactorizedChange(Change):
         return self._expansion()[0]
 
     @property
-    def weights(self) -> pa.Array | None:
+    def weights(self) -> pa.Array | None:  # type: ignore[override]  # expanded rows have them, when somebody asks
         """The weights of the expanded rows."""
         return self._expansion()[1]
 
     def _expansion(self) -> tuple[pa.Table, pa.Array | None]:
         if self._expanded is None:
             expanded = _expand(self._schema, self.products)
-            object.__setattr__(self, "_expanded", expanded)
+            self._expanded = expanded
             return expanded
         return self._expanded
 

@@ -63,7 +63,7 @@ class _View:
         return self.definition.options.representation == "factorized"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Moved:
     """What one transaction did to the views, by lower-case name; consolidated when somebody asks."""
 

@@ -24,7 +24,7 @@ from everview.relational.nodes import Schema
 from everview.relational.types import Array, Binary, DataType, String, Struct, is_floating
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TableDelta:
     """What one transaction does to one table: its columns, and a weight for each row.
 
