@@ -26,9 +26,11 @@ from everview.frontend.translation import (
     field_of,
     first_columns,
     has_one_row,
+    mark_attribute,
     scalar_subqueries,
     select_columns,
     sort_key_of,
+    with_columns,
     with_type,
 )
 from everview.relational.expressions import Expression
@@ -51,7 +53,7 @@ from everview.relational.nodes import (
     Values,
     Window,
 )
-from everview.relational.schema import columns, schema
+from everview.relational.schema import columns
 
 _TRANSPARENT = frozenset(
     {"SubqueryAlias", "ResolvedHint", "Repartition", "RepartitionByExpression", "RebalancePartitions", "CTERelationDef"}
@@ -234,22 +236,15 @@ class _PlanTranslator:
 
     def _translate_window(self, node: CatalystNode) -> Translation:
         child = self.translate(node.children[0])
-        scope = child.scope
-        listed = node.trees("windowExpressions")
+        scope, listed = child.scope, node.trees("windowExpressions")
         partition = tuple(translate_expression(e, scope) for e in node.trees("partitionSpec"))
         order = tuple(sort_key_of(e, scope) for e in node.trees("orderSpec"))
         # Catalyst makes a constant of what does not depend on the window's rows, such as a count of NULLs.
-        constants = [e for e in listed if e.children[0].name != "WindowExpression"]
-        computed = [e for e in listed if e not in constants]
-        functions = tuple(translate_window_function(e.children[0], scope, self._zone) for e in computed)
-        window = Window(child.relation, partition, order, functions, tuple(e.fields["name"] for e in computed))
-        found = Translation(window, child.attributes + tuple(expr_id(e) for e in computed)) if computed else child
-        if not constants:
-            return found
-        kept, names = columns(found.relation), tuple(f.name for f in schema(found.relation))
-        expressions = (*kept, *(translate_expression(e.children[0], scope) for e in constants))
-        named = Project(found.relation, expressions, (*names, *(e.fields["name"] for e in constants)))
-        return Translation(named, found.attributes + tuple(expr_id(e) for e in constants))
+        moving = [e for e in listed if e.children[0].name == "WindowExpression"]
+        functions = tuple(translate_window_function(e.children[0], scope, self._zone) for e in moving)
+        window = Window(child.relation, partition, order, functions, tuple(e.fields["name"] for e in moving))
+        found = Translation(window, child.attributes + tuple(expr_id(e) for e in moving)) if moving else child
+        return with_columns(found, [e for e in listed if e not in moving])
 
     def _translate_generate(self, node: CatalystNode) -> Translation:
         child = self.translate(node.children[0])
@@ -272,7 +267,7 @@ class _PlanTranslator:
         condition = node.tree("condition")
         kind = _JOIN_KINDS[node.object_name("joinType")]
         if kind is JoinKind.MARK:
-            self._marks.add(expr_id(_mark_attribute(node)))
+            self._marks.add(expr_id(mark_attribute(node)))
         width = len(left.attributes)
         if condition is None:
             return _joined(left, right, kind, None, node)
@@ -367,20 +362,13 @@ def _joined(
         case JoinKind.SEMI | JoinKind.ANTI:
             attributes = left.attributes
         case JoinKind.MARK:
-            exists = _mark_attribute(node)
+            exists = mark_attribute(node)
             attributes, mark = (*left.attributes, expr_id(exists)), exists.fields["name"]
         case _:
             attributes = left.attributes + right.attributes
     if condition is None:
         return Translation(Join(left.relation, right.relation, kind, mark=mark), attributes)
     return Translation(Join(left.relation, right.relation, kind, condition, mark), attributes)
-
-
-def _mark_attribute(join: CatalystNode) -> CatalystNode:
-    """The boolean that an ``ExistenceJoin`` adds."""
-    exists = CatalystNode("", join.fields["joinType"], ()).tree("exists")
-    assert exists is not None, "an existence join names its mark"
-    return exists
 
 
 def _constant(node: CatalystNode, key: str) -> int:

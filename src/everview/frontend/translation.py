@@ -97,9 +97,26 @@ def select_columns(translation: Translation, kept: list[int]) -> Translation:
     return Translation(narrow, tuple(translation.attributes[i] for i in kept))
 
 
+def with_columns(translation: Translation, listed: list[CatalystNode]) -> Translation:
+    """The columns that there are, and further ones: expressions over them under names of their own."""
+    if not listed:
+        return translation
+    scope, names = translation.scope, tuple(f.name for f in schema(translation.relation))
+    computed = (*columns(translation.relation), *(translate_expression(e, scope) for e in listed))
+    wide = Project(translation.relation, computed, (*names, *(e.fields["name"] for e in listed)))
+    return Translation(wide, translation.attributes + tuple(expr_id(e) for e in listed))
+
+
 def first_columns(translation: Translation, count: int) -> Translation:
     """Only the first ``count`` columns."""
     return select_columns(translation, list(range(count)))
+
+
+def mark_attribute(join: CatalystNode) -> CatalystNode:
+    """The boolean that an ``ExistenceJoin`` adds."""
+    exists = CatalystNode("", join.fields["joinType"], ()).tree("exists")
+    assert exists is not None, "an existence join names its mark"
+    return exists
 
 
 def field_of(attribute: CatalystNode) -> Field:
