@@ -35,7 +35,7 @@ from benchmarks.answers import duckdb_answer, fingerprint, first_difference
 from benchmarks.joins_anchors import anchor_of
 from benchmarks.joins_workload import Workload
 from benchmarks.steps import Step, round_robin, shuffled
-from benchmarks.timing import Budget
+from benchmarks.timing import SHORT, Budget
 from benchmarks.trial import ENUMERATED, Check, Outcome, Skipped, Trial, attempt
 from everview.cli.bench_results import Result
 
@@ -71,7 +71,6 @@ class Plan:
     runs: int = 1
 
 
-SHORT = 1.0
 FULL = Plan(Budget(seconds=60, bytes=8e9), baseline=Budget(seconds=20, bytes=8e9), runs=5)
 QUICK = Plan(Budget(seconds=0.5, bytes=2e9), baseline=Budget(seconds=0.5, bytes=2e9))
 

@@ -47,6 +47,8 @@ class Budget:
 
 
 UNBOUNDED = Budget()
+SHORT = 1.0
+"""A stream of fewer seconds may be run several times: the work of others on a machine can double such a time."""
 LOOK_AFTER = 0.005
 """Seconds of transactions after which a budget is looked at."""
 

@@ -11,8 +11,9 @@ warm-up (some rows inserted and deleted again) are not timed. ``strict`` keeps t
 every row; ``trusted`` keeps none (``retain=False``), as DBToaster does.
 
 Batch 1 is measured on the last 2,000 rows of the stream, after the rest was loaded. Phase ``changes`` deletes and updates a
-fifth of the rows. ``ratio_to_duckdb`` is DuckDB's time for insert and recomputation of a batch over ours, ``ratio_to_spark``
-Spark's time for one recomputation over ours for one batch: above 1, we are faster.
+fifth of the rows. Of a stream of inserts under a second the fastest of three runs counts: what others do on the machine can
+double such a time, and nothing makes it shorter. ``ratio_to_duckdb`` is DuckDB's time for insert and recomputation of a batch
+over ours, ``ratio_to_spark`` Spark's time for one recomputation over ours for one batch: above 1, we are faster.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from benchmarks import tpch_baselines as baselines
 from benchmarks.answers import duckdb_answer, first_difference
 from benchmarks.spark_session import spark_session
 from benchmarks.steps import Step
-from benchmarks.timing import Timed, feed, state_bytes
+from benchmarks.timing import SHORT, Timed, feed, state_bytes
 from benchmarks.tpch_anchors import comparison
 from benchmarks.tpch_engine import maintained
 from benchmarks.tpch_profile import profile
@@ -72,6 +73,7 @@ class Plan:
         self.singles = 300 if quick else SINGLES
         self.single_names: tuple[str, ...] = QUICK_SINGLE if quick else self.names
         self.with_spark = not quick
+        self.runs = 1 if quick else 3
 
 
 def run(*, quick: bool) -> Iterator[Result]:
@@ -116,17 +118,31 @@ class _Case:
     def _stream(self, batch: int, mode: str) -> Iterator[Result]:
         """All inserts, and where that is asked for, the deletes and updates and the baselines."""
         steps = insert_steps(self.tables, batch)
+        is_compared = batch == COMPARED and mode == "strict"
         with maintained(self.spark, self.query, self.tables, mode) as (db, view):
             timed = feed(db, steps)
-            params = {"batch": batch, "mode": mode, "phase": "inserts", "answer": self._check(view, self.tables, mode)}
-            total = {**params, **_size(timed)}
-            yield self._result("tuples_per_second", timed.rate, "1/s", total)
-            yield self._result("seconds", float(timed.seconds.sum()), "s", total)
-            yield self._result("state_bytes", state_bytes(view), "B", params)
-            if batch == COMPARED and mode == "strict":
-                yield from self._changes(db, view, batch)
-        if batch == COMPARED and mode == "strict":
+            answer, state = self._check(view, self.tables, mode), state_bytes(view)
+            changes = list(self._changes(db, view, batch)) if is_compared else []
+        timed, answer = self._fastest(steps, mode, timed, answer)
+        params = {"batch": batch, "mode": mode, "phase": "inserts", "answer": answer}
+        total = {**params, **_size(timed)}
+        yield self._result("tuples_per_second", timed.rate, "1/s", total)
+        yield self._result("seconds", float(timed.seconds.sum()), "s", total)
+        yield self._result("state_bytes", state, "B", params)
+        yield from changes
+        if is_compared:
             yield from self._ratios(timed, steps, params)
+
+    def _fastest(self, steps: Sequence[Step], mode: str, timed: Timed, answer: str) -> tuple[Timed, str]:
+        """The fastest of a short stream's runs, of which there has been one; a wrong answer of any is the answer."""
+        for _ in range(1, self.plan.runs):
+            if answer != "right" or timed.seconds.sum() >= SHORT:
+                break
+            with maintained(self.spark, self.query, self.tables, mode) as (db, view):
+                again = feed(db, steps)
+                answer = self._check(view, self.tables, mode)
+            timed = max(timed, again, key=lambda t: t.rate)
+        return timed, answer
 
     def _changes(self, db: ev.Database, view: ev.View, batch: int) -> Iterator[Result]:
         changed = change_steps(self.tables, batch)
