@@ -23,6 +23,18 @@ def test_verify_everything(db: ev.Database) -> None:
     assert [v.name for v in db.verify("TOP").views] == ["top"]
 
 
+def test_a_table_without_rows_is_read_by_spark(db: ev.Database) -> None:
+    """Also one with arrays, structs and timestamps, of which PySpark makes nothing where Arrow has not even an empty chunk."""
+    table = db.create_table("t", "a array<double>, s struct<x: int, at: timestamp>, at timestamp")
+    view = db.create_view("v", "SELECT a, s, at FROM t")
+    assert [v.rows for v in db.verify().views] == [0]
+    assert view.to_spark().collect() == []
+    table.insert([([1.0], None, None)])
+    table.delete([([1.0], None, None)])
+    assert [v.rows for v in db.verify().views] == [0]
+    assert view.to_spark().collect() == []
+
+
 def test_a_difference_is_shown(db: ev.Database, monkeypatch: pytest.MonkeyPatch) -> None:
     """A view that is not what Spark computes is shown with its rows and both counts."""
     table = db.create_table("t", "x int")

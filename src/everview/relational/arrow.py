@@ -323,12 +323,17 @@ def _with_one_nan(row: Row, positions: list[int]) -> Row:
 def without_empty_batches(table: pa.Table) -> pa.Table:
     """The same rows in batches that have some: ``createDataFrame`` of Spark leaves out what comes after an empty one.
 
+    A table without rows has one empty chunk a column: of none, it cannot make arrays or structs.
+
     >>> halves = pa.concat_tables([pa.table({"x": [1]}), pa.table({"x": pa.array([], pa.int64())}), pa.table({"x": [2]})])
     >>> [batch.num_rows for batch in without_empty_batches(halves).to_batches()]
     [1, 1]
     """
     if not table.num_columns:
         return table
+    if not table.num_rows:
+        empty: pa.Table = table.schema.empty_table()
+        return empty
     return pa.Table.from_batches([b for b in table.to_batches() if b.num_rows], table.schema)
 
 
