@@ -70,7 +70,7 @@ class UpdateBounds:
         reason = _why_constant(steps) if not worst else self._why_open(steps[exponents.index(worst)], row)
         others = [
             self._step(step, self.encoded.variable_set(path[0].child.keys))
-            for path in indicator_paths(tree, atom)
+            for path in indicator_paths(tree, atom, self.encoded.query.dependencies)
             for step in path
         ]
         return UpdateCost(atom, worst, reason, max(others, default=None))

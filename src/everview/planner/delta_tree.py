@@ -85,14 +85,16 @@ def _step(view: View, child: Node, dependencies: tuple[Dependency, ...]) -> Delt
 
 
 def _lookups(child: Node, siblings: tuple[Node, ...], dependencies: tuple[Dependency, ...]) -> Iterator[Lookup]:
-    """First those that find one row, then those that share the most: a product only if nothing is shared."""
+    """First those by all keys, then those that find one row, then those that share most: products come last."""
     known = set(child.keys)
     left = {i: (n, tuple(_seen_in(n, dependencies))) for i, n in enumerate(siblings)}
 
     def rank(i: int) -> tuple[bool, bool, int, int]:
         node, rules = left[i]
         keys = set(node.keys)
-        return not keys <= known, not keys <= closure(known, rules), -len(keys & known), len(keys - known)
+        if keys <= known:
+            return False, False, 0, 0  # look-ups by all keys keep the order of the tree
+        return True, not keys <= closure(known, rules), -len(keys & known), len(keys - known)
 
     while left:
         best, _ = left.pop(min(left, key=rank))

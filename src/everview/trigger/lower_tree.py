@@ -4,9 +4,9 @@ For a change of an atom, every view above its leaf gets
 
     δV[keys] = Σ  δchild ⨂ siblings        (the delta of a product is linear in the changed factor)
 
-Siblings are joined in the order that keeps deltas small: those with all keys bound first, then those with most of them bound. A
-block with several atoms over one relation has a trigger for each; they run one after another, so that atom i meets the new
-contents of the atoms before it and the old ones of those after it, whose sum is the delta of the whole product.
+The paths, and the order in which siblings are joined, are those of ``planner.delta_tree``: the cost of an update is told of what
+runs. A block with several atoms over one relation has a trigger for each; they run one after another, so that atom i meets the
+new contents of the atoms before it and the old ones of those after it, whose sum is the delta of the whole product.
 
 The indicators of an atom are more factors that a change of it changes, so its trigger goes on with a path for each of their
 places in the tree. An indicator that stands in several places is stored once and is new for all of them as soon as its first
@@ -20,9 +20,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import pairwise
 
 from everview.planner.block import Block, Monomial, Residual
+from everview.planner.delta_tree import DeltaStep, Lookup, delta_path, indicator_paths
 from everview.planner.view_tree import Indicator, Leaf, Node, View, ViewTree, atoms_below
 from everview.trigger.program import (
     Access,
@@ -143,15 +143,6 @@ def _lowest(node: Node, variables: frozenset[str]) -> View | None:
     return node if variables <= known else None
 
 
-def _paths(node: Node, above: tuple[View, ...] = ()) -> Iterator[tuple[Node, ...]]:
-    """From each leaf and indicator up to this node; those of the indicators of a view before all that begin further down."""
-    if not isinstance(node, View):
-        yield (node, *above)
-        return
-    for child in sorted(node.children, key=lambda c: not isinstance(c, Indicator)):
-        yield from _paths(child, (node, *above))
-
-
 @dataclass(frozen=True, slots=True)
 class _Lowering:
     block: Block
@@ -165,72 +156,60 @@ class _Lowering:
 
     def statements(self, atom: str) -> Iterator[Statement]:
         """What a change of the atom runs: its leaf's path, then those of its indicators."""
-        paths = [path for root in self.roots for path in _paths(root)]
-        leaf = next((p for p in paths if isinstance(p[0], Leaf) and p[0].atom.name == atom), None)
-        assert leaf is not None, f"{atom} is in no view"
+        tree, dependencies = ViewTree(self.roots, ()), self.block.query.dependencies
+        leaf = next(n for root in self.roots for n in _nodes(root) if isinstance(n, Leaf) and n.atom.name == atom)
         is_changing = next(a.updatable for a in self.block.query.atoms if a.name == atom)
-        yield Lift(leaf[0].name)
-        if leaf[0].name in self.stored:
-            yield Add(leaf[0].name)
-        yield from self._climb(leaf, is_changing=is_changing)
-        begun: dict[str, list[tuple[Node, ...]]] = {}
-        for path in paths:
-            if isinstance(path[0], Indicator) and path[0].atom.name == atom:
-                begun.setdefault(path[0].name, []).append(path)
+        yield Lift(leaf.name)
+        if leaf.name in self.stored:
+            yield Add(leaf.name)
+        yield from self._climb(delta_path(tree, atom, dependencies), is_changing=is_changing)
+        begun: dict[str, list[tuple[DeltaStep, ...]]] = {}
+        for path in indicator_paths(tree, atom, dependencies):
+            begun.setdefault(path[0].child.name, []).append(path)
         for name, places in begun.items():
-            if self._place(places[0][0]) not in self.stored:
+            if self._place(places[0][0].child) not in self.stored:
                 assert not is_changing, f"what {name} has is not known"
                 continue
-            yield AddIndicator(name, leaf[0].name)
+            yield AddIndicator(name, leaf.name)
             for path in places:
                 yield from self._climb(path, is_changing=is_changing)
 
-    def _climb(self, path: tuple[Node, ...], *, is_changing: bool) -> Iterator[Statement]:
-        for child, view in pairwise(path):
-            assert isinstance(view, View)
-            siblings = [c for c in view.children if c is not child]
-            if not is_changing and any(self._place(s) not in self.stored for s in siblings):
+    def _climb(self, path: tuple[DeltaStep, ...], *, is_changing: bool) -> Iterator[Statement]:
+        for step in path:
+            if not is_changing and any(self._place(s) not in self.stored for s in step.siblings):
                 return  # nothing comes this way any more, and so nothing is kept for it
-            monomials = () if view.name in self.counted else self.block.monomials
-            yield self._compute(monomials, view, child, siblings)
-            if view.name in self.stored:
-                yield Add(view.name)
+            yield self._compute(step)
+            if step.view.name in self.stored:
+                yield Add(step.view.name)
 
     def _place(self, node: Node) -> str:
         """The view that has what the node has."""
         return self.held_by.get(node.name, node.name)
 
-    def _compute(self, monomials: tuple[Monomial, ...], view: View, child: Node, siblings: list[Node]) -> Compute:
-        known = set(child.keys)
-        atoms = self.definitions[child.name].atoms
-        waiting = list(self.placed.get(view.name, ()))
+    def _compute(self, step: DeltaStep) -> Compute:
+        monomials = () if step.view.name in self.counted else self.block.monomials
+        known = set(step.child.keys)
+        atoms = self.definitions[step.child.name].atoms
+        waiting = list(self.placed.get(step.view.name, ()))
         first = _ready(waiting, known)
         joins = []
-        todo = list(siblings)
-        while todo:
-            sibling = min(todo, key=lambda s: _expense(s, known))
-            todo.remove(sibling)
-            bound = tuple(k for k in sibling.keys if k in known)
-            kind = _KINDS[_expense(sibling, known)[0]]
-            known |= set(sibling.keys)
-            atoms |= self.definitions[sibling.name].atoms
+        for lookup in step.lookups:
+            known |= set(lookup.adds)
+            atoms |= self.definitions[lookup.node.name].atoms
             payload, ready = restrict(monomials, atoms), _ready(waiting, known)
+            is_indicator = isinstance(lookup.node, Indicator)
             joins.append(
-                Access(self._place(sibling), kind, bound, payload, ready, is_indicator=isinstance(sibling, Indicator))
+                Access(self._place(lookup.node), _kind(lookup), lookup.by, payload, ready, is_indicator=is_indicator)
             )
         assert not waiting, "a predicate's variables were summed out too early"
-        return Compute(view.name, child.name, tuple(joins), first)
+        return Compute(step.view.name, step.child.name, tuple(joins), first)
 
 
-_KINDS = (AccessKind.LOOKUP, AccessKind.SLICE, AccessKind.SCAN)
-
-
-def _expense(node: Node, known: set[str]) -> tuple[int, int]:
-    """How a join with the node is found, the cheapest way first, and how many variables it brings."""
-    new = len(set(node.keys) - known)
-    if not new:
-        return 0, 0
-    return (1 if new < len(set(node.keys)) else 2), new
+def _kind(lookup: Lookup) -> AccessKind:
+    """How a join finds its matches, by what is known of the keys."""
+    if not lookup.adds:
+        return AccessKind.LOOKUP
+    return AccessKind.SLICE if lookup.by else AccessKind.SCAN
 
 
 def _ready(waiting: list[Residual], known: set[str]) -> tuple[Residual, ...]:

@@ -55,13 +55,14 @@ def trigger_lines(trigger: TriggerCode, views: Sequence[str]) -> list[str]:
     lifts = "".join(f", lift {lift} in r{register}" for lift, register in leaf.lifts)
     lifts += "".join(f", lift {lift} in r{words[0]} … r{words[-1]}" for lift, words in leaf.elements)
     lines = [f"f0: keys in {keys}, weights in r{leaf.weights}{lifts}"]
-    for op, operands in _instructions(trigger.code):
+    for op, operands in instructions(trigger.code):
         is_pause = op == Op.PAUSE
         lines.append(_paused(trigger.pauses[operands[0]], views) if is_pause else _line(Op(op), operands, views))
     return lines
 
 
-def _instructions(code: Ints) -> Iterator[tuple[int, list[int]]]:
+def instructions(code: Ints) -> Iterator[tuple[int, list[int]]]:
+    """The instructions in the order in which they run: the code of each with its operands."""
     words, at = code.tolist(), 0
     while at < len(words):
         yield words[at], words[at + 2 : at + words[at + 1]]
