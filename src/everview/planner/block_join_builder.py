@@ -14,6 +14,7 @@ from everview.planner.block import Answer, Block, BlockAtom, Lift, Number, Resid
 from everview.planner.block_flatten import FlatJoin
 from everview.planner.block_terms import Factor, lifted
 from everview.planner.join_query import Atom, Dependency, JoinQuery
+from everview.planner.unique_keys import UniqueKey, constant_columns, kept_apart, unique_keys
 from everview.relational.expressions import (
     Call,
     Column,
@@ -21,20 +22,21 @@ from everview.relational.expressions import (
     columns_of,
     conjunction,
     remap_columns,
+    shift_columns,
     transform,
     walk,
 )
 from everview.relational.failing import can_fail
-from everview.relational.nodes import Aggregate, Project, Relation, Scan
+from everview.relational.nodes import Project, Relation, Scan
 from everview.relational.schema import is_nullable, schema
 from everview.relational.types import BOOLEAN, is_floating
 
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the planner knows of a relation: a key (positions), whether it changes, how many rows it has."""
+    """What the planner knows of a relation: its unique keys, whether it changes, how many rows it has."""
 
-    key: tuple[int, ...] | None = None
+    keys: tuple[UniqueKey, ...] = ()
     updatable: bool = True
     rows: float = 1000.0
 
@@ -256,14 +258,12 @@ class JoinBuilder:
             facts = self._facts_of(relation)
             own = tuple(v for v, _ in atom.variables)
             planned.append(Atom(atom.name, str(number), own, facts.updatable, facts.rows))
-            key = facts.key
-            if key is None and isinstance(relation, Aggregate):
-                key = tuple(range(len(relation.keys)))
-            if key is not None:
-                start = self.flat.start[number]
-                by_column = {e.index - start: v for v, e in offered[number] if isinstance(e, Column)}
-                if all(c in by_column for c in key):
-                    determinant = frozenset(by_column[c] for c in key)
+            start = self.flat.start[number]
+            fixed = constant_columns(shift_columns(c, -start) for c in self._local[number])
+            variable_of = {c - start: v for v, e in offered[number] if (c := kept_apart(e)) is not None}
+            for key in unique_keys(relation, lambda scan: self._facts_of(scan).keys):
+                if key <= fixed | variable_of.keys():
+                    determinant = frozenset(variable_of[c] for c in key if c in variable_of)
                     dependencies.append(Dependency(determinant, frozenset(own) - determinant))
         together = tuple(frozenset(r.variables) for r in residuals)
         return JoinQuery(tuple(planned), tuple(dict.fromkeys(keys)), tuple(dependencies), together)

@@ -4,9 +4,9 @@ For a change of an atom, every view above its leaf gets
 
     δV[keys] = Σ  δchild ⨂ siblings        (the delta of a product is linear in the changed factor)
 
-The paths, and the order in which siblings are joined, are those of ``planner.delta_tree``: the cost of an update is told of what
-runs. A block with several atoms over one relation has a trigger for each; they run one after another, so that atom i meets the
-new contents of the atoms before it and the old ones of those after it, whose sum is the delta of the whole product.
+The paths, and the order in which siblings are joined, are those of ``planner.delta_tree``; the costs in ``explain`` come from
+there, too. A block with several atoms over one relation has a trigger for each. They run one after another, so that atom i
+meets the new contents of the atoms before it and the old ones of those after it: their sum is the delta of the whole product.
 
 The indicators of an atom are more factors that a change of it changes, so its trigger goes on with a path for each of their
 places in the tree. An indicator that stands in several places is stored once and is new for all of them as soon as its first

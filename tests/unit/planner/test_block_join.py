@@ -167,7 +167,7 @@ def test_facts_reach_the_planner() -> None:
     """Keys become dependencies, static tables stay so."""
 
     def keyed(relation: Relation) -> Facts:
-        return Facts(key=(0,), updatable=relation != S, rows=7)
+        return Facts(keys=(frozenset({0}),), updatable=relation != S, rows=7)
 
     block: Block = build_join_block(RS, keyed).block
     assert [a.updatable for a in block.query.atoms] == [True, False]

@@ -33,6 +33,7 @@ from everview.backends.embedded.vectors import Batch
 from everview.backends.embedded.view_choices import ViewChoices
 from everview.planner.block_flatten import flatten
 from everview.planner.block_join_builder import Facts
+from everview.planner.unique_keys import UniqueKey, unique_keys
 from everview.relational.expressions import Column, Expression, conjunction
 from everview.relational.join_condition import split_join_condition
 from everview.relational.nodes import (
@@ -73,6 +74,7 @@ class Graph:
         """Grows whenever an operator comes or goes."""
         self.tables: dict[str, TableInput] = {}
         self.roots: dict[str, Operator] = {}
+        self._view_keys: dict[str, tuple[UniqueKey, ...]] = {}
         self._shared: dict[Hashable, Operator] = {}
         self._keys: dict[Operator, Hashable] = {}
         self._strategy = "auto"
@@ -103,11 +105,12 @@ class Graph:
             # Its content cannot be computed from tables that keep no rows, so it is kept itself.
             root.arranged().is_asked_by_users = True
         self.roots[name.lower()] = root
+        self._view_keys[name.lower()] = unique_keys(plan, lambda scan: self._facts(scan).keys)
         return root
 
     def drop_view(self, name: str) -> None:
         """Removes a view and the operators that only it used."""
-        del self.roots[name.lower()]
+        del self.roots[name.lower()], self._view_keys[name.lower()]
         self.collect()
 
     def collect(self) -> None:
@@ -306,13 +309,16 @@ class Graph:
         return self._share(key, inputs, contents, lambda: RecomputeOperator(schema(plan), inputs, evaluate))
 
     def _facts(self, relation: Relation) -> Facts:
-        source = self.tables.get(relation.table.lower()) if isinstance(relation, Scan) else None
-        if source is None:
+        if not isinstance(relation, Scan):
             return Facts()
+        source = self.tables.get(relation.table.lower())
+        if source is None:
+            return Facts(self._view_keys.get(relation.table.lower(), ()))
         definition = source.table.definition
         is_fixed = definition.static and source.table.has_received_rows
         rows = float(max(1000, source.table.row_count if definition.retain else 0))
-        return Facts(definition.key_positions or None, not is_fixed, rows)
+        keys = (frozenset(definition.key_positions),) if definition.primary_key else ()
+        return Facts(keys, not is_fixed, rows)
 
     def _scan(self, scan: Scan, columns: tuple[int, ...], contents: dict[int, Batch]) -> Operator:
         root = self.roots.get(scan.table.lower())

@@ -51,11 +51,11 @@ def test_what_is_reported_is_what_is_explained_and_executed(seed: int) -> None:
     """For random joins with and without keys, and some tables static."""
     rng = random.Random(seed)
     query = random_query(rng)
-    keys = {t.name: tuple(range(rng.randint(1, len(t.variables)))) for t in query.tables if rng.random() < 0.5}
+    keys = {t.name: (frozenset(range(rng.randint(1, len(t.variables)))),) for t in query.tables if rng.random() < 0.5}
 
     def facts(relation: Relation) -> Facts:
         name = relation.table if isinstance(relation, Scan) else ""
-        return Facts(key=keys.get(name), updatable=name not in query.static)
+        return Facts(keys=keys.get(name, ()), updatable=name not in query.static)
 
     try:
         lowered = plan_block(query.aggregate, facts, "factorized")
@@ -88,7 +88,9 @@ def test_a_dependency_decides_the_order() -> None:
     keys = (Column(0, INT64), Column(1, INT64), Column(3, INT64), Column(5, INT64))
     aggregate = Aggregate(joined, keys, (AggregateCall("count", (), INT64),), ("k", "j", "a", "b", "n"))
     lowered = plan_block(
-        aggregate, lambda q: Facts(key=(0,) if isinstance(q, Scan) and q.table == "T" else None), "factorized"
+        aggregate,
+        lambda q: Facts(keys=(frozenset({0}),) if isinstance(q, Scan) and q.table == "T" else ()),
+        "factorized",
     )
     assert_one_derivation(lowered.plan, lowered.program)
     assert explained(lowered.program.triggers[0])[0] == "T"
