@@ -37,6 +37,11 @@ _AGGREGATES = {
     "CovPopulation": "covar_pop",
     "CovSample": "covar_samp",
     "Corr": "corr",
+    "RegrReplacement": "regr_s",
+    "RegrSXY": "regr_sxy",
+    "RegrSlope": "regr_slope",
+    "RegrIntercept": "regr_intercept",
+    "RegrR2": "regr_r2",
     "MinBy": "min_by",
     "MaxBy": "max_by",
 }

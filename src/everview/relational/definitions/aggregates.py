@@ -180,6 +180,39 @@ def _correlation(call: AggregateCall, rows: Sequence[Row]) -> Value:
     return NAN if math.isnan(shared + spread_x + spread_y) else shared / math.sqrt(spread_x) / math.sqrt(spread_y)
 
 
+def _regression(answer: Callable[[Sequence[Row]], float | None]) -> Callable[[AggregateCall, Sequence[Row]], Value]:
+    def regression(call: AggregateCall, rows: Sequence[Row]) -> Value:
+        pairs = _complete(rows)
+        return answer(pairs) if pairs else None
+
+    return regression
+
+
+def _slope(pairs: Sequence[Row]) -> float | None:
+    """Sxy / Sxx, where y is the first argument."""
+    spread = _central([(x, x) for _, x in pairs])
+    return None if spread == 0 else _to_float(_central([(y, x) for y, x in pairs]) / spread)
+
+
+def _intercept(pairs: Sequence[Row]) -> float | None:
+    slope = _slope(pairs)
+    if slope is None:
+        return None
+    mean_y, mean_x = (float_sum([row[i] for row in pairs]) / len(pairs) for i in (0, 1))
+    result = mean_y - slope * mean_x
+    return NAN if math.isnan(result) else result
+
+
+def _determination(pairs: Sequence[Row]) -> float | None:
+    """R²; 1 where y is constant and x is not."""
+    spread_y, spread_x = (_central([(row[i], row[i]) for row in pairs]) for i in (0, 1))
+    if spread_x == 0:
+        return None
+    if spread_y == 0:
+        return 1.0
+    return _to_float(_central([(y, x) for y, x in pairs]) ** 2 / (spread_x * spread_y))
+
+
 def _to_float(value: float | Fraction) -> float:
     try:
         return NAN if isinstance(value, float) and math.isnan(value) else float(value)
@@ -202,4 +235,9 @@ _FUNCTIONS: dict[str, Callable[[AggregateCall, Sequence[Row]], Value]] = {
     "covar_pop": _covariance(sample=False),
     "covar_samp": _covariance(sample=True),
     "corr": _correlation,
+    "regr_s": lambda _call, rows: _to_float(_central([(v, v) for v in values])) if (values := _values(rows)) else None,
+    "regr_sxy": _regression(lambda pairs: _to_float(_central([(y, x) for y, x in pairs]))),
+    "regr_slope": _regression(_slope),
+    "regr_intercept": _regression(_intercept),
+    "regr_r2": _regression(_determination),
 }
