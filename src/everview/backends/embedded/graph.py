@@ -21,6 +21,7 @@ from everview.backends.embedded.operators.recompute import GivenOperator, Recomp
 from everview.backends.embedded.operators.stateless import FilterOperator, ProjectOperator, UnionAllOperator
 from everview.backends.embedded.operators.top import TopOperator
 from everview.backends.embedded.operators.window import WindowOperator
+from everview.backends.embedded.row_by_row import STRATEGY, make_rows
 from everview.backends.embedded.shared_views import SharedViews
 from everview.backends.embedded.sources import ConstantOperator, ScanOperator, TableInput
 from everview.backends.embedded.tree.factorized_operator import FactorizedOperator
@@ -140,6 +141,11 @@ class Graph:
             self.operators = in_order([*(o for o in self.operators if not isinstance(o, TreeGroup)), *groups])
         self.generation += 1
 
+    def let_go(self, tree: TreeBacked) -> None:
+        """Lets a tree leave its group, with a copy of what it shares: its numbers are beyond what a tree can sum."""
+        self._sharing.let_go(tree)
+        self._in_order()
+
     def views_over(self, operator: Operator) -> tuple[str, ...]:
         """The names of the views that an operator is used by."""
         return tuple(name for name, root in self.roots.items() if any(o is operator for o in below(root)))
@@ -182,7 +188,7 @@ class Graph:
         self._shared[key] = made
         self._keys[made] = key
         self.operators.append(made)
-        if isinstance(made, TreeBacked) and self._shares:
+        if isinstance(made, TreeBacked) and self._shares and not _is_by_rows(made):
             self._sharing.add(made)
         self.generation += 1
         return made
@@ -262,14 +268,19 @@ class Graph:
         self, aggregate: Aggregate, visit: Callable[[Relation], Operator], contents: dict[int, Batch]
     ) -> Operator | str:
         """The view tree of an aggregate, or why it has none."""
+        if self._strategy == STRATEGY:
+            return "its numbers are beyond what a tree can sum"
         try:
             lowered = plan_block(aggregate, self._facts, self._strategy)
         except Refused as refused:
             return str(refused)
         inputs = tuple(visit(atom.input) for atom in lowered.program.block.atoms)
         key: Hashable = ("tree", self._strategy, tuple(id(i) for i in inputs), aggregate)
+        rows = None
+        if not any(forgets(i) for i in inputs):
+            rows = make_rows(lambda: Graph(self.dictionary), aggregate, lowered.program.block)
         fields = schema(aggregate)
-        return self._share(key, inputs, contents, lambda: TreeOperator(fields, lowered, inputs, self.dictionary))
+        return self._share(key, inputs, contents, lambda: TreeOperator(fields, lowered, inputs, self.dictionary, rows))
 
     def _join_tree(
         self, relation: Relation, least: int, visit: Callable[[Relation], Operator], contents: dict[int, Batch]
@@ -391,6 +402,10 @@ class Graph:
         inputs = (matched, padded)
         key = ("union all", (id(matched), id(padded)))
         return self._share(key, inputs, contents, lambda: UnionAllOperator(left_join, inputs))
+
+
+def _is_by_rows(tree: TreeBacked) -> bool:
+    return isinstance(tree, TreeOperator) and tree.rows is not None
 
 
 def _only_columns(expressions: tuple[Expression, ...]) -> bool:

@@ -14,6 +14,8 @@ from everview.backends.embedded.dependencies import needed_for
 from everview.backends.embedded.graph import Graph
 from everview.backends.embedded.operators.base import Operator, consolidated
 from everview.backends.embedded.sources import ScanOperator, TableInput
+from everview.backends.embedded.tree.machine import TreeOutgrown
+from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.backends.embedded.vectors import Batch, DeferredBatch, concatenate
 from everview.errors import EvaluationError
 
@@ -22,6 +24,15 @@ Rejection = Callable[[Operator, EvaluationError], Exception]
 
 Stop = tuple[Operator, tuple[int, ...]]
 """An operator on a route, and its inputs by identity."""
+
+
+class LeavesGroup(Exception):
+    """A tree that moves with others must go on alone: the transaction is to be rolled back, and run again without it there."""
+
+    def __init__(self, tree: TreeOperator) -> None:
+        super().__init__("a tree leaves its group")
+        self.tree = tree
+
 
 MOST_WAITING = 64
 """Deltas of an operator that wait before they are merged."""
@@ -47,13 +58,18 @@ class Running:
 
     def rollback(self) -> None:
         """Takes everything back, last first."""
+        self.rollback_operators()
+        for source in self.tables:
+            source.table.rollback()
+            source.withdraw()
+
+    def rollback_operators(self) -> None:
+        """Takes back what the operators have done, so that they can be run again; the tables keep their changes."""
         for operator in reversed(self.operators):
             if operator.arrangement is not None:
                 operator.arrangement.rollback()
             operator.rollback()
-        for source in self.tables:
-            source.table.rollback()
-            source.withdraw()
+        self.operators.clear()
 
 
 class Propagation:
@@ -92,7 +108,21 @@ class Propagation:
 
     def push(self, running: Running) -> None:
         """Sends the deltas of the changed tables through all operators but the lazy ones."""
-        self._run(self._route(running.tables), running)
+        self._run_all(lambda: self._route(running.tables), running)
+
+    def _run_all(self, route: Callable[[], Iterable[Stop]], running: Running) -> None:
+        """Runs a transaction, again if a tree has left its group."""
+        given = dict(running.deltas)
+        while True:
+            try:
+                self._run(route(), running)
+            except LeavesGroup as leaving:
+                running.rollback_operators()
+                running.deltas = dict(given)
+                self._graph.let_go(leaving.tree)
+                self.graph_changed()
+            else:
+                return
 
     def _route(self, tables: Sequence[TableInput]) -> list[Stop]:
         """The operators that a change of these tables can reach, in order; remembered until the graph changes."""
@@ -128,6 +158,10 @@ class Propagation:
             touched.append(operator)
             try:
                 made = operator.push(given)
+            except TreeOutgrown as error:
+                if isinstance(operator, TreeOperator) and operator.group is not None and operator.may_leave_tree:
+                    raise LeavesGroup(operator) from error
+                raise self._rejection(operator, error) from error
             except EvaluationError as error:
                 raise self._rejection(operator, error) from error
             if made is None or not (isinstance(made, DeferredBatch) or len(made)):
@@ -165,7 +199,7 @@ class Propagation:
             if len(merged):
                 running.deltas[operator] = merged
         try:
-            self._run([_stop(lazy) for lazy in self._lazy], running)
+            self._run_all(lambda: [_stop(lazy) for lazy in self._lazy], running)
         except BaseException:
             running.rollback()
             raise

@@ -136,6 +136,13 @@ class SharedViews:
             for tree in staying:
                 tree.ask_for_indexes()
 
+    def let_go(self, tree: TreeBacked) -> None:
+        """Lets a tree leave its group and go on alone, with copies of its views."""
+        state = tree.state
+        copies = {name: view.copy(is_result=name == state.program.result) for name, view in state.maps.items()}
+        self.remove([tree])
+        tree.adopt(tree.state_over(state.program, copies, frozenset()))
+
     def _views(self, tree: TreeBacked) -> dict[Identity, _Holder]:
         """The views of a tree that may be shared."""
         program = tree.state.program

@@ -121,6 +121,15 @@ def _multiply_high(_typing: Any, _a: Any, _b: Any) -> Any:
     return types.int64(types.int64, types.int64), generate
 
 
+def _multiply_overflows(_typing: Any, _a: Any, _b: Any) -> Any:
+    """1 if the product of two words, both signed, does not fit one, else 0."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.zext(builder.extract_value(builder.smul_with_overflow(*arguments), 1), _I64)
+
+    return types.int64(types.int64, types.int64), generate
+
+
 def _is_below(_typing: Any, _a: Any, _b: Any) -> Any:
     """1 if the first word is below the second, both unsigned, else 0."""
 
@@ -157,6 +166,7 @@ load_half: Any = intrinsic(_load_half)
 store_short: Any = intrinsic(_store_short)
 fetch: Any = intrinsic(_fetch)
 multiply_high: Any = intrinsic(_multiply_high)
+multiply_overflows: Any = intrinsic(_multiply_overflows)
 is_below: Any = intrinsic(_is_below)
 shift_right: Any = intrinsic(_shift_right)
 fused: Any = intrinsic(_fused)

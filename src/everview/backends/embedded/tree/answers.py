@@ -14,9 +14,8 @@ from everview.backends.embedded.operators.ring_sums import ring_answers
 from everview.backends.embedded.operators.sums import SUM_WORDS, answer_vector, finish_exact_sum, finish_float_sum
 from everview.backends.embedded.state import wide
 from everview.backends.embedded.state.accumulate import FLOAT_COUNTERS, MINUS, NAN, PLUS
-from everview.backends.embedded.tree.layout import MINUS_UNIT, PLUS_UNIT
+from everview.backends.embedded.tree.layout import PLUS_UNIT, SPECIAL_BITS
 from everview.backends.embedded.vectors import Ints, Kind, Vector, kind_of
-from everview.errors import EvaluationError
 from everview.planner.block import Answer, Block, Monomial, Number
 from everview.relational.functions.decimals import CONTEXT
 from everview.relational.types import INT64, Decimal, Value, is_floating
@@ -74,10 +73,9 @@ def _finisher(block: Block, answer: Answer, place: dict[Monomial, int], dictiona
         return lambda rows: Vector(INT64, _counts(rows, valid))
     terms = tuple((c, place[m], block.number_of(m) is Number.COUNT) for c, m in answer.terms)
     if is_floating(call.args[0].type):
-        is_product = any(len([p for p in m if _is_float(block, p)]) > 1 for _, m in answer.terms)
 
         def finish_float(rows: Ints) -> Vector:
-            sums, counters = _floats(rows, terms, is_product=is_product)
+            sums, counters = _floats(rows, terms)
             return finish_float_sum(call, sums, counters, _counts(rows, valid))
 
         return finish_float
@@ -134,11 +132,6 @@ def _row_finisher(block: Block, answer: Answer, place: dict[Monomial, int]) -> C
 _LOW = (1 << 64) - 1
 
 
-def _is_float(block: Block, pair: tuple[int, int]) -> bool:
-    atom, lift = pair
-    return block.atoms[atom].lifts[lift].number is Number.FLOAT
-
-
 def _counts(rows: Ints, terms: tuple[tuple[int, int], ...]) -> Ints:
     if len(terms) == 1 and terms[0][0] == 1:
         return rows[:, terms[0][1]].copy()
@@ -168,7 +161,7 @@ def _exact(rows: Ints, terms: Terms) -> Ints:
     return totals
 
 
-def _floats(rows: Ints, terms: Terms, *, is_product: bool) -> tuple[np.ndarray, Ints]:
+def _floats(rows: Ints, terms: Terms) -> tuple[np.ndarray, Ints]:
     sums = np.zeros((len(rows), 2), dtype=np.float64)
     counters = np.zeros((len(rows), FLOAT_COUNTERS), dtype=np.int64)
     for coefficient, at, is_count in terms:
@@ -182,25 +175,15 @@ def _floats(rows: Ints, terms: Terms, *, is_product: bool) -> tuple[np.ndarray, 
         part = new - total
         sums[:, 1] = error + parts[:, 1] * coefficient + ((total - (new - part)) + (value - part))
         sums[:, 0] = new
-        special = rows[:, at + 2]
+        special = (rows[:, at + 2] << 64 - SPECIAL_BITS) >> 64 - SPECIAL_BITS
         if not special.any():
             continue
-        if is_product or coefficient < 0:
-            raise EvaluationError(
-                "a NaN or an infinity takes part in a sum of products over several tables, which a view tree cannot hold.",
-                condition="ARITHMETIC_OVERFLOW",
-                hint="Create the view with strategy='recompute'.",
-            )
         nans = _lowest_digit(special)
-        plus = _lowest_digit((special - nans) // PLUS_UNIT)
-        found = np.stack(((special - nans - plus * PLUS_UNIT) // MINUS_UNIT, plus, nans), axis=1)
-        if (np.abs(found) >= PLUS_UNIT // 4).any():  # beyond, one count would run into the next
-            raise EvaluationError(
-                f"a group has more than {PLUS_UNIT // 4:,} values that are NaN or infinite, which a view tree cannot count.",
-                condition="ARITHMETIC_OVERFLOW",
-                hint="Create the view with strategy='recompute'.",
-            )
-        counters[:, [MINUS, PLUS, NAN]] += found
+        rest = (special - nans) // PLUS_UNIT
+        plus = _lowest_digit(rest)
+        minus = (rest - plus) // PLUS_UNIT
+        counters[:, [PLUS, MINUS] if coefficient > 0 else [MINUS, PLUS]] += np.stack((plus, minus), axis=1)
+        counters[:, NAN] += nans
     return sums, counters
 
 

@@ -314,8 +314,6 @@ class Assembler:
                 self._kind(right),
                 place,
                 register,
-                delta.parts[frozenset()],
-                held.offsets[0],
             )
         return joined
 

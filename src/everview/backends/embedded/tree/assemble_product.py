@@ -265,8 +265,7 @@ class ProductAssembler(Assembler):
             register = joined.parts[labels] = self._register(out, WORDS[self._kind(labels)])
             place = held.offsets[view.payload.index(theirs)]
             left, right = (self._kind(mine), factor.parts[mine]), (self._kind(theirs), place)
-            counts = (factor.parts[frozenset()], held.offsets[0])
-            self._emit(Op.MULTIPLY, out, rows, number, slots, *left, *right, register, *counts)
+            self._emit(Op.MULTIPLY, out, rows, number, slots, *left, *right, register)
         return joined
 
     def _take_keys(self, out: _Factor, source: _Factor, rows: int, needed: Iterable[str]) -> None:
@@ -309,8 +308,7 @@ class ProductAssembler(Assembler):
             mine, theirs = self._share(monomial, a), self._share(monomial, b)
             register = joined.parts[labels] = self._register(out, WORDS[self._kind(labels)])
             left, right = (self._kind(mine), a.parts[mine]), (self._kind(theirs), b.parts[theirs])
-            counts = (a.parts[frozenset()], b.parts[frozenset()])
-            self._emit(Op.MULTIPLY_ROWS, out, *rows, *left, *right, register, *counts)
+            self._emit(Op.MULTIPLY_ROWS, out, *rows, *left, *right, register)
         return joined
 
     def _crossed(self, a: _Factor, b: _Factor, view: ViewDefinition, cursor: int) -> _Factor:

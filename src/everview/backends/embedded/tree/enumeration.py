@@ -27,10 +27,10 @@ from everview.backends.embedded.tree.enumerate_kernels import (
     next_rows,
 )
 from everview.backends.embedded.tree.layout import DONE, ENVIRONMENT_WORDS, NEED, WORDS, Op
+from everview.backends.embedded.tree.machine import range_error
 from everview.backends.embedded.tree.view_kernels import run
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Ints
-from everview.errors import EvaluationError
 from everview.planner.block import Monomial
 from everview.trigger.lower_factorized import FactorizedProgram
 from everview.trigger.lower_tree import restrict
@@ -220,8 +220,6 @@ class _Reader:
                 self._kind(right),
                 held.offsets[view.payload.index(right)],
                 product[monomial],
-                parts[frozenset()],
-                held.offsets[0],
             )
         return product
 
@@ -251,8 +249,4 @@ class _Reader:
             address_of(self._environment),
         )
         if self._environment[NEED] != DONE:
-            raise EvaluationError(
-                "a sum, or a part of one, has outgrown the 128 bits that a view tree has for it.",
-                condition="ARITHMETIC_OVERFLOW",
-                hint="Create the view with strategy='recompute'.",
-            )
+            raise range_error(int(self._environment[NEED]))

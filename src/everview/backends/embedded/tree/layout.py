@@ -53,11 +53,11 @@ INDEX_FIELDS: Final = 12
 
 # Kinds of payload parts, and how many words each has.
 COUNTED: Final = 0
-"""An integer modulo 2^64: multiplicities and indicators."""
+"""An integer of 64 bits, multiplicities and indicators; the machine stops where one would leave them."""
 EXACT: Final = 1
-"""An integer modulo 2^128, low word first: sums of integers and decimals."""
+"""An integer of 128 bits, low word first: sums of integers and decimals; the machine stops where one would leave them."""
 FLOATING: Final = 2
-"""A sum of floats: the sum, its rounding error, and NaNs and infinities counted apart in one word."""
+"""A sum of floats: the sum, its rounding error, and a note, which is 0 for ordinary numbers."""
 WORDS: Final = (1, 2, 3)
 
 # Elements of registered rings are parts too: their kind is 8 * words + how the words are added.
@@ -87,10 +87,20 @@ INT_VALUES: Final = 3
 WIDE_VALUES: Final = 4
 FLOAT_VALUES: Final = 5
 
+# The note of a FLOATING part: its lower bits count what is not finite, its upper bits are the exponent (as floats have it) of
+# the largest number that has gone into the sum, or 0 below BIG. That is the scale of the error that the sum may have.
 NAN_UNIT: Final = 1
-PLUS_UNIT: Final = 1 << 21
-MINUS_UNIT: Final = 1 << 42
-"""What a NaN, an infinity and a minus infinity add to the third word of a FLOATING part."""
+PLUS_UNIT: Final = 1 << 17
+MINUS_UNIT: Final = 1 << 34
+"""What a NaN, an infinity and a minus infinity add to the lower bits."""
+MOST_SPECIALS: Final = 1 << 15
+"""So many of a kind cannot be counted."""
+SPECIAL_BITS: Final = 53
+BIG: Final = 2.0**64
+"""Below it, numbers have no note: what they leave behind in a sum is far below the digits that anybody looks at."""
+HUGE: Final = 2.0**100
+"""The size from which on a tree takes no float: products of up to ``MOST_FLOAT_FACTORS`` smaller ones cannot overflow."""
+MOST_FLOAT_FACTORS: Final = 8
 
 # What a machine that stops asks for.
 DONE: Final = 0
@@ -101,6 +111,7 @@ FLOAT_RANGE: Final = 4
 PAUSED: Final = 5
 EXACT_RANGE: Final = 6
 NEED_INDEX: Final = 7
+COUNT_RANGE: Final = 8
 
 # Words of the machine's environment.
 SCRATCH: Final = 0
@@ -132,7 +143,7 @@ class Op(IntEnum):
     KEY = 6
     """frame, map, slots, word, target: a key word of the entries."""
     MULTIPLY = 7
-    """frame, rows or -1, map, slots, kind a, register a, kind b, offset b, target, register of count a, offset of count b."""
+    """frame, rows or -1, map, slots, kind a, register a, kind b, offset b, target."""
     UPSERT = 8
     """map, frame, slots, k, k key registers, p registers of parts: adds payloads to entries."""
     COMPACT = 9
@@ -149,7 +160,7 @@ class Op(IntEnum):
     JOIN = 14
     """frame a, frame b, frame out, rows a, rows b, links in b, k, k key registers of a, k of b: pairs rows with equal keys."""
     MULTIPLY_ROWS = 15
-    """frame, rows a, rows b, kind a, register a, kind b, register b, target, registers of counts a and b: products of parts."""
+    """frame, rows a, rows b, kind a, register a, kind b, register b, target: products of parts."""
     HELD = 16
     """frame, map, rows, slots: drops the pairs with entries whose count is 0, which a map keeps to the end of a transaction."""
     TURN = 17

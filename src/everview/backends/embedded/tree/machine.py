@@ -13,6 +13,7 @@ from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree.assemble import TriggerCode
 from everview.backends.embedded.tree.layout import (
     AMOUNT,
+    COUNT_RANGE,
     DONE,
     ENVIRONMENT_WORDS,
     EXACT_RANGE,
@@ -47,11 +48,18 @@ AfterChunk: TypeAlias = "Callable[[Machine], None]"
 Masks: TypeAlias = Callable[[MaskPause, list[Ints]], Ints]
 
 
-OTHERWISE = "Create the view with strategy='recompute'."
-_TROUBLE = {
-    FLOAT_RANGE: "a floating-point number of more than 270 digits cannot be summed in a view tree.",
-    EXACT_RANGE: "a sum, or a part of one, has outgrown the 128 bits that a view tree has for it.",
-}
+class TreeOutgrown(EvaluationError):
+    """A number is beyond what a view tree can sum; rows that are summed one by one may still have an answer."""
+
+
+def range_error(need: int) -> EvaluationError:
+    """The error for a machine that has stopped with a number out of range."""
+    if need == COUNT_RANGE:
+        return EvaluationError("a number of joined rows is beyond 2^63 - 1.", condition="ARITHMETIC_OVERFLOW")
+    what = "a floating-point number takes part that is NaN, infinite, or too large for a product of sums."
+    if need == EXACT_RANGE:
+        what = "a sum, or a part of one, has outgrown the 128 bits that a view tree has for it."
+    return TreeOutgrown(what, condition="ARITHMETIC_OVERFLOW")
 
 
 class Scratch:
@@ -150,7 +158,8 @@ class RegisterMachine:
                 self._compute(self._pauses[which])
             else:
                 self.failed_at = (at - self._start) // 8
-                raise EvaluationError(_TROUBLE[need], condition="ARITHMETIC_OVERFLOW", hint=OTHERWISE)
+                assert need in (COUNT_RANGE, EXACT_RANGE, FLOAT_RANGE), f"a machine that asks for {need}"
+                raise range_error(need)
 
     def _compute(self, pause: Pause) -> None:
         rows = int(self._rows[pause.frame])

@@ -22,8 +22,8 @@ from everview.planner.block import Number
 from everview.relational.expressions import TRUE, Expression, remap_columns
 from everview.trigger.program import Lift, Program, Trigger
 
-LARGEST_SPLIT = 2.0**500
-"""Floats below this have a finite product; larger ones, and those that are not finite, are multiplied row by row."""
+LARGEST_SPLIT = 2.0**32
+"""Floats below this have a product that a tree takes; larger ones, and those that are not finite, are multiplied row by row."""
 MOST_SHAPES = 64
 """Shapes of products for which assembled triggers are kept."""
 

@@ -3,6 +3,8 @@
 The inputs are the block's atoms. A change of an atom is filtered, its key variables and lifts are computed, and its
 trigger carries it up the tree; the result view logs each group that it touches with what it was before, from which
 the delta of the answers is read.
+
+Where numbers are beyond what a tree can sum, push operators over the same inputs stand in for it (``row_by_row``).
 """
 
 from __future__ import annotations
@@ -12,19 +14,29 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.operators.base import Operator
+from everview.backends.embedded.operators.base import Operator, consolidated
+from everview.backends.embedded.row_by_row import MakeRows, RowByRow
 from everview.backends.embedded.tree.answers import always_fit, finishers, row_finishers
 from everview.backends.embedded.tree.assemble import key_layout
+from everview.backends.embedded.tree.machine import TreeOutgrown
 from everview.backends.embedded.tree.plan_block import Lowered
 from everview.backends.embedded.tree.tree_backed_operator import TreeBacked
 from everview.backends.embedded.tree.tree_state import TreeState
-from everview.backends.embedded.vectors import Batch, Bools, DeferredBatch, Ints, Vector
+from everview.backends.embedded.vectors import Batch, Bools, DeferredBatch, Ints, Vector, concatenate
 from everview.relational.nodes import Schema
 from everview.relational.types import Row
 
 
 class TreeOperator(TreeBacked):
-    """The groups of a block and their aggregates, maintained by a view tree."""
+    """The groups of a block and their aggregates, maintained by a view tree.
+
+    Args:
+        fields: Of the output.
+        lowered: The program.
+        inputs: One for each atom.
+        dictionary: That of the engine.
+        make_rows: Makes the operators that stand in for the tree; without it, numbers out of range are an error.
+    """
 
     def __init__(
         self,
@@ -32,8 +44,15 @@ class TreeOperator(TreeBacked):
         lowered: Lowered,
         inputs: tuple[Operator, ...],
         dictionary: Dictionary,
+        make_rows: MakeRows | None = None,
     ) -> None:
         super().__init__(fields, inputs, lowered.program, lowered.loading, lowered.plan, dictionary)
+        self._make_rows = make_rows
+        self.rows: RowByRow | None = None
+        """What stands in for the tree, which then holds nothing."""
+        self._before: tuple[RowByRow | None, TreeState] | None = None
+        """What a failed transaction goes back to, if this one has changed from the tree to rows or back."""
+        self._changed = 0
         block = self.program.block
         self._is_global = not block.keys
         self._is_safe = always_fit(block)
@@ -54,12 +73,85 @@ class TreeOperator(TreeBacked):
         self._bind()
 
     def load(self, contents: Sequence[Batch | None]) -> Batch:
+        try:
+            self._fill(contents)
+        except TreeOutgrown:
+            if self._make_rows is None:
+                raise
+            rows = [i.content() if c is None else c for i, c in zip(self.inputs, contents, strict=True)]
+            self.adopt(self._empty_state())
+            self.rows = self._make_rows(rows)
+        return self.content()
+
+    def _fill(self, contents: Sequence[Batch | None]) -> None:
         if self.loading is not None:
-            self.state = self.state.loaded(self.loading, self.inputs, self._dictionary, contents)
-            self._bind()
+            self.adopt(self.state.loaded(self.loading, self.inputs, self._dictionary, contents))
         else:
             self.take(contents)
-        return self.content()
+
+    def _empty_state(self) -> TreeState:
+        return self.state_over(self.program, {}, frozenset())
+
+    @property
+    def may_leave_tree(self) -> bool:
+        """Whether rows can stand in for the tree."""
+        return self._make_rows is not None
+
+    def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
+        if self.rows is not None:
+            return self._push_rows(self.rows, deltas)
+        try:
+            return super().push(deltas)
+        except TreeOutgrown:
+            if self._make_rows is None or self.group is not None:
+                raise  # a group lets the tree go first
+            self.state.rollback()
+            old = self.content()
+            self._before = None, self.state
+            self.rows = self._make_rows([i.content() for i in self.inputs])
+            return self._since(old)
+
+    def _push_rows(self, rows: RowByRow, deltas: Sequence[Batch | None]) -> Batch | None:
+        self._changed += sum(len(delta) for delta in deltas if delta is not None)
+        if self._changed >= rows.size:
+            self._changed = 0
+            before = self.state
+            self.adopt(self._empty_state())
+            try:
+                self._fill([i.content() for i in self.inputs])
+            except TreeOutgrown:
+                self.adopt(before)
+            else:
+                self.state.commit()
+                self.rows, self._before = None, (rows, before)
+                return self._since(rows.content())
+        return rows.push(deltas)
+
+    def _since(self, old: Batch) -> Batch | None:
+        """The change from an old content to that of now."""
+        delta = consolidated(concatenate([self.content(), old.negated()]), self.layout)
+        return delta if len(delta) else None
+
+    def commit(self) -> None:
+        if self._before is not None:
+            self._before = None
+            if self.rows is not None:
+                self.adopt(self._empty_state())
+        if self.rows is not None:
+            self.rows.commit()
+        super().commit()
+
+    def rollback(self) -> None:
+        if self._before is not None:
+            self.rows, state = self._before
+            self._before = None
+            self.adopt(state)
+        if self.rows is not None:
+            self.rows.rollback()
+        super().rollback()
+
+    def nbytes(self) -> dict[str, int]:
+        return super().nbytes() if self.rows is None else self.rows.nbytes()
 
     def moved(self) -> Batch | None:
         log = self._result.logged()
@@ -113,6 +205,8 @@ class TreeOperator(TreeBacked):
         return (*(keys[p] for p in self._key_places), *(finish(entries) for finish in self._finish))
 
     def content(self) -> Batch:
+        if self.rows is not None:
+            return self.rows.content()
         entries = self._result.entries[self._result.live_slots()]
         entries = entries[self._exists(entries)]
         if self._is_global and not len(entries):
@@ -126,4 +220,6 @@ class TreeOperator(TreeBacked):
         names = ", ".join(v.name for v in self.program.views if v.name in self.program.stored)
         keys = ", ".join(self.program.block.keys)
         atoms = len(self.program.block.atoms)
+        if self.rows is not None:
+            return f"summed row by row, for now, in place of the view tree of [{keys}]"
         return f"view tree of [{keys}] over {atoms} relation{'s' if atoms > 1 else ''}, storing {names}"

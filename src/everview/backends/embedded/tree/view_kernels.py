@@ -27,6 +27,7 @@ from everview.backends.embedded.state.memory import (
     load_half,
     load_short,
     multiply_high,
+    multiply_overflows,
     shift_right,
     store,
     store_float,
@@ -34,8 +35,10 @@ from everview.backends.embedded.state.memory import (
 )
 from everview.backends.embedded.tree.layout import (
     AMOUNT,
+    BIG,
     CAPACITY,
     COUNT,
+    COUNT_RANGE,
     COUNTED,
     DONE,
     ENTRIES,
@@ -45,6 +48,7 @@ from everview.backends.embedded.tree.layout import (
     FLOAT_RANGE,
     FLOATING,
     FREE,
+    HUGE,
     INDEX_BUILT,
     INDEX_COUNT,
     INDEX_FIELDS,
@@ -71,6 +75,7 @@ from everview.backends.embedded.tree.layout import (
     MASK,
     MINUS_UNIT,
     MODE,
+    MOST_SPECIALS,
     NAN_UNIT,
     NEED,
     NEED_INDEX,
@@ -86,6 +91,7 @@ from everview.backends.embedded.tree.layout import (
     RING_SHIFT,
     SCRATCH,
     SCRATCH_MASK,
+    SPECIAL_BITS,
     STAMP,
     STRIDE,
     SUSPECT,
@@ -120,7 +126,11 @@ EACH = int(Op.EACH)
 
 LOW = 0xFFFFFFFF
 FACTOR = -7046029254386353131
-HUGE = 2.0**900
+BIG_EXPONENT = 1023 + 64
+LOST_BITS = 70
+"""A sum that is smaller than what has gone into it by so many bits, of 106, is not trusted any more."""
+TOO_MANY = 1 << 51
+"""A number of NaNs and infinities that cannot be counted."""
 WORD_RANGE = 2.0**64
 EXACT_LIMIT = 2.0**126.999
 LONG_PROBE = 128
@@ -427,6 +437,97 @@ def _error_of_multiple(value: Word, error: Word, factor: Word) -> Word:
     return lacking if product - product == 0.0 else 0.0
 
 
+# Notes of float sums
+
+
+@inlined
+def _exponent(bits: Word) -> Word:
+    """The exponent of a float, as it stands in its bits."""
+    return shift_right(bits, 52) & 2047
+
+
+@inlined
+def _specials(note: Word) -> Word:
+    return (note << (64 - SPECIAL_BITS)) >> (64 - SPECIAL_BITS)
+
+
+@inlined
+def _top(note: Word) -> Word:
+    return shift_right(note, SPECIAL_BITS)
+
+
+@inlined
+def _note(specials: Word, top: Word) -> Word:
+    return (top << SPECIAL_BITS) | (specials & ((1 << SPECIAL_BITS) - 1))
+
+
+@inlined
+def _lowest_digit(specials: Word) -> Word:
+    return ((specials + PLUS_UNIT // 2) & (PLUS_UNIT - 1)) - PLUS_UNIT // 2
+
+
+@kernel
+def _multiplied_specials(specials: Word, factor: Word) -> Word:
+    """Counts of NaNs and infinities as often as a factor says, or more than can be counted."""
+    nans = _lowest_digit(specials)
+    rest = (specials - nans) // PLUS_UNIT
+    plus = _lowest_digit(rest)
+    minus = (rest - plus) // PLUS_UNIT
+    most = max(abs(nans), abs(plus), abs(minus))
+    if most >= MOST_SPECIALS or (most > 0 and (abs(factor) >= MOST_SPECIALS or most * abs(factor) >= MOST_SPECIALS)):
+        return TOO_MANY
+    return specials * factor
+
+
+@kernel
+def _value_note(bits: Word, value: Word) -> Word:
+    """The note of a single float that is not below BIG."""
+    if value != value:
+        return NAN_UNIT
+    if value - value != 0:
+        return PLUS_UNIT if value > 0 else MINUS_UNIT
+    return _note(0, _exponent(bits))
+
+
+@kernel
+def _multiple_note(note: Word, factor: Word) -> Word:
+    """The note of a multiple of a sum."""
+    top, rest = _top(note), abs(factor)
+    while top > 0 and rest > 1:
+        top += 1
+        rest >>= 1
+    return _note(_multiplied_specials(_specials(note), factor), min(top, 2046))
+
+
+@kernel
+def _sum_note(one: Word, other: Word, bits: Word) -> Word:
+    """The note of the sum of two noted numbers, whose bits are given."""
+    top = max(_exponent(bits), _top(one), _top(other))
+    specials = _specials(one) + _specials(other)
+    if _multiplied_specials(specials, 1) == TOO_MANY:
+        specials = TOO_MANY
+    return _note(specials, top if top >= BIG_EXPONENT else 0)
+
+
+@kernel
+def _product_note(one: Word, bits: Word, other: Word, other_bits: Word) -> Word:
+    """The note of a product of two sums of floats. What is not finite counts as what cannot be counted."""
+    if _specials(one) != 0 or _specials(other) != 0:
+        return _note(TOO_MANY, 0)
+    # The error of one side, 106 bits below its top, times the other side.
+    top, other_top = max(_top(one), BIG_EXPONENT), max(_top(other), BIG_EXPONENT)
+    size, other_size = max(_exponent(bits), top - 106), max(_exponent(other_bits), other_top - 106)
+    reach = max(top + other_size, size + other_top) - 1023
+    return _note(0, min(reach, 2046) if reach >= BIG_EXPONENT else 0)
+
+
+@kernel
+def _is_trusted(note: Word, bits: Word) -> bool:
+    """Whether a noted sum still has enough correct digits, and could count what is not finite."""
+    top = _top(note)
+    return _specials(note) != TOO_MANY and (top < BIG_EXPONENT or _exponent(bits) + LOST_BITS >= top)
+
+
 @inlined
 def _add_exact(at: Word, low: Word, high: Word) -> None:
     total = load(at, 0) + low
@@ -447,7 +548,7 @@ def _is_zero(view: Word, entry: Word) -> bool:
                     if load(entry, at + k) != 0:
                         return False
         elif kind == FLOATING:
-            if load(entry, at + 2) != 0:
+            if _specials(load(entry, at + 2)) != 0:
                 return False
         elif load(entry, at) != 0 or (kind == EXACT and load(entry, at + 1) != 0):
             return False
@@ -727,15 +828,20 @@ def _sum(code: Word, registers: Word, rows: Word) -> Word:
     # Sums are written when the group changes: rows of one group, one after another, need not wait for memory.
     group = load(numbers, 0)
     if kind == COUNTED:
-        sum_so_far = 0
+        sum_so_far, wrapped = 0, 0
         for i in range(count):
             g = load(numbers, i)
             if g != group:
                 store(first, group, sum_so_far)
                 sum_so_far, group = load(first, g), g
-            sum_so_far += load(source, i) if weights == 0 else load(source, i) * load(weights, i)
+            more = load(source, i)
+            if weights != 0:  # what is weighted is 0 or 1
+                more *= load(weights, i)
+            after = sum_so_far + more
+            wrapped |= (sum_so_far ^ after) & (more ^ after)
+            sum_so_far = after
         store(first, group, sum_so_far)
-        return 0
+        return COUNT_RANGE if wrapped < 0 else 0
     second = load(registers, target + 1)
     for g in range(groups):
         store(second, g, 0)
@@ -773,27 +879,28 @@ def _sum(code: Word, registers: Word, rows: Word) -> Word:
     third = load(registers, target + 2)
     for g in range(groups):
         store(third, g, 0)
-    is_range, summed, rest, specials = 0, 0.0, 0.0, 0
+    is_range, summed, rest, note = 0, 0.0, 0.0, 0
     for i in range(count):
         g = load(numbers, i)
         if g != group:
             store_float(first, group, summed)
             store_float(second, group, rest)
-            store(third, group, specials)
-            summed, rest, specials, group = load_float(first, g), load_float(second, g), load(third, g), g
+            if note != 0 or not abs(summed) < BIG:
+                note = _sum_note(note, 0, load(first, group))
+                is_range |= _specials(note) == TOO_MANY
+            store(third, group, note)
+            summed, rest, note, group = load_float(first, g), load_float(second, g), load(third, g), g
         if kind == FLOATING:
             value, error = load_float(source, i), load_float(load(registers, load(code, 6) + 1), i)
-            special = load(load(registers, load(code, 6) + 2), i)
+            given = load(load(registers, load(code, 6) + 2), i)
         else:
-            value, error, special = load_float(source, i), 0.0, 0
-            if not abs(value) < HUGE:
-                if value != value:
-                    special = NAN_UNIT
-                elif value - value != 0:
-                    special = PLUS_UNIT if value > 0 else MINUS_UNIT
-                else:
-                    is_range = 1
-                value = 0.0
+            value, error, given = load_float(source, i), 0.0, 0
+            if not abs(value) < BIG:
+                given = _value_note(load(source, i), value)
+                if _specials(given) != 0:
+                    value = 0.0
+                elif not abs(value) < HUGE:
+                    is_range, value = 1, 0.0
         if weights != 0:
             weight = load(weights, i)
             if weight != 1:
@@ -801,16 +908,21 @@ def _sum(code: Word, registers: Word, rows: Word) -> Word:
                 product = value * factor
                 error = error * factor + fused(value, factor, -product)
                 value = product
-                special *= weight
+                if given != 0:
+                    given = _multiple_note(given, weight)
         new = summed + value
         part = new - summed
         rest = rest + error + ((summed - (new - part)) + (value - part))
         summed = new + rest
         rest -= summed - new
-        specials += special
+        if given != 0:
+            note = _sum_note(note, given, 0)
     store_float(first, group, summed)
     store_float(second, group, rest)
-    store(third, group, specials)
+    if note != 0 or not abs(summed) < BIG:
+        note = _sum_note(note, 0, load(first, group))
+        is_range |= _specials(note) == TOO_MANY
+    store(third, group, note)
     return FLOAT_RANGE if is_range != 0 else 0
 
 
@@ -943,10 +1055,13 @@ def _multiply(code: Word, registers: Word, rows: Word, views: Word) -> Word:
     left, first = load(registers, a), load(registers, target)
     entries, stride = load(view, ENTRIES), load(view, STRIDE) * 8
     if kind_a == COUNTED and kind_b == COUNTED:
+        wrapped = 0
         for i in range(count):
             j = load(origin, i) if origin != 0 else i
-            store(first, i, load(left, j) * load(entries + load(slots, i) * stride, b))
-        return 0
+            mine, theirs = load(left, j), load(entries + load(slots, i) * stride, b)
+            wrapped |= multiply_overflows(mine, theirs)
+            store(first, i, mine * theirs)
+        return COUNT_RANGE if wrapped != 0 else 0
     second = load(registers, target + 1)
     if kind_a != FLOATING and kind_b != FLOATING:
         upper = load(registers, a + 1) if kind_a == EXACT else 0
@@ -964,27 +1079,31 @@ def _multiply(code: Word, registers: Word, rows: Word, views: Word) -> Word:
             if is_wide != 0 and not _is_small_product(low, high, other, other_high):
                 outgrown = EXACT_RANGE
         return outgrown
-    third = load(registers, target + 2)
+    third, is_range = load(registers, target + 2), 0
     for i in range(count):
         j = load(origin, i) if origin != 0 else i
         entry = entries + load(slots, i) * stride
         if kind_a == FLOATING:
             value, error = load_float(left, j), load_float(load(registers, a + 1), j)
-            special = load(load(registers, a + 2), j)
+            note = load(load(registers, a + 2), j)
         else:
-            value, error, special = float(load(left, j)), 0.0, 0
+            value, error, note = float(load(left, j)), 0.0, 0
         if kind_b == FLOATING:
-            other, other_error, other_special = load_float(entry, b), load_float(entry, b + 1), load(entry, b + 2)
+            other, other_error, other_note = load_float(entry, b), load_float(entry, b + 1), load(entry, b + 2)
         else:
-            other, other_error, other_special = float(load(entry, b)), 0.0, 0
+            other, other_error, other_note = float(load(entry, b)), 0.0, 0
         product = value * other
         store_float(first, i, product)
         store_float(second, i, fused(value, other, -product) + (value * other_error + error * other))
-        # What is not finite counts as often as the other side: its rows, or where it is a number of rows, that number.
-        mine = load(load(registers, load(code, 11)), j) if kind_a == FLOATING else load(left, j)
-        theirs = load(entry, load(code, 12)) if kind_b == FLOATING else load(entry, b)
-        store(third, i, special * theirs + mine * other_special)
-    return 0
+        if note | other_note != 0 or not abs(product) < BIG:
+            if kind_a == FLOATING and kind_b == FLOATING:
+                note = _product_note(note, load(left, j), other_note, load(entry, b))
+            else:  # one side is a number of rows
+                note = _multiple_note(note | other_note, load(entry, b) if kind_a == FLOATING else load(left, j))
+                note = _sum_note(note, 0, load(first, i))
+            is_range |= _specials(note) == TOO_MANY
+        store(third, i, note)
+    return FLOAT_RANGE if is_range != 0 else 0
 
 
 @kernel
@@ -994,9 +1113,12 @@ def _multiply_rows(code: Word, registers: Word, rows: Word) -> Word:
     kind_a, a, kind_b, b, target = load(code, 5), load(code, 6), load(code, 7), load(code, 8), load(code, 9)
     left, right, first = load(registers, a), load(registers, b), load(registers, target)
     if kind_a == COUNTED and kind_b == COUNTED:
+        wrapped = 0
         for i in range(count):
-            store(first, i, load(left, load(from_a, i)) * load(right, load(from_b, i)))
-        return 0
+            mine, theirs = load(left, load(from_a, i)), load(right, load(from_b, i))
+            wrapped |= multiply_overflows(mine, theirs)
+            store(first, i, mine * theirs)
+        return COUNT_RANGE if wrapped != 0 else 0
     second = load(registers, target + 1)
     if kind_a != FLOATING and kind_b != FLOATING:
         upper = load(registers, a + 1) if kind_a == EXACT else 0
@@ -1013,25 +1135,31 @@ def _multiply_rows(code: Word, registers: Word, rows: Word) -> Word:
             if is_wide != 0 and not _is_small_product(low, high, other, other_high):
                 outgrown = EXACT_RANGE
         return outgrown
-    third = load(registers, target + 2)
-    count_a, count_b = load(registers, load(code, 10)), load(registers, load(code, 11))
+    third, is_range = load(registers, target + 2), 0
     for i in range(count):
         j, k = load(from_a, i), load(from_b, i)
         if kind_a == FLOATING:
             value, error = load_float(left, j), load_float(load(registers, a + 1), j)
-            special, mine = load(load(registers, a + 2), j), load(count_a, j)
+            note = load(load(registers, a + 2), j)
         else:
-            value, error, special, mine = float(load(left, j)), 0.0, 0, load(left, j)
+            value, error, note = float(load(left, j)), 0.0, 0
         if kind_b == FLOATING:
             other, other_error = load_float(right, k), load_float(load(registers, b + 1), k)
-            other_special, theirs = load(load(registers, b + 2), k), load(count_b, k)
+            other_note = load(load(registers, b + 2), k)
         else:
-            other, other_error, other_special, theirs = float(load(right, k)), 0.0, 0, load(right, k)
+            other, other_error, other_note = float(load(right, k)), 0.0, 0
         product = value * other
         store_float(first, i, product)
         store_float(second, i, fused(value, other, -product) + (value * other_error + error * other))
-        store(third, i, special * theirs + mine * other_special)
-    return 0
+        if note | other_note != 0 or not abs(product) < BIG:
+            if kind_a == FLOATING and kind_b == FLOATING:
+                note = _product_note(note, load(left, j), other_note, load(right, k))
+            else:  # one side is a number of rows
+                note = _multiple_note(note | other_note, load(right, k) if kind_a == FLOATING else load(left, j))
+                note = _sum_note(note, 0, load(first, i))
+            is_range |= _specials(note) == TOO_MANY
+        store(third, i, note)
+    return FLOAT_RANGE if is_range != 0 else 0
 
 
 @kernel
@@ -1135,7 +1263,7 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> Word:
     entries, log, logged, touched = load(view, ENTRIES), load(view, LOG), load(view, LOG_COUNT), load(view, TOUCHED)
     part_count, keys, indexes = load(view, PARTS), load(view, KEY_WORDS), load(view, INDEXES)
     index_count, longest, suspect = load(view, INDEX_COUNT), load(view, LONGEST), load(view, SUSPECT)
-    outgrown = 0
+    outgrown, wrapped, is_range = 0, 0, 0
     for i in range(count):
         if i & (BLOCK - 1) == 0:
             _hash_and_fetch(view, code, 6, width, registers, i, min(i + BLOCK, count), slots)
@@ -1174,7 +1302,9 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> Word:
         for p in range(part_count):
             kind, register = load(kinds, p), load(code, parts + p)
             if kind == COUNTED:
-                store(entry, at, load(entry, at) + load(load(registers, register), i))
+                held, added = load(entry, at), load(load(registers, register), i)
+                wrapped |= (held ^ (held + added)) & (added ^ (held + added))
+                store(entry, at, held + added)
                 at += 1
             elif kind == EXACT:
                 before, more = load(entry, at + 1), load(load(registers, register + 1), i)
@@ -1189,14 +1319,22 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> Word:
             else:
                 value, error = load_float(load(registers, register), i), load_float(load(registers, register + 1), i)
                 _add_float(entry + at * 8, value, error)
-                store(entry, at + 2, load(entry, at + 2) + load(load(registers, register + 2), i))
-                if load(entry, at + 2) != 0:
-                    suspect = 1
+                note, given = load(entry, at + 2), load(load(registers, register + 2), i)
+                if note | given != 0 or not abs(load_float(entry, at)) < BIG:
+                    note = _sum_note(note, given, load(entry, at))
+                    store(entry, at + 2, note)
+                    # Without rows there is no sum, and so nothing that it could have lost.
+                    if load(entry, keys) != 0 and not _is_trusted(note, load(entry, at)):
+                        is_range = 1
                 at += 3
     store(view, LOG_COUNT, logged)
     store(view, LONGEST, longest)
     store(view, SUSPECT, suspect)
-    return EXACT_RANGE if outgrown < 0 else 0
+    if wrapped < 0:
+        return COUNT_RANGE
+    if outgrown < 0:
+        return EXACT_RANGE
+    return FLOAT_RANGE if is_range != 0 else 0
 
 
 @kernel

@@ -191,9 +191,18 @@ class ViewMap:
         return [i for i in self._indexes if i.fields[INDEX_BUILT]]
 
     def _shrink(self) -> None:
-        f = self.fields
-        live = self.entries[np.sort(self.live_slots())]
-        count = len(live)
+        self._hold(self.entries[np.sort(self.live_slots())])
+
+    def copy(self, *, is_result: bool) -> ViewMap:
+        """A map with the same entries, and without indexes. To be called between transactions."""
+        made = ViewMap(self.key_words, self.kinds, is_result=is_result)
+        made._hold(self.entries[self.live_slots()])
+        return made
+
+    def _hold(self, live: Ints) -> None:
+        """Holds these entries and no others."""
+        f, count = self.fields, len(live)
+        f[COUNT] = count
         f[USED], f[FREE] = count, -1
         self.entries = live
         self._grow_entries(max(count + count // 16, SMALLEST))

@@ -67,8 +67,8 @@ class Parts:
             (Op.SUM, 0, 1, numbers, kind, WORDS, WEIGHTS, element),
             (Op.UPSERT, 0, 1, slots, 1, key, count, element),
             (Op.LOOKUP, 0, 1, 2, rows, found, 1, key),
-            (Op.MULTIPLY, 2, rows, 0, found, kind, element, COUNTED, self.view.offsets[0], self._left, count, 0),
-            (Op.MULTIPLY, 2, rows, 0, found, COUNTED, count, kind, self.view.offsets[1], self._right, count, 0),
+            (Op.MULTIPLY, 2, rows, 0, found, kind, element, COUNTED, self.view.offsets[0], self._left),
+            (Op.MULTIPLY, 2, rows, 0, found, COUNTED, count, kind, self.view.offsets[1], self._right),
         ):
             code.extend((int(op), 2 + len(operands), *operands))
         self._code = np.array(code, dtype=np.int64)
