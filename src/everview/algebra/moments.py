@@ -9,7 +9,7 @@ are exact, and the difference is taken in double-doubles, too.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -61,6 +61,7 @@ class Moments:
         return known
 
     @staticmethod
-    def _rounded(payloads: Payloads) -> Any:
+    def _rounded(payloads: Payloads) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
-            return FLOATS.values(payloads)
+            rounded: Floats = FLOATS.values(payloads)
+        return rounded

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from itertools import chain
 
 from everview.planner.join_query import JoinQuery
 from everview.relational.expressions import Expression
@@ -90,13 +91,17 @@ Monomial = frozenset[tuple[int, int]]
 """Pairs (atom, lift): the product of these lifts; the empty one counts rows."""
 
 
+Terms = tuple[tuple[int, Monomial], ...]
+"""Coefficients and monomials: their sum is a number of the block."""
+
+
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One aggregate: the sum of coefficient · monomial over ``terms``, NULL where the sum over ``valid`` is 0."""
+    """One aggregate: a function of ``sums``, one for each product of its arguments, and of the rows that count, ``valid``."""
 
     call: AggregateCall
-    terms: tuple[tuple[int, Monomial], ...]
-    valid: tuple[tuple[int, Monomial], ...]
+    sums: tuple[Terms, ...]
+    valid: Terms
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +128,7 @@ class Block:
         """All that the answers need, the count of rows first."""
         needed: dict[Monomial, None] = {frozenset(): None}
         for answer in self.answers:
-            for _, monomial in (*answer.terms, *answer.valid):
+            for _, monomial in chain(*answer.sums, answer.valid):
                 needed[monomial] = None
         return tuple(needed)
 

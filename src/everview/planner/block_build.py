@@ -1,27 +1,40 @@
 """From an aggregate over a join to a ``Block``: variables from equalities, lifts from polynomials, the rest as residuals.
 
-A block is refused, with the reason, where a tree would not do what Spark does: aggregates without a ring (MIN, DISTINCT …),
+A block is refused, with the reason, where a tree would not do what Spark does: aggregates that are no functions of sums (MIN),
 keys or terms that need several atoms at once, and expressions over one of several atoms that can fail, since a tree evaluates
 them also for rows that have no partner.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from everview.algebra.moments import Product
 from everview.algebra.registry import ring_named
 from everview.algebra.ring import Addition
 from everview.planner.block import Answer, Block, Monomial, RingLift
 from everview.planner.block_flatten import columns_never_null, flatten
 from everview.planner.block_join_builder import Facts, FactsOf, JoinBuilder, Member, Refused
-from everview.planner.block_terms import Owners, Polynomial, indicator, multiply, polynomial
+from everview.planner.block_terms import (
+    NONE,
+    ONE,
+    Nullable,
+    Owners,
+    Polynomial,
+    indicator,
+    multiply,
+    polynomial,
+    with_errors,
+)
+from everview.relational.definitions.sum_aggregates import Summed, sum_aggregate
 from everview.relational.expressions import Call, Column, Expression, substitute, transform
 from everview.relational.nodes import Aggregate, AggregateCall
 from everview.relational.schema import is_nullable
-from everview.relational.types import BOOLEAN, is_floating, is_numeric
+from everview.relational.types import BOOLEAN, FLOAT64, is_floating, is_numeric
 
 __all__ = ["Facts", "FactsOf", "Refused", "build_block"]
 
 _LARGEST = 1 << 62
-_RING_AGGREGATES = frozenset({"count", "sum", "avg", "try_sum", "try_avg"})
 
 
 def build_block(aggregate: Aggregate, facts_of: FactsOf) -> Block:
@@ -67,38 +80,56 @@ class _Builder:
     def _answer(self, call: AggregateCall) -> Answer:
         if call.is_ring:
             return self._ring_answer(call)
-        if call.distinct or call.function not in _RING_AGGREGATES:
+        declared = sum_aggregate(call)
+        if declared is None:
             distinct = "DISTINCT " if call.distinct else ""
-            raise Refused(f"{call.function}({distinct}…) has no inverse")
+            raise Refused(f"{call.function}({distinct}…) is no function of sums")
         args = [self._argument(a) for a in call.args]
         where = None if call.filter is None else self._argument(call.filter)
         for e in (*args, *(() if where is None else (where,))):
             self.join.check(e)
-        owners: Owners = self.join.owners
-        value: Polynomial = ()
-        if call.function == "count":
-            valid: Polynomial | None = ((1, frozenset()),)
-            for arg in args:
-                valid = valid and multiply(valid, self._is_valid(arg, owners))
-        else:
-            if not is_numeric(args[0].type) or (is_floating(args[0].type) and str(args[0].type) != "double"):
-                raise Refused(f"{call.function} of {args[0].type}")
-            number = polynomial(args[0], owners)
-            if number is None:
-                raise Refused(f"the argument of {call.function} is no sum of products of single tables")
-            value, valid = number.value, number.valid
-        if where is not None:
-            holds = indicator(where, owners)
+        holds = ONE if where is None else indicator(where, self.join.owners)
+        if holds is None:
+            raise Refused("a FILTER condition reads several tables at once")
+        numbers = [self._number(arg, call, declared.summed) for arg in args]
+        sums = tuple(self._sum(call, product, numbers, holds, declared.summed) for product in declared.products)
+        valid = self._product(call, (*(n.valid for n in numbers), holds))
+        return Answer(call, tuple(map(self._monomials, sums)), self._monomials(valid))
+
+    def _number(self, arg: Expression, call: AggregateCall, summed: Summed) -> Nullable:
+        """An argument as polynomials: its value as far as it is summed, and whether it is not NULL."""
+        if summed is Summed.ROWS:
+            return Nullable(NONE, self._is_valid(arg, self.join.owners))
+        if summed is Summed.TRUTHS:
+            holds = indicator(arg, self.join.owners)
             if holds is None:
-                raise Refused("a FILTER condition reads several tables at once")
-            filtered = multiply(value, holds)
-            valid = valid and multiply(valid, holds)
-            if filtered is None:
-                raise Refused(f"the argument of {call.function} is no sum of products of single tables")
-            value = filtered
-        if valid is None:
-            raise Refused(f"the argument of {call.function} is no sum of products of single tables")
-        return Answer(call, self._monomials(value), self._monomials(valid))
+                raise Refused(f"the argument of {call.function} reads several tables at once")
+            return Nullable(holds, self._is_valid(arg, self.join.owners))
+        if not is_numeric(arg.type) or (is_floating(arg.type) and arg.type != FLOAT64):
+            raise Refused(f"{call.function} of {arg.type}")
+        number = polynomial(arg, self.join.owners)
+        if number is None:
+            raise Refused(f"an argument of {call.function} is no sum of products of single tables")
+        return number
+
+    def _sum(
+        self, call: AggregateCall, product: Product, numbers: list[Nullable], holds: Polynomial, summed: Summed
+    ) -> Polynomial:
+        """Σ of a product of arguments over the rows that count: those on which the other arguments are not NULL, either."""
+        others = (n.valid for i, n in enumerate(numbers) if i not in product)
+        found = self._product(call, (*(numbers[i].value for i in product), *others, holds))
+        exact = with_errors(found) if summed is Summed.FLOATS else found
+        if exact is None:
+            raise Refused(f"an argument of {call.function} multiplies several columns of a table")
+        return exact
+
+    def _product(self, call: AggregateCall, factors: Iterable[Polynomial]) -> Polynomial:
+        result: Polynomial | None = ONE
+        for factor in factors:
+            result = result and multiply(result, factor)
+        if result is None:
+            raise Refused(f"an argument of {call.function} is no sum of products of single tables")
+        return result
 
     def _ring_answer(self, call: AggregateCall) -> Answer:
         """Σ Π lift(argument), where each atom multiplies the lifts of the arguments over it."""
@@ -125,7 +156,7 @@ class _Builder:
             for atom, own in of_atom.items()
         )
         monomial = frozenset((atom, self.join.lift(atom, lift)) for atom, lift in lifts)
-        return Answer(call, ((1, monomial),), self._monomials(valid))
+        return Answer(call, (((1, monomial),),), self._monomials(valid))
 
     def _is_valid(self, arg: Expression, owners: Owners) -> Polynomial:
         if not is_nullable(arg):

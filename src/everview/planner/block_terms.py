@@ -15,7 +15,7 @@ and doubles, whose rounding the sums themselves already have. What cannot be tak
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from everview.relational.bounds import exact_bound, scale_of, unscaled
 from everview.relational.expressions import Call, Case, Cast, Expression, Literal, conjunction, conjuncts
@@ -29,10 +29,14 @@ Owners = Callable[[Expression], frozenset[int]]
 
 @dataclass(frozen=True, slots=True)
 class Factor:
-    """A product over one atom: of ``values`` (in order of first use), where all ``masks`` hold, else 0."""
+    """A product over one atom: of ``values`` (in order of first use), where all ``masks`` hold, else 0.
+
+    With ``is_error`` it is what the rounded product of two floats lacks: product and error together are exact.
+    """
 
     values: tuple[Expression, ...] = ()
     masks: frozenset[Expression] = frozenset()
+    is_error: bool = False
 
 
 Term = frozenset[tuple[int, Factor]]
@@ -87,6 +91,23 @@ def indicator(condition: Expression, owners: Owners) -> Polynomial | None:
         if len(atoms) != 1:
             return None
         result = _times(result, _mask(next(iter(atoms)), part))
+    return result
+
+
+def with_errors(a: Polynomial) -> Polynomial | None:
+    """The polynomial of floats with every product of two values of an atom made exact; None where an atom multiplies more.
+
+    x · x   =   x·x rounded  +  its rounding error
+    """
+    result: Polynomial = ()
+    for coefficient, term in a:
+        expanded: Polynomial = ((coefficient, frozenset()),)
+        for atom, factor in term:
+            if len(factor.values) > 2:
+                return None
+            parts = (factor, replace(factor, is_error=True)) if len(factor.values) == 2 else (factor,)
+            expanded = tuple((c, t | {(atom, part)}) for c, t in expanded for part in parts)
+        result += expanded
     return result
 
 
@@ -236,7 +257,10 @@ def value_of(values: tuple[Expression, ...]) -> Expression:
 
 def lifted(factor: Factor) -> Expression:
     """The number of a factor for a row of its atom; NULL or 0 where a mask does not hold."""
-    number = value_of(factor.values) if factor.values else Literal(1, INT64)
+    if factor.is_error:
+        number: Expression = Call("product_error", factor.values, FLOAT64)
+    else:
+        number = value_of(factor.values) if factor.values else Literal(1, INT64)
     if not factor.masks:
         return number
     masks = conjunction(tuple(sorted(factor.masks, key=repr)))

@@ -25,7 +25,7 @@ _TOTAL: Final = frozenset((
     "unix_date", "date_from_unix_date", "date_add", "date_sub", "datediff", "last_day", "trunc", "try_make_date",
     "sqrt", "cbrt", "exp", "expm1", "sin", "cos", "tan", "cot", "sec", "csc", "asin", "acos", "atan", "sinh", "cosh",
     "tanh", "asinh", "acosh", "atanh", "degrees", "radians", "atan2", "hypot", "rint", "pi", "e", "power", "ln",
-    "log10", "log2", "log1p", "log", "factorial", "sign", "&", "|", "^", "~", "shiftleft", "shiftright",
+    "product_error", "log10", "log2", "log1p", "log", "factorial", "sign", "&", "|", "^", "~", "shiftleft", "shiftright",
     "shiftrightunsigned", "bit_count", "array", "struct", "size", "array_contains", "array_max", "array_min",
     "array_position", "array_distinct", "sort_array", "array_join", "get", "getfield", "getfields",
 ))

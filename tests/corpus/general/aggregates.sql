@@ -254,3 +254,25 @@ SELECT k, SUM(i32) AS total, AVG(f64) AS mean, MIN(s) AS low, COUNT(money) AS n
 FROM typed
 WHERE k IN (5, 6)
 GROUP BY k;
+
+-- name: moments_over_join
+SELECT d.city, COUNT(*) AS n, VAR_SAMP(e.bonus) AS vs, STDDEV_POP(s.qty) AS sp, COVAR_POP(e.bonus, s.qty) AS cp,
+       COVAR_SAMP(s.discount, e.bonus) AS cs, CORR(e.bonus, s.discount) AS c
+FROM dept d JOIN emp e ON e.dept_id = d.id JOIN sale s ON s.emp_id = e.id
+GROUP BY d.city;
+
+-- name: covariance_over_three_tables
+SELECT COVAR_SAMP(s.discount, d.budget) AS cs, VAR_POP(s.discount) FILTER (WHERE e.active) AS vp
+FROM dept d JOIN emp e ON e.dept_id = d.id JOIN sale s ON s.emp_id = e.id;
+
+-- name: regression_over_join
+SELECT e.dept_id, REGR_COUNT(s.discount, e.bonus) AS n, REGR_AVGX(s.discount, e.bonus) AS ax, REGR_SXX(s.discount, e.bonus) AS sxx,
+       REGR_SYY(s.discount, e.bonus) AS syy, REGR_SXY(s.discount, e.bonus) AS sxy, REGR_SLOPE(s.discount, e.bonus) AS slope,
+       REGR_INTERCEPT(s.discount, e.bonus) AS intercept, REGR_R2(s.discount, e.bonus) AS r2
+FROM emp e JOIN sale s ON s.emp_id = e.id
+GROUP BY e.dept_id;
+
+-- name: truths_over_join
+SELECT d.city, BOOL_AND(e.active) AS every_one, BOOL_OR(s.qty > 3) AS any_one, COUNT_IF(e.active AND s.qty > 1) AS n
+FROM dept d JOIN emp e ON e.dept_id = d.id JOIN sale s ON s.emp_id = e.id
+GROUP BY d.city;

@@ -4,9 +4,9 @@
     covar_pop(x, y)   Σ1, Σx, Σy, Σxy              (Σxy - Σx·Σy/n) / n
     bool_and(x)       Σ1, Σ[x]                     Σ[x] = Σ1
 
-Such an aggregate is a homomorphism into a ring of sums. It is maintained under inserts and deletes alike, and over a join its sums
-are products of the sums of the joined relations, so that a view tree maintains it. Planner and engines ask this table and no
-other; a new aggregate of this kind is one more entry. Only rows count on which no argument is NULL.
+Such sums are elements of a ring: inserts and deletes move them alike, and over a join they are products of the sums of the
+joined relations, so that a view tree maintains them. Planner and engines ask this table and no other; a new aggregate of this
+kind is one more entry. Only rows count on which no argument is NULL.
 """
 
 from __future__ import annotations
@@ -128,4 +128,4 @@ SUM_AGGREGATES: Final[dict[str, SumAggregate]] = {
     "regr_intercept": SumAggregate(Summed.FLOATS, _BOTH, 1, _intercept),
     "regr_r2": SumAggregate(Summed.FLOATS, _BOTH, 1, _determination),
 }
-"""By name; REGR_SXX and REGR_SYY are both ``regr_s`` of one argument, as Catalyst has them. MIN and MAX of booleans are truths."""
+"""By name. REGR_SXX and REGR_SYY are both ``regr_s`` of one argument, as Catalyst has them."""

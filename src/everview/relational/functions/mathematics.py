@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, Final
 
 from everview.relational.expressions import Call
@@ -95,6 +96,17 @@ def _pi(call: Call) -> Bound:
 @function("e", FLOAT64)
 def _e(call: Call) -> Bound:
     return lambda: math.e
+
+
+@function("product_error", FLOAT64)
+def _product_error(call: Call) -> Bound:
+    """What the rounded product of two floats lacks; 0 where the product is not finite. Not SQL: a lift of view trees."""
+
+    def error(a: float, b: float) -> float:
+        product = a * b
+        return float(Fraction(a) * Fraction(b) - Fraction(product)) if math.isfinite(product) else 0.0
+
+    return error
 
 
 def power(base: float, exponent: float) -> float:

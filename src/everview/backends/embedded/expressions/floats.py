@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from everview.algebra.floats import two_product
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions.cells import Cells, any_of
 from everview.backends.embedded.expressions.step import Builder, Native, Step
@@ -90,7 +91,16 @@ def _sign(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native
     return None if kind_of(args[0].type) is Kind.CODE else Native(sign)
 
 
+def _product_error(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native:
+    def kernel(a: Cells, b: Cells) -> Cells:
+        product, error = two_product(a.values, b.values)
+        return Cells(np.where(np.isfinite(product), error, 0.0))
+
+    return Native(kernel)
+
+
 NATIVE: Final[dict[str, Builder]] = {
+    "product_error": _product_error,
     "sqrt": _real(np.sqrt),
     "rint": _real(np.rint),
     "degrees": _real(lambda x: x * (180.0 / math.pi)),

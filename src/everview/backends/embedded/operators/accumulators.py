@@ -24,12 +24,12 @@ from everview.backends.embedded.operators.sums import (
 )
 from everview.backends.embedded.state.keymap import KeyMap, WeightMap
 from everview.backends.embedded.vectors import Ints, KeyLayout, Vector
+from everview.relational.definitions.sum_aggregates import SUM_AGGREGATES, Summed
 from everview.relational.nodes import AggregateCall
 from everview.relational.schema import is_nullable
 from everview.relational.types import is_floating
 
 _EXTREMES = frozenset({"min", "max", "min_by", "max_by"})
-_MOMENTS = frozenset({"var_pop", "var_samp", "stddev_pop", "stddev_samp", "covar_pop", "covar_samp", "corr"})
 
 
 def accumulator_for(call: AggregateCall, groups: KeyMap, dictionary: Dictionary) -> Accumulator:
@@ -46,7 +46,8 @@ def _plain(call: AggregateCall, groups: KeyMap, dictionary: Dictionary) -> Accum
         return CountAccumulator(groups)
     if name in _EXTREMES:
         return ExtremeAccumulator(call, dictionary)
-    if name in _MOMENTS:
+    declared = SUM_AGGREGATES.get(name)
+    if declared is not None and declared.summed is Summed.FLOATS:
         return MomentAccumulator(call, groups)
     if is_floating(call.args[0].type):
         return FloatSumAccumulator(call, groups)

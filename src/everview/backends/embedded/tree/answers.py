@@ -2,25 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal as PythonDecimal
 from typing import TypeAlias
 
 import numpy as np
 
+from everview.algebra.moments import Moments, Product
 from everview.algebra.registry import ring_named
+from everview.algebra.ring import Payloads
 from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.operators.moments import finish_moments
 from everview.backends.embedded.operators.ring_sums import ring_answers
 from everview.backends.embedded.operators.sums import SUM_WORDS, answer_vector, finish_exact_sum, finish_float_sum
 from everview.backends.embedded.state import wide
 from everview.backends.embedded.state.accumulate import FLOAT_COUNTERS, MINUS, NAN, PLUS
-from everview.backends.embedded.tree.layout import PLUS_UNIT, SPECIAL_BITS
-from everview.backends.embedded.vectors import Ints, Kind, Vector, kind_of
+from everview.backends.embedded.tree.layout import FLOAT_RANGE, PLUS_UNIT, SPECIAL_BITS
+from everview.backends.embedded.tree.machine import range_error
+from everview.backends.embedded.vectors import Bools, Ints, Kind, Vector, kind_of
 from everview.planner.block import Answer, Block, Monomial, Number
+from everview.planner.block import Terms as BlockTerms
+from everview.relational.definitions.sum_aggregates import Summed, sum_aggregate
 from everview.relational.functions.decimals import CONTEXT
+from everview.relational.nodes import AggregateCall
 from everview.relational.types import INT64, Decimal, Value, is_floating
 
 Finish = Callable[[Ints], Vector]
+PAIR_BITS = 100
+"""The rounding errors of a double-double are so far below the largest number in it, with some to spare for many additions."""
+_ENOUGH = 2.0**40
+_EXPONENT = (1 << 11) - 1
+CountTerms: TypeAlias = tuple[tuple[int, int], ...]
+"""Coefficient and word of counts that are added up."""
+Terms: TypeAlias = tuple[tuple[int, int, bool], ...]
+"""Coefficient, first word, and whether the part is a count."""
 
 
 def finishers(
@@ -46,11 +61,13 @@ def always_fit(block: Block) -> bool:
 def _always_fits(block: Block, answer: Answer) -> bool:
     if answer.call.is_ring:
         return False
-    if answer.call.function in ("count", "avg", "try_sum", "try_avg"):
+    summed = _summed(answer)
+    if summed is not Summed.NUMBERS or answer.call.function in ("avg", "try_sum", "try_avg"):
+        return summed is not Summed.FLOATS  # whose digits may turn out to be too few
+    (terms,) = answer.sums
+    if any(block.number_of(m) is Number.FLOAT for _, m in terms):
         return True
-    if any(block.number_of(m) is Number.FLOAT for _, m in answer.terms):
-        return True
-    total = sum(abs(c) for c, _ in answer.terms)
+    total = sum(abs(c) for c, _ in terms)
     if isinstance(answer.call.type, Decimal):
         return bool(total << 63 < 10**answer.call.type.precision)
     return answer.call.type == INT64 and total <= 1
@@ -61,7 +78,7 @@ def _finisher(block: Block, answer: Answer, place: dict[Monomial, int], dictiona
     valid = tuple((c, place[m]) for c, m in answer.valid)
     if call.is_ring:
         ring = ring_named(call.function).ring
-        ((_, monomial),) = answer.terms
+        (((_, monomial),),) = answer.sums
         words = slice(place[monomial], place[monomial] + ring.width)
 
         def finish_ring(rows: Ints) -> Vector:
@@ -69,9 +86,17 @@ def _finisher(block: Block, answer: Answer, place: dict[Monomial, int], dictiona
             return ring_answers(call, payloads, _counts(rows, valid), dictionary)
 
         return finish_ring
-    if call.function == "count":
-        return lambda rows: Vector(INT64, _counts(rows, valid))
-    terms = tuple((c, place[m], block.number_of(m) is Number.COUNT) for c, m in answer.terms)
+    sums = tuple(_places(block, terms, place) for terms in answer.sums)
+    match _summed(answer):
+        case Summed.ROWS:
+            return lambda rows: Vector(INT64, _counts(rows, valid))
+        case Summed.TRUTHS:
+            (truths,) = answer.sums
+            return _finish_truths(call, tuple((c, place[m]) for c, m in truths), valid)
+        case Summed.FLOATS:
+            return _finish_moments(call, sums, valid)
+        case _:
+            (terms,) = sums
     if is_floating(call.args[0].type):
 
         def finish_float(rows: Ints) -> Vector:
@@ -96,6 +121,59 @@ def _finisher(block: Block, answer: Answer, place: dict[Monomial, int], dictiona
     return finish_plain
 
 
+def _summed(answer: Answer) -> Summed:
+    declared = sum_aggregate(answer.call)
+    assert declared is not None, f"{answer.call.function} is a function of sums"
+    return declared.summed
+
+
+def _finish_truths(call: AggregateCall, truths: CountTerms, valid: CountTerms) -> Finish:
+    """MIN and MAX of booleans: whether all are true, and whether one is."""
+
+    def finish(rows: Ints) -> Vector:
+        true, counted = _counts(rows, truths), _counts(rows, valid)
+        holds = (true == counted) if call.function == "min" else (true > 0)
+        return answer_vector(call, holds.astype(np.int64), counted == 0)
+
+    return finish
+
+
+def _finish_moments(call: AggregateCall, sums: tuple[Terms, ...], valid: CountTerms) -> Finish:
+    declared = sum_aggregate(call)
+    assert declared is not None, f"{call.function} is a function of sums"
+    products = declared.products
+
+    noted = [at + 2 for terms in sums for _, at, is_count in terms if not is_count]
+
+    def finish(rows: Ints) -> Vector:
+        read = [_floats(rows, terms) for terms in sums]
+        finite = ~np.logical_or.reduce([counters.any(axis=1) for _, counters in read])
+        pairs = {product: pair for product, (pair, _) in zip(products, read, strict=True)}
+        counts = _counts(rows, valid)
+        _check_digits(rows[:, noted] >> SPECIAL_BITS & _EXPONENT, counts, pairs, finite)
+        return finish_moments(call, counts, pairs, finite)
+
+    return finish
+
+
+def _check_digits(tops: Ints, counts: Ints, sums: Mapping[Product, Payloads], finite: Bools) -> None:
+    """Large numbers have been in a sum, and their rounding errors still are: what is left must be far above these.
+
+    Raises:
+        TreeOutgrown: it is not.
+    """
+    top = tops.max(axis=1, initial=0)
+    is_noted = finite & (counts > 0) & (top > 0)
+    if not is_noted.any():
+        return
+    chosen = {product: pair[is_noted] for product, pair in sums.items()}
+    moments = Moments(counts[is_noted], chosen)
+    errors = np.ldexp(1.0, top[is_noted] - 1023 - PAIR_BITS)
+    for product in chosen:
+        if len(product) == 2 and (np.abs(moments.central(*product)) < errors * _ENOUGH).any():
+            raise range_error(FLOAT_RANGE)
+
+
 def row_finishers(
     block: Block, payload: Sequence[Monomial], offsets: Sequence[int]
 ) -> tuple[Callable[[list[int]], Value], ...] | None:
@@ -113,7 +191,7 @@ def _row_finisher(block: Block, answer: Answer, place: dict[Monomial, int]) -> C
         return lambda words: sum(c * words[at] for c, at in valid)
     if answer.call.function != "sum" or is_floating(answer.call.type):
         return None
-    terms = tuple((c, place[m], block.number_of(m) is Number.COUNT) for c, m in answer.terms)
+    terms = _places(block, answer.sums[0], place)
     scale = answer.call.type.scale if isinstance(answer.call.type, Decimal) else None
 
     def finish(words: list[int]) -> Value:
@@ -132,17 +210,17 @@ def _row_finisher(block: Block, answer: Answer, place: dict[Monomial, int]) -> C
 _LOW = (1 << 64) - 1
 
 
-def _counts(rows: Ints, terms: tuple[tuple[int, int], ...]) -> Ints:
+def _places(block: Block, terms: BlockTerms, place: dict[Monomial, int]) -> Terms:
+    return tuple((c, place[m], block.number_of(m) is Number.COUNT) for c, m in terms)
+
+
+def _counts(rows: Ints, terms: CountTerms) -> Ints:
     if len(terms) == 1 and terms[0][0] == 1:
         return rows[:, terms[0][1]].copy()
     total = np.zeros(len(rows), dtype=np.int64)
     for coefficient, at in terms:
         total += coefficient * rows[:, at]
     return total
-
-
-Terms: TypeAlias = tuple[tuple[int, int, bool], ...]
-"""Coefficient, first word, and whether the part is a count."""
 
 
 def _exact(rows: Ints, terms: Terms) -> Ints:

@@ -75,13 +75,14 @@ class TreeOperator(TreeBacked):
     def load(self, contents: Sequence[Batch | None]) -> Batch:
         try:
             self._fill(contents)
+            return self.content()
         except TreeOutgrown:
             if self._make_rows is None:
                 raise
             rows = [i.content() if c is None else c for i, c in zip(self.inputs, contents, strict=True)]
             self.adopt(self._empty_state())
             self.rows = self._make_rows(rows)
-        return self.content()
+            return self.content()
 
     def _fill(self, contents: Sequence[Batch | None]) -> None:
         if self.loading is not None:

@@ -525,7 +525,7 @@ def _product_note(one: Word, bits: Word, other: Word, other_bits: Word) -> Word:
 def _is_trusted(note: Word, bits: Word) -> bool:
     """Whether a noted sum still has enough correct digits, and could count what is not finite."""
     top = _top(note)
-    return _specials(note) != TOO_MANY and (top < BIG_EXPONENT or _exponent(bits) + LOST_BITS >= top)
+    return bool(_specials(note) != TOO_MANY and (top < BIG_EXPONENT or _exponent(bits) + LOST_BITS >= top))
 
 
 @inlined

@@ -14,6 +14,7 @@ from everview.planner.materialize import materialized_nodes
 from everview.planner.plan_tree import Indicators, plan_tree
 from everview.planner.variable_order import VariableOrder, variable_order
 from everview.planner.view_tree import View
+from everview.relational.definitions.sum_aggregates import SUM_AGGREGATES, Summed
 from everview.relational.expressions import TRUE, Call, Case, Cast, Column, Expression, Literal, conjunction
 from everview.relational.functions.decimals import product_type, sum_type
 from everview.relational.nodes import (
@@ -176,7 +177,7 @@ def _call(
 ) -> AggregateCall:
     i, j = rng.randrange(len(atoms)), rng.randrange(len(atoms))
     condition = _condition(rng, atoms[i], read[i]) if rng.random() < 0.3 else None
-    choice = rng.randrange(9)
+    choice = rng.randrange(12)
     a, b = read[i][-4:], read[j][-4:]
     if choice == 0:
         return AggregateCall("count", (), INT64, filter=condition)
@@ -197,9 +198,21 @@ def _call(
         return _sum(Call(rng.choice(("*", "+", "-")), (wide[0], wide[1]), INT64), condition, function="try_sum")
     if choice == 7 and (allow_float_products or i == j):
         return _sum(Call(rng.choice(("*", "+", "-")), (a[3], b[3]), FLOAT64), condition)
+    if choice == 8:
+        function = rng.choice(("min", "max"))
+        return AggregateCall(function, (_condition(rng, atoms[i], read[i]),), BOOLEAN, filter=condition)
+    if choice in (9, 10) and allow_float_products:
+        function = rng.choice([n for n, entry in SUM_AGGREGATES.items() if entry.summed is Summed.FLOATS])
+        is_single = all(0 in product for product in SUM_AGGREGATES[function].products)
+        x, y = _float(rng.choice((a[0], a[3]))), _float(rng.choice((b[0], b[3])))
+        return AggregateCall(function, (x,) if is_single else (x, y), FLOAT64, filter=condition)
     chosen = rng.choice(b)
     otherwise = rng.choice((Literal(None, chosen.type), chosen))
     return _sum(Case(((_condition(rng, atoms[i], read[i]), chosen),), otherwise), condition)
+
+
+def _float(column: Column) -> Expression:
+    return column if column.type == FLOAT64 else Cast(column, FLOAT64)
 
 
 def _decimal(t: DataType) -> Decimal:

@@ -6,11 +6,11 @@ import random
 from decimal import Decimal as Number
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from everview.backends.embedded.tree.leaf_groups import needs_groups
-from everview.backends.embedded.tree.machine import CHUNK
+from everview.backends.embedded.tree.machine import CHUNK, TreeOutgrown
 from everview.backends.embedded.tree.plan_block import plan_block
 from everview.errors import EvaluationError
 from everview.planner.block_build import Facts, Refused, build_block
@@ -32,7 +32,10 @@ from tests.unit.backends.embedded.tree.given_inputs import TreeRun, batch_of
 @settings(max_examples=150, deadline=None)
 def test_maintained_is_recomputed(seed: int) -> None:
     """For random queries, trees and streams; a transaction that fails leaves no trace."""
-    check_stream(seed)
+    try:
+        check_stream(seed)
+    except TreeOutgrown:
+        event("numbers beyond what a tree can sum")  # operators would stand in for it: test_edge_values.py
 
 
 @given(st.integers(0, 2**40))
