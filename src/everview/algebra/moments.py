@@ -8,7 +8,7 @@ are exact, and the difference is taken in double-doubles, too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 import numpy as np
@@ -21,6 +21,9 @@ Floats: TypeAlias = npt.NDArray[np.float64]
 Product: TypeAlias = tuple[int, ...]
 """Which columns are multiplied, ascending, one of them perhaps twice."""
 
+Corrected: TypeAlias = Callable[[Product, Floats], None]
+"""Replaces means (of one column) or central moments (of two) that sums in double-doubles cannot give."""
+
 _ROUNDING = 2.0**-98
 
 
@@ -30,16 +33,21 @@ class Moments:
     Args:
         counts: The rows of each group, at least 1.
         sums: For each product of columns its sum in each group: [n, 2].
+        corrected: What to do with moments before anybody sees them.
     """
 
-    def __init__(self, counts: Ints, sums: Mapping[Product, Payloads]) -> None:
+    def __init__(self, counts: Ints, sums: Mapping[Product, Payloads], corrected: Corrected | None = None) -> None:
         self.counts = counts.astype(np.float64)
         self._sums = sums
+        self._corrected = corrected
         self._central: dict[Product, Floats] = {}
 
     def mean(self, column: int) -> Floats:
         """Σx / n."""
-        return self._rounded(FLOATS.divide(self._sums[column,], self.counts))
+        mean = self._rounded(FLOATS.divide(self._sums[column,], self.counts))
+        if self._corrected is not None:
+            self._corrected((column,), mean)
+        return mean
 
     def central(self, a: int, b: int) -> Floats:
         """Σ (x - mean x)(y - mean y) of two columns, or of one with itself.
@@ -57,6 +65,8 @@ class Moments:
             known = self._rounded(FLOATS.add(products, FLOATS.negate(of_means)))
             if a == b:  # what is left of equal values is rounding, in the last of 106 bits
                 known = np.where(known <= np.abs(products[:, 0]) * _ROUNDING, 0.0, known)
+            if self._corrected is not None:
+                self._corrected((a, b), known)
             self._central[a, b] = known
         return known
 

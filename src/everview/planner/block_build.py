@@ -14,7 +14,7 @@ from everview.algebra.registry import ring_named
 from everview.algebra.ring import Addition
 from everview.planner.block import Answer, Block, Monomial, RingLift
 from everview.planner.block_flatten import columns_never_null, flatten
-from everview.planner.block_join_builder import Facts, FactsOf, JoinBuilder, Member, Refused
+from everview.planner.block_join_builder import Facts, FactsOf, JoinBuilder, Member, Refused, is_float
 from everview.planner.block_terms import (
     NONE,
     ONE,
@@ -22,6 +22,7 @@ from everview.planner.block_terms import (
     Owners,
     Polynomial,
     indicator,
+    may_cancel,
     multiply,
     polynomial,
     with_errors,
@@ -35,6 +36,8 @@ from everview.relational.types import BOOLEAN, FLOAT64, is_floating, is_numeric
 __all__ = ["Facts", "FactsOf", "Refused", "build_block"]
 
 _LARGEST = 1 << 62
+MOST_FLOAT_FACTORS = 8
+"""Engines may count on it: the product of so many floats below 2^100 does not overflow."""
 
 
 def build_block(aggregate: Aggregate, facts_of: FactsOf) -> Block:
@@ -118,6 +121,8 @@ class _Builder:
         """Σ of a product of arguments over the rows that count: those on which the other arguments are not NULL, either."""
         others = (n.valid for i, n in enumerate(numbers) if i not in product)
         found = self._product(call, (*(numbers[i].value for i in product), *others, holds))
+        if may_cancel(found):
+            raise Refused(f"{call.function} takes back floats that may be infinite")
         exact = with_errors(found) if summed is Summed.FLOATS else found
         if exact is None:
             raise Refused(f"an argument of {call.function} multiplies several columns of a table")
@@ -173,6 +178,8 @@ class _Builder:
     def _monomials(self, terms: Polynomial) -> tuple[tuple[int, Monomial], ...]:
         if any(abs(coefficient) >= _LARGEST for coefficient, _ in terms):
             raise Refused("a term has a constant factor of more than 62 bits")
+        if any(sum(is_float(f) for _, f in term) > MOST_FLOAT_FACTORS for _, term in terms):
+            raise Refused(f"a product has floats of more than {MOST_FLOAT_FACTORS} tables")
         return tuple(
             (coefficient, frozenset((atom, self.join.lift(atom, factor)) for atom, factor in term))
             for coefficient, term in terms

@@ -272,7 +272,12 @@ class JoinBuilder:
 def _number_of(factor: Factor) -> Number:
     if not factor.values:
         return Number.COUNT
-    return Number.FLOAT if is_floating(factor.values[0].type) else Number.EXACT
+    return Number.FLOAT if is_float(factor) else Number.EXACT
+
+
+def is_float(factor: Factor) -> bool:
+    """Whether a factor is a number of floats."""
+    return bool(factor.values) and is_floating(factor.values[0].type)
 
 
 def _moved(lift: Lift | RingLift, move: Callable[[Expression], Expression]) -> Lift | RingLift:

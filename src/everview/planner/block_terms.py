@@ -9,7 +9,8 @@ A number with NULLs is a pair of polynomials, its value (0 where NULL) and its v
     CASE WHEN c THEN x ELSE y :  value = [c] vx + (1 - [c]) vy, and so for valid
 
 Only what is exact is taken apart: integers and decimals whose results cannot overflow or be rounded (`relational.bounds`),
-and doubles, whose rounding the sums themselves already have. What cannot be taken apart is None.
+and doubles, whose rounding the sums themselves already have. Doubles that would cancel are not: ∞ - ∞ and 0 · ∞ are NaN, and no
+0. What cannot be taken apart is None.
 """
 
 from __future__ import annotations
@@ -119,6 +120,16 @@ def multiply(a: Polynomial, b: Polynomial) -> Polynomial | None:
         return None
 
 
+def may_cancel(a: Polynomial) -> bool:
+    """Whether the same floats stand in terms of both signs: one of them would have to take back the infinities of the other."""
+    signs: dict[frozenset[tuple[int, tuple[Expression, ...]]], bool] = {}
+    for coefficient, term in a:
+        floats = frozenset((atom, factor.values) for atom, factor in term if factor.values)
+        if _has_floats(((1, term),)) and signs.setdefault(floats, coefficient > 0) != (coefficient > 0):
+            return True
+    return False
+
+
 class Untyped(Exception):
     """Values that have no product in a type that surely holds it."""
 
@@ -158,7 +169,18 @@ def _apply(
 
 
 def _product(a: Nullable, b: Nullable, _left: int, _right: int) -> Nullable:
+    if (_is_zero(a) and _has_floats(b.value)) or (_is_zero(b) and _has_floats(a.value)):
+        raise Untyped
     return Nullable(_times(a.value, b.value), _times(a.valid, b.valid))
+
+
+def _is_zero(a: Nullable) -> bool:
+    """Whether it is the constant 0, and not NULL."""
+    return a.value == NONE and a.valid != NONE
+
+
+def _has_floats(a: Polynomial) -> bool:
+    return any(value.type == FLOAT64 for _, term in a for _, factor in term for value in factor.values)
 
 
 def _plus(a: Nullable, b: Nullable, left: int, right: int) -> Nullable:
@@ -228,6 +250,8 @@ def _collected(a: Polynomial) -> Polynomial:
     totals: dict[Term, int] = {}
     for coefficient, term in a:
         totals[term] = totals.get(term, 0) + coefficient
+        if not totals[term] and _has_floats(((1, term),)):
+            raise Untyped
     return tuple((c, t) for t, c in totals.items() if c)
 
 

@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from everview.backends.embedded.state.accumulate import joined_weights
 from everview.backends.embedded.vectors import Batch, DeferredBatch, Vector, concatenate
 from everview.backends.factorized_rows import positions_in_product
 
@@ -57,7 +58,7 @@ def expand(product: Sequence[Factor]) -> Factor:
     weights = np.ones(len(positions[0]), dtype=np.int64)
     vectors: dict[int, Vector] = {}
     for factor, at in zip(product, positions, strict=True):
-        weights *= factor.batch.weights[at]
+        weights = joined_weights(weights, factor.batch.weights[at])
         for column, vector in zip(factor.columns, factor.batch.columns, strict=True):
             vectors[column] = vector.take(at)
     columns = tuple(sorted(vectors))

@@ -11,12 +11,11 @@ from typing import assert_never
 
 from everview.backends.embedded.dependencies import below, content_of, forgets, in_order
 from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.lower_join import lower_join
 from everview.backends.embedded.operators.aggregate import AggregateOperator
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.operators.counted import CountedOperator
 from everview.backends.embedded.operators.explode import ExplodeOperator
-from everview.backends.embedded.operators.join import JoinOperator, Keys
-from everview.backends.embedded.operators.match import MatchByKeyOperator, MatchByPairOperator
 from everview.backends.embedded.operators.recompute import GivenOperator, RecomputeOperator
 from everview.backends.embedded.operators.stateless import FilterOperator, ProjectOperator, UnionAllOperator
 from everview.backends.embedded.operators.top import TopOperator
@@ -35,8 +34,7 @@ from everview.backends.embedded.view_choices import ViewChoices
 from everview.planner.block_flatten import flatten
 from everview.planner.block_join_builder import Facts
 from everview.planner.unique_keys import UniqueKey, unique_keys
-from everview.relational.expressions import Column, Expression, conjunction
-from everview.relational.join_condition import split_join_condition
+from everview.relational.expressions import Column, Expression
 from everview.relational.nodes import (
     Aggregate,
     Distinct,
@@ -45,7 +43,6 @@ from everview.relational.nodes import (
     Generate,
     IntersectAll,
     Join,
-    JoinKind,
     Project,
     Relation,
     Scan,
@@ -55,7 +52,6 @@ from everview.relational.nodes import (
     Values,
     Window,
 )
-from everview.relational.rules.split_outer_join import split_outer_join
 from everview.relational.schema import columns, schema
 from everview.relational.traverse import scans_of, tables_of
 
@@ -228,7 +224,8 @@ class Graph:
                 key = ("project", id(child), relation.expressions)
                 return self._share(key, (child,), contents, lambda: ProjectOperator(relation, child, dictionary))
             case Join():
-                return self._join(relation, visit(relation.left), visit(relation.right), contents)
+                inputs = (visit(relation.left), visit(relation.right))
+                return lower_join(relation, inputs, lambda k, i, make: self._share(k, i, contents, make), dictionary)
             case Aggregate():
                 tree = self._tree(relation, visit, contents)
                 if isinstance(tree, Operator):
@@ -243,9 +240,9 @@ class Graph:
             case ExceptAll() | IntersectAll() | UnionMax():
                 return self._counted(relation, (visit(relation.left), visit(relation.right)), contents)
             case UnionAll():
-                inputs = tuple(visit(i) for i in relation.inputs)
-                key = ("union all", tuple(id(i) for i in inputs))
-                return self._share(key, inputs, contents, lambda: UnionAllOperator(relation, inputs))
+                united = tuple(visit(i) for i in relation.inputs)
+                key = ("union all", tuple(id(i) for i in united))
+                return self._share(key, united, contents, lambda: UnionAllOperator(relation, united))
             case Window():
                 child = visit(relation.child)
                 partition = tuple(e.index for e in relation.partition if isinstance(e, Column))
@@ -352,57 +349,6 @@ class Graph:
         key = (type(relation).__name__, tuple(id(i) for i in inputs))
         return self._share(key, inputs, contents, lambda: CountedOperator(relation, inputs))
 
-    def _join(self, join: Join, left: Operator, right: Operator, contents: dict[int, Batch]) -> Operator:
-        condition = split_join_condition(join)
-        keys = tuple(_key_columns(q.left, q.right, q.null_safe) for q in condition.equalities)
-        residual = conjunction(condition.residual) if condition.residual else None
-        inputs = (left, right)
-        key: Hashable = (join.kind.value, id(left), id(right), keys, residual)
-        match join.kind:
-            case JoinKind.INNER:
-                return self._share(
-                    key,
-                    inputs,
-                    contents,
-                    lambda: JoinOperator(schema(join), left, right, keys, residual, self.dictionary),
-                )
-            case JoinKind.SEMI | JoinKind.ANTI:
-                return self._share(key, inputs, contents, lambda: self._match(join, inputs, keys, residual))
-            case JoinKind.SINGLE:
-                checked = self._share(key, inputs, contents, lambda: self._match(join, inputs, keys, residual))
-                return self._padded(join, checked, right, contents)
-            case _:
-                raise AssertionError(f"{join.kind} is split before lowering")
-
-    def _match(
-        self, join: Join, inputs: tuple[Operator, Operator], keys: Keys, residual: Expression | None
-    ) -> Operator:
-        left, right = inputs
-        fields = schema(join.left)
-        if residual is None and join.kind is not JoinKind.SINGLE:
-            return MatchByKeyOperator(fields, left, right, join.kind, keys)
-        return MatchByPairOperator(fields, left, right, join.kind, keys, residual, self.dictionary)
-
-    def _padded(self, join: Join, left: Operator, right: Operator, contents: dict[int, Batch]) -> Operator:
-        """A left join over a left side that has been checked to have at most one partner a row."""
-        left_join = split_outer_join(Join(join.left, join.right, JoinKind.LEFT, join.condition))
-        assert isinstance(left_join, UnionAll)
-        matched_node, padded_node = left_join.inputs
-        assert isinstance(matched_node, Join)
-        assert isinstance(padded_node, Project)
-        assert isinstance(padded_node.child, Join)
-        matched = self._join(matched_node, left, right, contents)
-        lonely = self._join(padded_node.child, left, right, contents)
-        padded = self._share(
-            ("project", id(lonely), padded_node.expressions),
-            (lonely,),
-            contents,
-            lambda: ProjectOperator(padded_node, lonely, self.dictionary),
-        )
-        inputs = (matched, padded)
-        key = ("union all", (id(matched), id(padded)))
-        return self._share(key, inputs, contents, lambda: UnionAllOperator(left_join, inputs))
-
 
 def _is_by_rows(tree: TreeBacked) -> bool:
     return isinstance(tree, TreeOperator) and tree.rows is not None
@@ -411,9 +357,3 @@ def _is_by_rows(tree: TreeBacked) -> bool:
 def _only_columns(expressions: tuple[Expression, ...]) -> bool:
     indexes = [e.index for e in expressions if isinstance(e, Column)]
     return len(indexes) == len(expressions) == len(set(indexes))
-
-
-def _key_columns(left: Expression, right: Expression, null_safe: bool) -> tuple[int, int, bool]:
-    assert isinstance(left, Column), "join keys are exposed before lowering"
-    assert isinstance(right, Column), "join keys are exposed before lowering"
-    return left.index, right.index, null_safe

@@ -4,8 +4,9 @@ A tree multiplies sums, where Spark sums products. The two agree as long as no p
 
     Σx = 1e200 - 1e200 = 0,  Σy = 1e200     (Σx)·(Σy) = 0,  but Σ(x·y) = ∞ - ∞ = NaN
 
-So a tree that meets such numbers gives way to joins and an aggregate over the same inputs, whose rows it needs for that once. It
-tries to come back when as many rows have changed as it had to read, so that going to and fro costs a constant a changed row.
+So a tree that meets such numbers gives way to joins and an aggregate over the same inputs, whose rows it needs for that
+once. It tries to come back when as many rows have changed as it had to read, so that going to and fro costs a constant a
+changed row.
 """
 
 from __future__ import annotations
@@ -62,10 +63,12 @@ class Relay(Operator):
         """Until all that reads it has been made."""
 
     def recompute(self, contents: Sequence[Batch]) -> Batch:
+        """The content, while it is at hand."""
         assert self.rows is not None, "what is looked up later is arranged"
         return self.rows
 
     def describe(self) -> str:
+        """One line for ``explain``."""
         return "input"
 
 

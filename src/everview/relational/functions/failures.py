@@ -15,6 +15,11 @@ def arithmetic_overflow(what: str, instead: str | None = None) -> EvaluationErro
     return EvaluationError(f"{what} overflows.", condition="ARITHMETIC_OVERFLOW", hint=hint)
 
 
+def count_overflow() -> EvaluationError:
+    """More rows than a BIGINT can count."""
+    return EvaluationError("a number of rows is beyond 2^63 - 1.", condition="ARITHMETIC_OVERFLOW")
+
+
 def binary_arithmetic_overflow(left: Value, symbol: str, right: Value) -> EvaluationError:
     """What Spark calls the same overflow for tinyint and smallint."""
     return EvaluationError(f"{left} {symbol} {right} overflows.", condition="BINARY_ARITHMETIC_OVERFLOW")

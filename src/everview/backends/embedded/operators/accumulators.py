@@ -22,7 +22,8 @@ from everview.backends.embedded.operators.sums import (
     FloatSumAccumulator,
     IntegerSumAccumulator,
 )
-from everview.backends.embedded.state.keymap import KeyMap, WeightMap
+from everview.backends.embedded.state.keymap import KeyMap
+from everview.backends.embedded.state.weight_map import WeightMap
 from everview.backends.embedded.vectors import Ints, KeyLayout, Vector
 from everview.relational.definitions.sum_aggregates import SUM_AGGREGATES, Summed
 from everview.relational.nodes import AggregateCall

@@ -17,6 +17,7 @@ from everview.backends.embedded.expressions import compile_projection
 from everview.backends.embedded.operators.accumulator import Accumulator
 from everview.backends.embedded.operators.accumulators import accumulator_for
 from everview.backends.embedded.operators.base import Cost, Operator
+from everview.backends.embedded.operators.sums import add_counts
 from everview.backends.embedded.state.keymap import KeyMap, SlotArray
 from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, Vector, concatenate
 from everview.relational.expressions import Expression
@@ -94,7 +95,7 @@ class AggregateOperator(Operator):
         self._before = self._answers(distinct[existed])
         saved = [c.accumulator.save(distinct) for c in self._calls]
         self._touched = _Touched(distinct, existed, self._rows.data[distinct, 0], saved)
-        np.add.at(self._rows.data[:, 0], slots, delta.weights)
+        add_counts(self._rows.data, 0, slots, delta.weights)
         for call in self._calls:
             self._accumulate(call, slots, vectors, delta.weights)
         return self._touched

@@ -13,9 +13,10 @@ from enum import IntEnum
 import numpy as np
 
 from everview.backends.embedded.operators.ranges import RangeAccess, RangeIndex
+from everview.backends.embedded.state.accumulate import total_weight
 from everview.backends.embedded.state.consolidate import consolidate
-from everview.backends.embedded.state.keymap import WeightMap
 from everview.backends.embedded.state.slices import SliceIndex
+from everview.backends.embedded.state.weight_map import WeightMap
 from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, Vector, empty_batch
 from everview.relational.nodes import Schema
 
@@ -147,7 +148,7 @@ class Operator:
 
     def count(self) -> int:
         """The number of rows, each as often as it is there."""
-        return int(self.content().weights.sum())
+        return total_weight(self.content().weights)
 
     def lookup(self, columns: Sequence[int], values: Sequence[Vector]) -> Batch:
         """The rows in which these columns have these values, one of each, by a secondary index that is kept from then on."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from everview.backends.embedded.operators.base import Operator
+from everview.backends.embedded.operators.sums import add_counts
 from everview.backends.embedded.state.keymap import KeyMap, SlotArray
 from everview.backends.embedded.vectors import Batch, Ints, KeyLayout
 from everview.relational.nodes import Distinct, ExceptAll, IntersectAll, UnionMax
@@ -50,7 +51,7 @@ class CountedOperator(Operator):
         before = self._counts.data[touched]
         self._touched, self._before = touched, before
         for i, weights, slots in located:
-            np.add.at(self._counts.data[:, i], slots, weights)
+            add_counts(self._counts.data, i, slots, weights)
         change = self._combine(self._counts.data[touched]) - self._combine(before)
         moved = change != 0
         if not moved.any():

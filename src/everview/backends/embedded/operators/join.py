@@ -15,6 +15,7 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate
 from everview.backends.embedded.operators.base import Arrangement, Cost, Operator, consolidated
 from everview.backends.embedded.operators.ranges import RangeAccess, range_accesses
+from everview.backends.embedded.state.accumulate import joined_weights
 from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.vectors import Batch, Bools, Ints, KeyLayout, Vector, concatenate
 from everview.relational.expressions import Expression
@@ -162,13 +163,13 @@ class JoinOperator(Operator):
         rows, slots = self.right.matches(left, self.left.columns)
         found = self.right.arrangement.at(slots)
         taken = left.take(rows)
-        return Batch(taken.columns + found.columns, taken.weights * found.weights)
+        return Batch(taken.columns + found.columns, joined_weights(taken.weights, found.weights))
 
     def _with_left(self, right: Batch) -> Batch:
         rows, slots = self.left.matches(right, self.right.columns)
         found = self.left.arrangement.at(slots)
         taken = right.take(rows)
-        return Batch(found.columns + taken.columns, found.weights * taken.weights)
+        return Batch(found.columns + taken.columns, joined_weights(found.weights, taken.weights))
 
     def _between(self, left: Batch, right: Batch) -> Batch:
         rows, partners = pairs_between(
@@ -177,7 +178,7 @@ class JoinOperator(Operator):
             self.right,
         )  # fmt: skip
         a, b = left.take(rows), right.take(partners)
-        return Batch(a.columns + b.columns, a.weights * b.weights)
+        return Batch(a.columns + b.columns, joined_weights(a.weights, b.weights))
 
     def _checked(self, pairs: Batch, *, consolidate: bool) -> Batch:
         if consolidate:

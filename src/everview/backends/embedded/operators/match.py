@@ -18,7 +18,8 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate
 from everview.backends.embedded.operators.base import Arrangement, Cost, Operator, consolidated
 from everview.backends.embedded.operators.join import Keys, Side, pairs_between, sides
-from everview.backends.embedded.state.keymap import WeightMap
+from everview.backends.embedded.operators.sums import add_counts
+from everview.backends.embedded.state.weight_map import WeightMap
 from everview.backends.embedded.vectors import Batch, Bools, Ints, concatenate
 from everview.errors import EvaluationError
 from everview.relational.expressions import Expression
@@ -228,9 +229,9 @@ class MatchByPairOperator(Operator):
         if self._residual is not None and len(rows):
             pairs = tuple(c.take(rows) for c in left.columns) + partners.columns
             weights = np.where(self._residual(pairs, len(rows)), weights, 0)
-        counts = np.zeros(len(left), dtype=np.int64)
-        np.add.at(counts, rows, weights)
-        return counts
+        counts = np.zeros((len(left), 1), dtype=np.int64)
+        add_counts(counts, 0, rows, weights)
+        return counts[:, 0]
 
     def searches(self) -> tuple[Arrangement, ...]:
         return (self.left.arrangement, self.right.arrangement)

@@ -1,7 +1,7 @@
 """VAR, STDDEV, COVAR, CORR and REGR from sums of values, squares and products, as ``relational.definitions`` declares them.
 
-Every sum is a pair of floats (106 bits), since terms nearly cancel when means are large. Products enter exactly: a float
-product is the sum of its rounded value and its rounding error.
+Every sum has some 200 bits, since terms nearly cancel when means are large. Products enter exactly: a float product is the sum
+of its rounded value and its rounding error. Rows with values whose squares are beyond that are summed exactly, aside.
 """
 
 from __future__ import annotations
@@ -11,34 +11,45 @@ from typing import Any
 
 import numpy as np
 
-from everview.algebra.floats import two_product
-from everview.algebra.moments import Moments, Product
+from everview.algebra.floats import two_product, two_sum
+from everview.algebra.moments import Corrected, Floats, Moments, Product
 from everview.algebra.ring import Payloads
 from everview.backends.embedded.operators.accumulator import Accumulator, without_nulls
 from everview.backends.embedded.operators.sums import add_floats
-from everview.backends.embedded.state.accumulate import FLOAT_COUNTERS, scatter_add_float
+from everview.backends.embedded.state.accumulate import (
+    FLOAT_COUNTERS,
+    FLOAT_PARTS,
+    LARGE,
+    SMALL_WEIGHT,
+    scatter_add_float,
+)
 from everview.backends.embedded.state.keymap import KeyMap, SlotArray
+from everview.backends.embedded.state.large_floats import UNIT_BITS, LargeFloats, in_units, to_float
 from everview.backends.embedded.vectors import Bools, Ints, Vector
 from everview.relational.definitions.sum_aggregates import sum_aggregate
 from everview.relational.nodes import AggregateCall
 
+_LARGE = LARGE**0.5
+"""The square of a smaller value is not too large."""
+
 
 class MomentAccumulator(Accumulator):
-    """One compensated sum for each product of arguments, with the number of rows."""
+    """One sum for each product of arguments, with the number of rows."""
 
     def __init__(self, call: AggregateCall, groups: KeyMap) -> None:
         self._call = call
         declared = sum_aggregate(call)
         assert declared is not None, f"{call.function} is a function of sums"
         self._products = declared.products
-        self._sums = [SlotArray(groups, np.float64, 2) for _ in self._products]
+        self._sums = [SlotArray(groups, np.float64, FLOAT_PARTS) for _ in self._products]
+        self._large = LargeFloats(groups, len(self._products))
         self._counters = [SlotArray(groups, np.int64, FLOAT_COUNTERS + 1) for _ in self._products]
 
     def add(self, slots: Ints, args: Sequence[Vector], weights: Ints) -> None:
         slots, vectors, weights = without_nulls(slots, args, weights)
         if not len(slots):
             return
-        values = [v.values for v in vectors]
+        values = self._moderate(slots, [v.values for v in vectors], weights)
         for product, sums, counters in zip(self._products, self._sums, self._counters, strict=True):
             if len(product) == 1:
                 add_floats(sums.data, counters.data, slots, values[product[0]], weights)
@@ -51,34 +62,96 @@ class MomentAccumulator(Accumulator):
             terms = slots[exact], error[exact], weights[exact]
             scatter_add_float(sums.data, 0, counters.data, 0, *terms)
 
+    def _moderate(self, slots: Ints, values: list[Any], weights: Ints) -> list[Any]:
+        """The values, 0 in the rows that are summed aside and NaN in those that have something not finite."""
+        is_odd = (weights <= -SMALL_WEIGHT) | (weights >= SMALL_WEIGHT)
+        for column in values:
+            is_odd |= ~(np.abs(column) < _LARGE)
+        if not is_odd.any():
+            return values
+        is_finite = np.logical_and.reduce([np.isfinite(column) for column in values])
+        left = is_odd & is_finite
+        rows = zip(*(column[left].tolist() for column in values), strict=True)
+        self._large.add(slots[left].tolist(), (self._in_units(row) for row in rows), weights[left].tolist())
+        return [np.where(left, 0.0, np.where(is_finite, column, np.nan)) for column in values]
+
+    def _in_units(self, row: tuple[float, ...]) -> list[int]:
+        """The products of a row, in units of 2^-1074 for each factor."""
+        units = [in_units(v) for v in row]
+        return [units[p[0]] if len(p) == 1 else units[p[0]] * units[p[1]] for p in self._products]
+
     def result(self, slots: Ints) -> Vector:
         counts = self._counters[0].data[slots, FLOAT_COUNTERS]
         finite = np.ones(len(slots), dtype=np.bool_)
         for counters in self._counters:
             finite &= ~counters.data[slots, :FLOAT_COUNTERS].any(axis=1)
-        sums = {p: s.data[slots] for p, s in zip(self._products, self._sums, strict=True)}
-        return finish_moments(self._call, counts, sums, finite)
+        sums = {p: _paired(s.data[slots]) for p, s in zip(self._products, self._sums, strict=True)}
+        return finish_moments(self._call, counts, sums, finite, self._corrected(slots, counts))
+
+    def _corrected(self, slots: Ints, counts: Ints) -> Corrected | None:
+        """What replaces the moments of the groups that have exact sums aside."""
+        found = [
+            (i, self._exact(int(slots[i]), large), int(counts[i]))
+            for i, large in self._large.found(slots)
+            if counts[i] > 0
+        ]
+
+        def correct(product: Product, moments: Floats) -> None:
+            for i, exact, count in found:
+                if len(product) == 1:
+                    moments[i] = to_float(exact[product], UNIT_BITS, count)
+                else:
+                    a, b = product
+                    moments[i] = to_float(count * exact[product] - exact[a,] * exact[b,], 2 * UNIT_BITS, count)
+
+        return correct if found else None
+
+    def _exact(self, slot: int, large: tuple[int, ...]) -> dict[Product, int]:
+        """The sums of a group as integers, in units of 2^-1074 for each factor."""
+        exact = {}
+        for product, aside, sums in zip(self._products, large, self._sums, strict=True):
+            near = sum(in_units(part) for part in sums.data[slot].tolist())
+            exact[product] = aside + (near << UNIT_BITS * (len(product) - 1))
+        return exact
 
     def save(self, slots: Ints) -> Any:
-        return [(s.data[slots], c.data[slots]) for s, c in zip(self._sums, self._counters, strict=True)]
+        held = [(s.data[slots], c.data[slots]) for s, c in zip(self._sums, self._counters, strict=True)]
+        return held, self._large.found(slots)
 
     def rollback(self, slots: Ints, saved: Any) -> None:
-        for (sums, counters), s, c in zip(saved, self._sums, self._counters, strict=True):
+        held, large = saved
+        for (sums, counters), s, c in zip(held, self._sums, self._counters, strict=True):
             s.data[slots], c.data[slots] = sums, counters
+        self._large.restore(slots, large)
 
     @property
     def nbytes(self) -> int:
-        return sum(a.nbytes for a in (*self._sums, *self._counters))
+        return self._large.nbytes + sum(a.nbytes for a in (*self._sums, *self._counters))
 
 
-def finish_moments(call: AggregateCall, counts: Ints, sums: Mapping[Product, Payloads], finite: Bools) -> Vector:
+def _paired(parts: Any) -> Payloads:
+    """Sums of several parts, the first of which may have cancelled, as double-doubles."""
+    high, low = parts[:, -1], np.zeros(len(parts))
+    for part in range(parts.shape[1] - 2, -1, -1):
+        high, error = two_sum(parts[:, part], high)
+        low = low + error
+    return np.stack(two_sum(high, low), axis=1)
+
+
+def finish_moments(
+    call: AggregateCall,
+    counts: Ints,
+    sums: Mapping[Product, Payloads],
+    finite: Bools,
+    corrected: Corrected | None = None,
+) -> Vector:
     """The answers of groups from their sums; NaN where a number that went into them is not finite."""
     declared = sum_aggregate(call)
     assert declared is not None, f"{call.function} is a function of sums"
     assert declared.finish is not None, f"{call.function} is read off moments"
     nulls = counts < declared.least
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        values, undefined = declared.finish(Moments(np.maximum(counts, 1), sums))
+        values, undefined = declared.finish(Moments(np.maximum(counts, 1), sums, corrected))
     values = np.where(finite, values, np.nan)
     if undefined is not None:
         nulls = nulls | (finite & undefined)

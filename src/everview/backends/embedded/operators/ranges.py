@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from everview.backends.embedded.state.float_order import float_order
-from everview.backends.embedded.state.keymap import WeightMap
 from everview.backends.embedded.state.ordered import OrderedIndex
+from everview.backends.embedded.state.weight_map import WeightMap
 from everview.backends.embedded.vectors import Ints, KeyLayout, Kind, Vector, kind_of
 from everview.relational.expressions import Call, Column, Expression, conjuncts
 

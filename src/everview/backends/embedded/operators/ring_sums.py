@@ -18,7 +18,7 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions.cells import Cells
 from everview.backends.embedded.expressions.words import value_reader, words_of_cells
 from everview.backends.embedded.operators.accumulator import Accumulator, without_nulls
-from everview.backends.embedded.state.accumulate import scatter_add_weight
+from everview.backends.embedded.operators.sums import add_counts
 from everview.backends.embedded.state.keymap import KeyMap, SlotArray
 from everview.backends.embedded.vectors import Ints, Vector
 from everview.relational.arrow import column_to_arrow
@@ -47,7 +47,7 @@ class RingAccumulator(Accumulator):
         touched, group_of_row = np.unique(slots, return_inverse=True)
         change = ring.sum_by(ring.scale(products, weights), group_of_row, len(touched))
         self._payloads.data[touched] = ring.add(self._payloads.data[touched], change)
-        scatter_add_weight(self._rows.data, 0, slots, weights)
+        add_counts(self._rows.data, 0, slots, weights)
         emptied = touched[self._rows.data[touched, 0] == 0]
         self._payloads.data[emptied] = 0
 

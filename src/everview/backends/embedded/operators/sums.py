@@ -12,15 +12,24 @@ from everview.backends.embedded.operators.accumulator import Accumulator, withou
 from everview.backends.embedded.state import wide
 from everview.backends.embedded.state.accumulate import (
     FLOAT_COUNTERS,
+    FLOAT_PARTS,
     float_totals,
+    is_left,
+    mark_specials,
     scatter_add_float,
     scatter_add_weight,
 )
 from everview.backends.embedded.state.keymap import KeyMap, SlotArray
+from everview.backends.embedded.state.large_floats import UNIT_BITS, LargeFloats, in_units, to_float
 from everview.backends.embedded.vectors import Bools, Ints, Kind, Values, Vector, kind_of
 from everview.errors import EvaluationError
 from everview.relational.functions.decimals import CONTEXT
-from everview.relational.functions.failures import arithmetic_overflow, interval_overflow, numeric_value_out_of_range
+from everview.relational.functions.failures import (
+    arithmetic_overflow,
+    count_overflow,
+    interval_overflow,
+    numeric_value_out_of_range,
+)
 from everview.relational.nodes import AggregateCall
 from everview.relational.types import INT64, INTERVALS, YEAR_MONTH_INTERVAL, Decimal, is_floating
 
@@ -33,7 +42,7 @@ class CountAccumulator(Accumulator):
 
     def add(self, slots: Ints, args: Sequence[Vector], weights: Ints) -> None:
         slots, _, weights = without_nulls(slots, args, weights)
-        scatter_add_weight(self._count.data, 0, slots, weights)
+        add_counts(self._count.data, 0, slots, weights)
 
     def result(self, slots: Ints) -> Vector:
         return Vector(INT64, self._count.data[slots, 0])
@@ -64,7 +73,7 @@ class IntegerSumAccumulator(Accumulator):
     def add(self, slots: Ints, args: Sequence[Vector], weights: Ints) -> None:
         slots, (values,), weights = without_nulls(slots, args, weights)
         wide.scatter_add_wide(self._sums.data, slots, values.values, weights, words=SUM_WORDS)
-        scatter_add_weight(self._sums.data, SUM_WORDS, slots, weights)
+        add_counts(self._sums.data, SUM_WORDS, slots, weights)
 
     def result(self, slots: Ints) -> Vector:
         totals = self._sums.data[slots]
@@ -86,36 +95,60 @@ class FloatSumAccumulator(Accumulator):
 
     def __init__(self, call: AggregateCall, groups: KeyMap) -> None:
         self._call = call
-        self._sums = SlotArray(groups, np.float64, 2)
+        self._sums = SlotArray(groups, np.float64, FLOAT_PARTS)
         self._counters = SlotArray(groups, np.int64, FLOAT_COUNTERS + 1)
+        self._large = LargeFloats(groups)
 
     def add(self, slots: Ints, args: Sequence[Vector], weights: Ints) -> None:
         slots, (values,), weights = without_nulls(slots, args, weights)
-        add_floats(self._sums.data, self._counters.data, slots, values.values, weights)
+        if add_floats(self._sums.data, self._counters.data, slots, values.values, weights):
+            left = is_left(values.values, weights)
+            units = ((in_units(v),) for v in values.values[left].tolist())
+            self._large.add(slots[left].tolist(), units, weights[left].tolist())
 
     def result(self, slots: Ints) -> Vector:
-        counters = self._counters.data[slots]
-        counted = counters[:, :FLOAT_COUNTERS].copy()
-        return finish_float_sum(self._call, self._sums.data[slots], counted, counters[:, FLOAT_COUNTERS])
+        sums, counters = self._sums.data[slots], self._counters.data[slots]
+        totals = float_totals(sums, counters[:, :FLOAT_COUNTERS])
+        for i, (large,) in self._large.found(slots):
+            totals[i] = to_float(large + sum(in_units(part) for part in sums[i].tolist()), UNIT_BITS)
+        if self._large:
+            mark_specials(totals, counters[:, :FLOAT_COUNTERS])
+        return finish_float_sum(self._call, totals, counters[:, FLOAT_COUNTERS])
 
     def save(self, slots: Ints) -> Any:
-        return self._sums.data[slots], self._counters.data[slots]
+        return self._sums.data[slots], self._counters.data[slots], self._large.found(slots)
 
     def rollback(self, slots: Ints, saved: Any) -> None:
-        self._sums.data[slots], self._counters.data[slots] = saved
+        self._sums.data[slots], self._counters.data[slots], large = saved
+        self._large.restore(slots, large)
 
     @property
     def nbytes(self) -> int:
-        return self._sums.nbytes + self._counters.nbytes
+        return self._sums.nbytes + self._counters.nbytes + self._large.nbytes
 
 
-def add_floats(sums: Any, counters: Any, slots: Ints, values: Any, weights: Ints) -> None:
-    """Adds floats to compensated sums, and counts them in the last counter; a sum of nothing is exactly 0."""
-    scatter_add_float(sums, 0, counters, 0, slots, values, weights)
-    scatter_add_weight(counters, FLOAT_COUNTERS, slots, weights)
+def add_counts(counts: Any, column: int, slots: Ints, weights: Ints) -> None:
+    """Adds weights to counts.
+
+    Raises:
+        EvaluationError: there are more rows than a BIGINT can count.
+    """
+    if not scatter_add_weight(counts, column, slots, weights):
+        raise count_overflow()
+
+
+def add_floats(sums: Any, counters: Any, slots: Ints, values: Any, weights: Ints) -> bool:
+    """Adds floats to sums, and counts them in the last counter; a sum of nothing is exactly 0.
+
+    Returns:
+        Whether there were values too large, which are still to be added.
+    """
+    left = scatter_add_float(sums, 0, counters, 0, slots, values, weights)
+    add_counts(counters, FLOAT_COUNTERS, slots, weights)
     emptied = slots[counters[slots, FLOAT_COUNTERS] == 0]
     if len(emptied):
         sums[emptied] = 0.0
+    return left > 0
 
 
 def finish_exact_sum(call: AggregateCall, totals: Ints, counts: Ints) -> Vector:
@@ -169,10 +202,9 @@ def _average(call: AggregateCall, totals: Ints, sums: Ints, counts: Ints, nulls:
     return answer_vector(call, values, nulls)
 
 
-def finish_float_sum(call: AggregateCall, sums: Any, counters: Ints, counts: Ints) -> Vector:
-    """SUM or AVG of floats from double-doubles, what is counted aside, and the numbers of values summed."""
+def finish_float_sum(call: AggregateCall, totals: Any, counts: Ints) -> Vector:
+    """SUM or AVG of floats from their sums and the numbers of values summed."""
     nulls = counts == 0
-    totals = float_totals(sums, counters)
     if call.function.endswith("avg"):
         totals = totals / np.where(nulls, 1, counts)
     return answer_vector(call, totals, nulls)

@@ -1,10 +1,9 @@
 """Sums per slot: kernels that add ``value · weight`` into payload matrices, for ints and floats.
 
-Float sums must forget: a value added and taken away again leaves no trace. So an accumulator is a double-double (a sum and the
-rounding error of that sum, about 106 bits), products with weights are split into exact parts, and what cannot be subtracted is
-counted: NaN, infinities, and the overflow in units of 2^1022.
-
-    value = (sum + error) + overflow · 2^1022        unless a NaN or an infinity is counted
+Float sums must forget: a value added and taken away again leaves no trace. So an accumulator is a sum, the sum of its rounding
+errors, the sum of theirs, and so on, ``FLOAT_PARTS`` in all: some 200 bits below the largest value that has gone in. Products
+with weights are split into exact parts. What cannot be subtracted is counted: NaN and the infinities. The few values too large
+for 200 bits, or for their weight, are left to the caller, who has ``state/large_floats.py`` for them.
 
 Exact sums of wide integers are in `wide.py`.
 """
@@ -15,17 +14,22 @@ import numpy as np
 import numpy.typing as npt
 
 from everview.backends.embedded.state.kernel import inlined, kernel
-from everview.backends.embedded.vectors import Ints
+from everview.backends.embedded.state.memory import multiply_overflows
+from everview.backends.embedded.vectors import Bools, Ints
+from everview.relational.functions.failures import count_overflow
 
 Floats = npt.NDArray[np.float64]
 
-NAN, PLUS, MINUS, OVERFLOW = range(4)
+NAN, PLUS, MINUS = range(3)
 """Columns of the counters of a float accumulator."""
-FLOAT_COUNTERS = 4
+FLOAT_COUNTERS = 3
+FLOAT_PARTS = 4
+"""Columns of the sums of a float accumulator."""
 
-UNIT = 2.0**1022
-LARGE = 2.0**960  # a value below it times a weight below SMALL_WEIGHT is far from overflow
+LARGE = 2.0**150
+"""Finite values from here on are left to the caller."""
 SMALL_WEIGHT = 1 << 26
+"""So are those with weights from here on."""
 SPLITTER = -(1 << 27)  # keeps the upper 26 bits of a float's mantissa
 
 
@@ -37,86 +41,109 @@ def scatter_add_int(payload: Ints, column: int, slots: Ints, values: Ints, weigh
 
 
 @kernel
-def scatter_add_weight(payload: Ints, column: int, slots: Ints, weights: Ints) -> None:
-    """payload[slot, column] += weight: counts."""
+def scatter_add_weight(payload: Ints, column: int, slots: Ints, weights: Ints) -> bool:
+    """payload[slot, column] += weight: counts. Returns whether all are still what 64 bits hold."""
+    wrapped = 0
     for i in range(slots.shape[0]):
-        payload[slots[i], column] += weights[i]
-
-
-@inlined
-def _add_float(payload: Floats, counters: Ints, slot: int, column: int, first: int, value: float) -> None:
-    """Add a float below UNIT in magnitude to a double-double of which the same holds, keeping the invariant."""
-    total, error = payload[slot, column], payload[slot, column + 1]
-    new = total + value
-    part = new - total
-    error += (total - (new - part)) + (value - part)
-    total = new + error
-    error -= total - new
-    if abs(total) >= UNIT:
-        unit = UNIT if total > 0 else -UNIT
-        total -= unit
-        counters[slot, first + OVERFLOW] += 1 if unit > 0 else -1
-    payload[slot, column] = total
-    payload[slot, column + 1] = error
+        before, weight = payload[slots[i], column], weights[i]
+        after = before + weight
+        wrapped |= (before ^ after) & (weight ^ after)
+        payload[slots[i], column] = after
+    return wrapped >= 0
 
 
 @kernel
-def _add_large(payload: Floats, counters: Ints, slot: int, column: int, first: int, value: float, weight: int) -> None:
-    """Add a product that may be out of range: bit by bit of the weight, whole units counted aside."""
-    if weight < 0:
-        value, weight = -value, -weight
-    units = 0
-    while weight > 0:
-        while abs(value) >= UNIT:
-            step = 1 if value > 0 else -1
-            value -= step * UNIT
-            units += step
-        if weight & 1:
-            _add_float(payload, counters, slot, column, first, value)
-            counters[slot, first + OVERFLOW] += units
-        value *= 2.0
-        units *= 2
-        weight >>= 1
+def multiply_weights(a: Ints, b: Ints, out: Ints) -> bool:
+    """The products of weights, for joined rows. Returns whether all are what 64 bits hold."""
+    wrapped = 0
+    for i in range(out.shape[0]):
+        wrapped |= multiply_overflows(a[i], b[i])
+        out[i] = a[i] * b[i]
+    return wrapped == 0
+
+
+def joined_weights(a: Ints, b: Ints) -> Ints:
+    """The weights of joined rows.
+
+    Raises:
+        EvaluationError: a row would be there more often than 64 bits can say.
+    """
+    out = np.empty(len(a), dtype=np.int64)
+    if not multiply_weights(a, b, out):
+        raise count_overflow()
+    return out
+
+
+def total_weight(weights: Ints) -> int:
+    """The sum of all weights, whatever its size."""
+    return (int((weights >> 32).sum()) << 32) + int((weights & 0xFFFFFFFF).sum())
+
+
+@inlined
+def _add_float(payload: Floats, slot: int, column: int, value: float) -> None:
+    """Add a float to a sum, the rounding error to the sum of errors, and so on until nothing is left."""
+    for part in range(column, column + FLOAT_PARTS):
+        total = payload[slot, part]
+        new = total + value
+        added = new - total
+        payload[slot, part] = new
+        value = (total - (new - added)) + (value - added)
+        if value == 0.0:
+            break
 
 
 @kernel
 def scatter_add_float(
     payload: Floats, column: int, counters: Ints, first: int, slots: Ints, values: Floats, weights: Ints
-) -> None:
-    """Add ``value · weight`` to the float accumulator of each slot.
+) -> int:
+    """Add ``value · weight`` to the float accumulator of each slot; returns how many rows are left to the caller.
 
-    ``payload[slot, column]`` and the next column are the double-double; ``counters[slot, first]`` and the next three columns
-    count NaN, infinity, minus infinity and overflow.
+    ``payload[slot, column]`` and the next ``FLOAT_PARTS`` - 1 columns are the sums; ``counters[slot, first]`` and the next two
+    columns count NaN, infinity and minus infinity.
     """
+    left = 0
     for i in range(slots.shape[0]):
         slot, value, weight = slots[i], values[i], weights[i]
         size = abs(value)
         if size < LARGE and abs(weight) == 1:
-            _add_float(payload, counters, slot, column, first, value * weight)
+            _add_float(payload, slot, column, value * weight)
         elif size < LARGE and -SMALL_WEIGHT < weight < SMALL_WEIGHT:
             upper = np.int64(np.float64(value).view(np.int64) & SPLITTER).view(np.float64)
-            _add_float(payload, counters, slot, column, first, upper * weight)
-            _add_float(payload, counters, slot, column, first, (value - upper) * weight)
+            _add_float(payload, slot, column, upper * weight)
+            _add_float(payload, slot, column, (value - upper) * weight)
         elif size < np.inf:
-            _add_large(payload, counters, slot, column, first, value, weight)
+            left += 1
         elif value > 0:
             counters[slot, first + PLUS] += weight
         elif value < 0:
             counters[slot, first + MINUS] += weight
         else:
             counters[slot, first + NAN] += weight
+    return left
+
+
+def is_left(values: Floats, weights: Ints) -> Bools:
+    """The rows that ``scatter_add_float`` leaves to the caller."""
+    found: Bools = np.isfinite(values) & (
+        (np.abs(values) >= LARGE) | (weights <= -SMALL_WEIGHT) | (weights >= SMALL_WEIGHT)
+    )
+    return found
 
 
 def float_totals(sums: Floats, counters: Ints) -> Floats:
-    """The values of float accumulators: ``sums`` float64[n, 2], ``counters`` int64[n, 4]."""
-    with np.errstate(over="ignore"):
-        totals: Floats = sums[:, 0] + sums[:, 1]
-        units = counters[:, OVERFLOW]
-        if units.any():
-            # Halved, so that the sum itself does not overflow before it must.
-            totals = np.where(units != 0, (totals / 4 + units * (UNIT / 4)) * 4, totals)
+    """The values of float accumulators: ``sums`` float64[n, parts], ``counters`` int64[n, 3]."""
+    totals: Floats = sums[:, -1].copy()
+    for part in range(sums.shape[1] - 2, -1, -1):
+        totals += sums[:, part]
+    mark_specials(totals, counters)
+    return totals
+
+
+def mark_specials(totals: Floats, counters: Ints) -> None:
+    """What IEEE arithmetic makes of the NaNs and infinities that are counted."""
+    if not counters.any():
+        return
     plus, minus = counters[:, PLUS] != 0, counters[:, MINUS] != 0
     totals[plus] = np.inf
     totals[minus] = -np.inf
     totals[(counters[:, NAN] != 0) | (plus & minus)] = np.nan
-    return totals

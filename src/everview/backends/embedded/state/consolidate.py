@@ -13,6 +13,7 @@ import numpy as np
 
 from everview.backends.embedded.state import keymap_kernels as kernels
 from everview.backends.embedded.vectors import Ints
+from everview.relational.functions.failures import count_overflow
 
 LARGEST_KEPT = 1 << 20
 """Entries of a scratch table that is kept for the next batch (8 MB); larger ones are given back."""
@@ -43,6 +44,9 @@ def consolidate(keys: Ints, weights: Ints) -> tuple[Ints, Ints]:
     Returns:
         The position of each distinct row's first occurrence, ascending, and the sum of its weights; no sum is 0.
 
+    Raises:
+        EvaluationError: a sum of weights leaves 64 bits.
+
     Example:
         >>> rows = np.array([[5], [6], [5], [6]], dtype=np.int64)
         >>> first, sums = consolidate(rows, np.array([1, 1, 2, -1], dtype=np.int64))
@@ -54,6 +58,8 @@ def consolidate(keys: Ints, weights: Ints) -> tuple[Ints, Ints]:
     table = _scratch.table_of(1 << bits)
     first, sums = np.empty((2, n), dtype=np.int64)
     kept = kernels.consolidate(table, 32 - bits, 0, keys, weights, first, sums)
-    if kept < 0:
+    if kept == -1:
         kept = kernels.consolidate(table, 32 - bits, 1, keys, weights, first, sums)
+    if kept == kernels.OUT_OF_RANGE:
+        raise count_overflow()
     return first[:kept], sums[:kept]

@@ -18,7 +18,7 @@ keep their key words until the next call that changes the map, so that indexes c
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -32,15 +32,13 @@ from everview.backends.embedded.state.keymap_kernels import (
     LIVE,
     LONG,
     META_WORDS,
-    NO_STACK,
     REMOVED,
     SHIFT,
     STRONG,
-    TOUCHED,
     TRIM_AT,
     Entries,
 )
-from everview.backends.embedded.vectors import Bools, Bytes, Ints
+from everview.backends.embedded.vectors import Bools, Ints
 
 SMALLEST = 64
 """Slots of an empty map; its table is twice as long."""
@@ -311,76 +309,6 @@ class SlotArray:
         kept = self.data[live]
         self.data = np.zeros((capacity, kept.shape[1]), dtype=kept.dtype)
         self.data[: len(kept)] = kept
-
-
-class WeightChanges(NamedTuple):
-    """What ``add_weights`` did to each distinct row of a batch, in order of first occurrence.
-
-    ``slots`` of entries whose new weight is 0 are removed, readable until the map changes again; ``rows`` are the positions of
-    the first occurrences in the batch. Old and new may be equal, where a batch cancels itself.
-    """
-
-    slots: Ints
-    rows: Ints
-    old: Ints
-    new: Ints
-
-
-class WeightMap(KeyMap):
-    """A Z-set: rows with a weight that is never 0."""
-
-    _marks: Bytes = np.zeros(0, dtype=np.uint8)
-    """Per slot whether the batch at hand has met it; all 0 between batches."""
-
-    def __init__(self, width: int, capacity: int = SMALLEST) -> None:
-        super().__init__(width, capacity, inline=1)
-
-    def _set_store(self, store: Ints) -> None:
-        super()._set_store(store)
-        marks: Bytes = np.zeros(len(store), dtype=np.uint8)
-        kept = min(len(marks), len(self._marks), self.used)  # a batch may be under way
-        marks[:kept] = self._marks[:kept]
-        self._marks = marks
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the map."""
-        return super().nbytes + self.used
-
-    @property
-    def weights(self) -> Ints:
-        """The weight of each slot; defined for live slots."""
-        return self.inline[:, 0]
-
-    def weights_of(self, keys: Ints) -> Ints:
-        """The weight of each row, 0 where it is absent."""
-        slots = self.find(keys)
-        return np.where(slots >= 0, self.store[slots, self.width], 0)
-
-    def add_weights(self, keys: Ints, weights: Ints) -> WeightChanges:
-        """Add a batch; rows may repeat. Entries are created as needed and removed when their weight becomes 0."""
-        assert keys.shape[1] == self.width
-        n = len(keys)
-        out = np.empty((4, n), dtype=np.int64)
-        done = 0
-        while True:
-            done = kernels.add_weights(
-                self._table, self.store, self._free, self._meta, self._marks, keys, weights, done, out
-            )
-            if done == n:
-                break
-            if done == NO_STACK:
-                self._stack_up(int(self._meta[TOUCHED]))
-                done = n
-            else:
-                self._take_care(n - done)
-        count = self._meta[TOUCHED]
-        changes = WeightChanges(out[0, :count], out[1, :count], out[2, :count], out[3, :count])
-        if self._followers:
-            removed = changes.slots[changes.new == 0]
-            for follower in self._followers:
-                follower.vacate(removed)
-        return changes
 
 
 def _power_of_two(least: int) -> int:

@@ -30,14 +30,18 @@ from everview.backends.embedded.vectors import Bools, Bytes, Ints
 Entries: TypeAlias = npt.NDArray[np.uint32]
 Marks: TypeAlias = Bytes
 
-LIVE, HIGH, FREE, STRONG, LONG, SHIFT, TOUCHED, REMOVED, TRIM_AT, BITS = range(10)
+LIVE, HIGH, FREE, STRONG, LONG, SHIFT, TOUCHED, REMOVED, TRIM_AT, BITS, WRAPPED = range(11)
 """Places in ``meta``: entries; slots ever used; free slots below that; whether the second hash is in use; whether a long probe
 happened; 32 minus the bits of the table's length; distinct rows of an ``add_weights``; entries removed since the last trim, and
-the number of them that calls for the next; bits of an entry that are the slot."""
-META_WORDS = 10
+the number of them that calls for the next; bits of an entry that are the slot; whether (below 0) a weight of an ``add_weights``
+has left 64 bits."""
+META_WORDS = 11
 
 NO_STACK = -2
 """What ``add_weights`` returns when the stack of free slots is too short."""
+
+OUT_OF_RANGE = -2
+"""What ``consolidate`` returns when a sum of weights leaves 64 bits."""
 
 NO_ROOM = -1
 """What ``_claim`` returns when the map is full; a slot is 0 or more, a slot just created is below -1."""
@@ -228,7 +232,8 @@ def _add_weights(
     out: Ints, width: Word,
 ) -> Word:  # fmt: skip
     count = meta[TOUCHED] if start > 0 else np.int64(0)
-    meta[TOUCHED] = count
+    wrapped = meta[WRAPPED] if start > 0 else np.int64(0)
+    meta[TOUCHED], meta[WRAPPED] = count, wrapped
     n = rows.shape[0]
     if start < n and (meta[LONG] != 0 or meta[REMOVED] >= meta[TRIM_AT]):
         return start
@@ -240,7 +245,7 @@ def _add_weights(
         is_long = False
         if slot < 0:
             if slot == NO_ROOM:
-                meta[TOUCHED] = count
+                meta[TOUCHED], meta[WRAPPED] = count, wrapped
                 return i
             slot = -2 - slot
             is_long = meta[LONG] != 0
@@ -250,11 +255,14 @@ def _add_weights(
             out[1, count] = i
             out[2, count] = store[slot, width]
             count += 1
-        store[slot, width] += weights[i]
+        before, weight = store[slot, width], weights[i]
+        after = before + weight
+        wrapped |= (before ^ after) & (weight ^ after)
+        store[slot, width] = after
         if is_long and i + 1 < n:
-            meta[TOUCHED] = count
+            meta[TOUCHED], meta[WRAPPED] = count, wrapped
             return i + 1
-    meta[TOUCHED] = count
+    meta[TOUCHED], meta[WRAPPED] = count, wrapped
     gone = 0
     for k in range(count):
         slot = out[0, k]
@@ -277,7 +285,7 @@ def _consolidate(
     mask = table.shape[0] - 1
     table[:] = 0
     n = rows.shape[0]
-    count = np.int64(0)
+    count, wrapped = np.int64(0), np.int64(0)
     for i in range(n):
         tag = _tag(rows, i, width, strong)
         home = (tag & LOW) >> shift
@@ -295,9 +303,13 @@ def _consolidate(
             if entry >> HALF == tag:
                 group = (entry & LOW) - ONE
                 if _same(rows, first[group], rows, i, width):
-                    sums[group] += weights[i]
+                    after = sums[group] + weights[i]
+                    wrapped |= (sums[group] ^ after) & (weights[i] ^ after)
+                    sums[group] = after
                     break
             at = (at + 1) & mask
+    if wrapped < 0:
+        return OUT_OF_RANGE
     kept = 0
     for group in range(count):
         if sums[group] != 0:
@@ -374,7 +386,7 @@ def add_weights(
 
 @kernel
 def consolidate(table: Ints, shift: Word, strong: Word, rows: Ints, weights: Ints, first: Ints, sums: Ints) -> Word:
-    """Sum the weights of equal rows; returns the number of nonzero groups, or -1 if the first hash clusters."""
+    """Sum the weights of equal rows; returns the number of nonzero groups, -1 if the first hash clusters, or OUT_OF_RANGE."""
     if rows.shape[1] == 1:
         return _consolidate(table, shift, strong, rows, weights, first, sums, 1)
     if rows.shape[1] == 2:

@@ -16,7 +16,8 @@ from everview.backends.base import Change, ChangeKind
 from everview.backends.embedded.arrow_columns import vector_to_arrow
 from everview.backends.embedded.column_reader import ColumnReader, Rows
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.state.keymap import WeightChanges, WeightMap
+from everview.backends.embedded.state.accumulate import total_weight
+from everview.backends.embedded.state.weight_map import WeightChanges, WeightMap
 from everview.backends.embedded.tables.row_log import RowLog
 from everview.backends.embedded.tables.strictness import missing_rows
 from everview.backends.embedded.tables.transaction_rows import (
@@ -101,7 +102,7 @@ class BagRows:
         mark, before = self._log.mark(), self.row_count
         self._log.append(given.rows, given.weights)
         weights = given.each_weight()
-        self.row_count += int(weights.sum())
+        self.row_count += total_weight(weights)
 
         def undo() -> None:
             self._log.cut_back(mark)
@@ -131,7 +132,7 @@ class BagRows:
             violation = self._missing(given, changes)
             rows.add_weights(words, -weights)
             raise violation
-        self.row_count += int(weights.sum())
+        self.row_count += total_weight(weights)
 
         def undo() -> None:
             rows.add_weights(words, -weights)

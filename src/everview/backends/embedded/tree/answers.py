@@ -16,7 +16,7 @@ from everview.backends.embedded.operators.moments import finish_moments
 from everview.backends.embedded.operators.ring_sums import ring_answers
 from everview.backends.embedded.operators.sums import SUM_WORDS, answer_vector, finish_exact_sum, finish_float_sum
 from everview.backends.embedded.state import wide
-from everview.backends.embedded.state.accumulate import FLOAT_COUNTERS, MINUS, NAN, PLUS
+from everview.backends.embedded.state.accumulate import FLOAT_COUNTERS, MINUS, NAN, PLUS, float_totals
 from everview.backends.embedded.tree.layout import FLOAT_RANGE, PLUS_UNIT, SPECIAL_BITS
 from everview.backends.embedded.tree.machine import range_error
 from everview.backends.embedded.vectors import Bools, Ints, Kind, Vector, kind_of
@@ -101,7 +101,7 @@ def _finisher(block: Block, answer: Answer, place: dict[Monomial, int], dictiona
 
         def finish_float(rows: Ints) -> Vector:
             sums, counters = _floats(rows, terms)
-            return finish_float_sum(call, sums, counters, _counts(rows, valid))
+            return finish_float_sum(call, float_totals(sums, counters), _counts(rows, valid))
 
         return finish_float
     is_plain = call.function == "sum" and len(terms) == 1 and terms[0][0] == 1 and not terms[0][2]

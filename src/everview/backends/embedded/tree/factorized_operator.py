@@ -15,6 +15,7 @@ import numpy as np
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_projection
 from everview.backends.embedded.operators.base import Arrangement, Operator
+from everview.backends.embedded.state.accumulate import total_weight
 from everview.backends.embedded.tree.answers import finishers
 from everview.backends.embedded.tree.assemble import key_layout
 from everview.backends.embedded.tree.enumeration import Enumeration, Piece
@@ -171,7 +172,7 @@ class FactorizedOperator(TreeBacked):
         total = 1
         for name in self._factorized.roots:
             view = self.state.maps[name]
-            total *= int(view.entries[view.live_slots(), view.offsets[0]].sum())
+            total *= total_weight(view.entries[view.live_slots(), view.offsets[0]])
         return total
 
     def recompute(self, contents: Sequence[Batch]) -> Batch:

@@ -99,8 +99,7 @@ SPECIAL_BITS: Final = 53
 BIG: Final = 2.0**64
 """Below it, numbers have no note: what they leave behind in a sum is far below the digits that anybody looks at."""
 HUGE: Final = 2.0**100
-"""The size from which on a tree takes no float: products of up to ``MOST_FLOAT_FACTORS`` smaller ones cannot overflow."""
-MOST_FLOAT_FACTORS: Final = 8
+"""The size from which on a tree takes no float: products of as many smaller ones as a block may have cannot overflow."""
 
 # What a machine that stops asks for.
 DONE: Final = 0

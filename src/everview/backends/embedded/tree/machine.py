@@ -37,6 +37,7 @@ from everview.backends.embedded.tree.view_kernels import run
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch, Ints
 from everview.errors import EvaluationError
+from everview.relational.functions.failures import count_overflow
 
 FIRST_ROWS = 64
 """Rows of a frame to begin with."""
@@ -55,7 +56,7 @@ class TreeOutgrown(EvaluationError):
 def range_error(need: int) -> EvaluationError:
     """The error for a machine that has stopped with a number out of range."""
     if need == COUNT_RANGE:
-        return EvaluationError("a number of joined rows is beyond 2^63 - 1.", condition="ARITHMETIC_OVERFLOW")
+        return count_overflow()
     what = "a floating-point number takes part that is NaN, infinite, or too large for a product of sums."
     if need == EXACT_RANGE:
         what = "a sum, or a part of one, has outgrown the 128 bits that a view tree has for it."

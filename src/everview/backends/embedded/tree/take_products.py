@@ -10,6 +10,7 @@ import numpy as np
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate, compile_projection
 from everview.backends.embedded.factorized_batch import Factor, FactorProduct, expand
+from everview.backends.embedded.state.accumulate import joined_weights, total_weight
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree.assemble import LeafRegisters
 from everview.backends.embedded.tree.assemble_product import NeedsRows, ProductAssembler, ProductCode
@@ -20,6 +21,7 @@ from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch, Ints, Vector
 from everview.planner.block import Number
 from everview.relational.expressions import TRUE, Expression, remap_columns
+from everview.relational.functions.failures import count_overflow
 from everview.trigger.program import Lift, Program, Trigger
 
 LARGEST_SPLIT = 2.0**32
@@ -194,8 +196,11 @@ def _without_scalars(product: FactorProduct) -> list[Factor]:
         if factor.columns:
             factors.append(factor)
         else:
-            scalar *= int(factor.batch.weights.sum())
+            scalar *= total_weight(factor.batch.weights)
     if factors and scalar != 1:
+        if abs(scalar) >= 1 << 63:
+            raise count_overflow()
         first = factors[0]
-        factors[0] = Factor(first.columns, Batch(first.batch.columns, first.batch.weights * np.int64(scalar)))
+        weights = joined_weights(first.batch.weights, np.full(len(first), scalar, dtype=np.int64))
+        factors[0] = Factor(first.columns, Batch(first.batch.columns, weights))
     return factors

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from everview.backends.embedded.state.keymap import WeightMap
 from everview.backends.embedded.state.slices import SliceIndex
+from everview.backends.embedded.state.weight_map import WeightMap
 
 
 @pytest.mark.parametrize(("width", "columns"), [(1, (0,)), (2, (1,)), (3, (2, 0)), (5, (1, 3, 4))])

@@ -18,6 +18,7 @@ from everview.backends.embedded.tree.layout import (
     NEED_INDEX,
     NEED_MAP,
     NEED_ROWS,
+    SPECIAL_BITS,
     WORDS,
     Op,
 )
@@ -52,7 +53,7 @@ def part_of(kind: int, words: Sequence[int]) -> Part:
     if kind == EXACT:
         return (signed((words[1] << 64) + (words[0] % (1 << 64)), 128),)
     value, error = np.array(words[:2], dtype=np.int64).view(np.float64).tolist()
-    return (value + error, words[2])
+    return (value + error, signed(words[2], SPECIAL_BITS))
 
 
 class MapDriver:
