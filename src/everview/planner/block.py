@@ -113,6 +113,18 @@ class Residual:
 
 
 @dataclass(frozen=True, slots=True)
+class Watch:
+    """An exact number that must not overflow: column i of ``number`` is the column ``places[i]`` = (atom, column of its input).
+
+    Spark computes it for joined rows and fails where it overflows; a tree computes with its parts, for all rows. The two agree
+    as long as the number is in its range for any combination of values that the atoms hold, which the engine has to watch.
+    """
+
+    number: Expression
+    places: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """A block; ``keys`` are the variables of the GROUP BY in order, ``query`` its shape for the planner."""
 
@@ -122,6 +134,7 @@ class Block:
     residuals: tuple[Residual, ...]
     answers: tuple[Answer, ...]
     query: JoinQuery
+    watches: tuple[Watch, ...] = ()
 
     @property
     def monomials(self) -> tuple[Monomial, ...]:

@@ -40,19 +40,19 @@ MOST_FLOAT_FACTORS = 8
 """Engines may count on it: the product of so many floats below 2^100 does not overflow."""
 
 
-def build_block(aggregate: Aggregate, facts_of: FactsOf) -> Block:
-    """The block of an aggregate and the joins below it.
+def build_block(aggregate: Aggregate, facts_of: FactsOf, *, may_watch: bool = False) -> Block:
+    """The block of an aggregate and the joins below it; ``may_watch``: the engine can watch that exact numbers stay in range.
 
     Raises:
         Refused: a view tree cannot maintain it.
     """
-    return _Builder(aggregate, facts_of).build()
+    return _Builder(aggregate, facts_of, may_watch=may_watch).build()
 
 
 class _Builder:
-    def __init__(self, aggregate: Aggregate, facts_of: FactsOf) -> None:
+    def __init__(self, aggregate: Aggregate, facts_of: FactsOf, *, may_watch: bool) -> None:
         self.aggregate = aggregate
-        self.join = JoinBuilder(flatten(aggregate.child), facts_of)
+        self.join = JoinBuilder(flatten(aggregate.child), facts_of, may_watch=may_watch)
         self._present = columns_never_null(self.join.flat.conditions)
 
     def build(self) -> Block:
@@ -110,7 +110,7 @@ class _Builder:
             return Nullable(holds, self._is_valid(arg, self.join.owners))
         if not is_numeric(arg.type) or (is_floating(arg.type) and arg.type != FLOAT64):
             raise Refused(f"{call.function} of {arg.type}")
-        number = polynomial(arg, self.join.owners)
+        number = polynomial(arg, self.join.owners, self.join.is_watched)
         if number is None:
             raise Refused(f"an argument of {call.function} is no sum of products of single tables")
         return number
@@ -170,7 +170,7 @@ class _Builder:
             found = indicator(Call("isnotnull", (arg,), BOOLEAN), owners)
             assert found is not None
             return found
-        number = polynomial(arg, owners) if is_numeric(arg.type) else None
+        number = polynomial(arg, owners, self.join.is_watched) if is_numeric(arg.type) else None
         if number is None:
             raise Refused("count of an expression over several tables")
         return number.valid

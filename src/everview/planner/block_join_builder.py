@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from everview.planner.block import Answer, Block, BlockAtom, Lift, Number, Residual, RingLift, Variable
+from everview.planner.block import Answer, Block, BlockAtom, Lift, Number, Residual, RingLift, Variable, Watch
 from everview.planner.block_flatten import FlatJoin
 from everview.planner.block_terms import Factor, lifted
 from everview.planner.join_query import Atom, Dependency, JoinQuery
@@ -26,7 +26,7 @@ from everview.relational.expressions import (
     transform,
     walk,
 )
-from everview.relational.failing import can_fail
+from everview.relational.failing import can_fail, overflows
 from everview.relational.nodes import Project, Relation, Scan
 from everview.relational.schema import is_nullable, schema
 from everview.relational.types import BOOLEAN, is_floating
@@ -96,8 +96,10 @@ class JoinBuilder:
         Refused: if a view tree cannot maintain the join.
     """
 
-    def __init__(self, flat: FlatJoin, facts_of: FactsOf) -> None:
+    def __init__(self, flat: FlatJoin, facts_of: FactsOf, *, may_watch: bool = False) -> None:
         self.flat = flat
+        self._may_watch = may_watch
+        self._watched: dict[Expression, None] = {}
         self._facts_of = facts_of
         self._owner = flat.owner
         self.is_join = len(flat.inputs) > 1
@@ -135,8 +137,16 @@ class JoinBuilder:
 
     def check(self, expression: Expression) -> None:
         """Refuses an expression that a leaf cannot evaluate, as Spark might not evaluate it for the same rows."""
-        if self.is_join and can_fail(expression):
+        if not self.is_join or not can_fail(expression):
+            return
+        found = overflows(expression) if self._may_watch else None
+        if found is None:
             raise Refused("an expression below the join can fail, also for rows without a partner")
+        self._watched |= dict.fromkeys(found)
+
+    def is_watched(self, expression: Expression) -> bool:
+        """Whether the engine takes care that the exact number stays in its range."""
+        return expression in self._watched
 
     def variable(self, expression: Expression) -> Member:
         """Makes an expression over one atom a variable, unless it is one."""
@@ -156,10 +166,17 @@ class JoinBuilder:
         variable_of, offered = self._variables()
         name_of = {root: v.name for root, v in variable_of.items()}
         residuals = [r for c in self._residuals if (r := self._residual(c, name_of, offered)) is not None]
+        self._places: dict[int, tuple[int, int]] = {}
         atoms = [self._atom(number, relation, offered[number]) for number, relation in enumerate(self.flat.inputs)]
         key_names = tuple(name_of[self._classes.root(k)] for k in keys)
         query = self._query(atoms, offered, key_names, residuals)
-        return Block(tuple(atoms), tuple(variable_of.values()), key_names, tuple(residuals), answers, query)
+        watches = tuple(self._watch(number) for number in self._watched)
+        return Block(tuple(atoms), tuple(variable_of.values()), key_names, tuple(residuals), answers, query, watches)
+
+    def _watch(self, number: Expression) -> Watch:
+        used = sorted(columns_of(number))
+        places = {c: i for i, c in enumerate(used)}
+        return Watch(remap_columns(number, lambda c: places[c]), tuple(self._places[c] for c in used))
 
     def _residual(
         self, condition: Expression, name_of: Mapping[Member, str], offered: list[list[Offer]]
@@ -219,8 +236,10 @@ class JoinBuilder:
         start = self.flat.start[number]
         condition = conjunction(tuple(dict.fromkeys(self._local[number])))
         lifts = [f if isinstance(f, RingLift) else Lift(lifted(f), _number_of(f)) for f in self._lifts[number]]
+        own = range(start, start + len(schema(relation)))
         lifted_expressions = (e for lift in lifts for e in lift.expressions)
         reads = {c for e in (condition, *(e for _, e in variables), *lifted_expressions) for c in columns_of(e)}
+        reads |= {c for e in self._watched for c in columns_of(e) if c in own}
         positions = {c: c - start for c in reads}
         pruned = relation
         if isinstance(relation, Scan):
@@ -229,6 +248,8 @@ class JoinBuilder:
             fields = [relation.fields[c - start] for c in kept]
             columns = tuple(Column(c - start, f.type, f.nullable) for c, f in zip(kept, fields, strict=True))
             pruned = Project(relation, columns, tuple(f.name for f in fields))
+
+        self._places |= {c: (number, position) for c, position in positions.items()}
 
         def move(e: Expression) -> Expression:
             return remap_columns(e, lambda i: positions[i])

@@ -22,10 +22,12 @@ from everview.relational.bounds import exact_bound, scale_of, unscaled
 from everview.relational.expressions import Call, Case, Cast, Expression, Literal, conjunction, conjuncts
 from everview.relational.functions.decimals import product_type
 from everview.relational.schema import is_nullable
-from everview.relational.types import BOOLEAN, FLOAT64, INT64, DataType, Decimal, Null, is_integral
+from everview.relational.types import BOOLEAN, FLOAT64, INT64, Decimal, Null, is_integral
 
 Owners = Callable[[Expression], frozenset[int]]
 """Which atoms an expression reads."""
+IsWatched = Callable[[Expression], bool]
+"""Whether somebody takes care that an exact number stays in its range."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +58,12 @@ class Nullable:
     valid: Polynomial
 
 
-def polynomial(expression: Expression, owners: Owners) -> Nullable | None:
-    """The expression as polynomials over the atoms."""
+def _nothing_is(_expression: Expression) -> bool:
+    return False
+
+
+def polynomial(expression: Expression, owners: Owners, is_watched: IsWatched = _nothing_is) -> Nullable | None:
+    """The expression as polynomials over the atoms; exact numbers that are watched count as never overflowing."""
     if isinstance(expression, Literal):
         return _literal(expression, owners)
     atoms = owners(expression)
@@ -68,18 +74,18 @@ def polynomial(expression: Expression, owners: Owners) -> Nullable | None:
             valid = _mask(atom, Call("isnotnull", (expression,), BOOLEAN))
         return Nullable(((1, frozenset({(atom, Factor((expression,)))})),), valid)
     match expression:
-        case Call(function="*", args=(left, right)):
-            return _apply(_product, left, right, expression.type, owners)
-        case Call(function="+", args=(left, right)):
-            return _apply(_plus, left, right, expression.type, owners)
-        case Call(function="-", args=(left, right)):
-            return _apply(_minus, left, right, expression.type, owners)
-        case Cast(child=child) if _is_exact_cast(expression):
-            inner = polynomial(child, owners)
+        case Call(function="*"):
+            return _apply(_product, expression, owners, is_watched)
+        case Call(function="+"):
+            return _apply(_plus, expression, owners, is_watched)
+        case Call(function="-"):
+            return _apply(_minus, expression, owners, is_watched)
+        case Cast(child=child) if exact_bound(expression) is not None or is_watched(expression):
+            inner = polynomial(child, owners, is_watched)
             places = scale_of(expression.type) - scale_of(child.type)
             return inner and Nullable(_scaled(inner.value, int(10**places)), inner.valid)
         case Case(branches=((condition, chosen),), otherwise=otherwise):
-            return _case(condition, chosen, otherwise, owners)
+            return _case(condition, chosen, otherwise, owners, is_watched)
         case _:
             return None
 
@@ -151,14 +157,15 @@ def _mask(atom: int, condition: Expression) -> Polynomial:
 
 def _apply(
     combine: Callable[[Nullable, Nullable, int, int], Nullable],
-    left: Expression,
-    right: Expression,
-    result: DataType,
+    call: Call,
     owners: Owners,
+    is_watched: IsWatched,
 ) -> Nullable | None:
-    if result != FLOAT64 and exact_bound(Call(_SIGNS[combine], (left, right), result)) is None:
+    left, right = call.args
+    result = call.type
+    if result != FLOAT64 and exact_bound(call) is None and not is_watched(call):
         return None
-    a, b = polynomial(left, owners), polynomial(right, owners)
+    a, b = polynomial(left, owners, is_watched), polynomial(right, owners, is_watched)
     if a is None or b is None:
         return None
     scale = scale_of(result)
@@ -192,14 +199,16 @@ def _minus(a: Nullable, b: Nullable, left: int, right: int) -> Nullable:
     return _plus(a, b, left, -right)
 
 
-_SIGNS: dict[Callable[[Nullable, Nullable, int, int], Nullable], str] = {_product: "*", _plus: "+", _minus: "-"}
-
-
-def _case(condition: Expression, chosen: Expression, otherwise: Expression, owners: Owners) -> Nullable | None:
+def _case(
+    condition: Expression, chosen: Expression, otherwise: Expression, owners: Owners, is_watched: IsWatched
+) -> Nullable | None:
     holds = indicator(condition, owners)
     if holds is None:
         return None
-    yes, no = (Nullable(NONE, NONE) if isinstance(e.type, Null) else polynomial(e, owners) for e in (chosen, otherwise))
+    yes, no = (
+        Nullable(NONE, NONE) if isinstance(e.type, Null) else polynomial(e, owners, is_watched)
+        for e in (chosen, otherwise)
+    )
     if yes is None or no is None:
         return None
     fails = _collected((*ONE, *_scaled(holds, -1)))
@@ -211,10 +220,6 @@ def _case(condition: Expression, chosen: Expression, otherwise: Expression, owne
         return Nullable(value, _collected(_times(holds, yes.valid) + _times(fails, no.valid)))
     except Untyped:
         return None
-
-
-def _is_exact_cast(cast: Cast) -> bool:
-    return exact_bound(cast) is not None
 
 
 def _scaled(a: Polynomial, by: int) -> Polynomial:

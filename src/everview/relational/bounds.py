@@ -1,29 +1,40 @@
-"""How large an exact number can get, from types and literals alone; None where it could fail or would be rounded.
+"""How large an exact number can get; None where it could fail or would be rounded.
 
-For an expression of an integer or decimal type this is a bound on the absolute value of its *unscaled* integer, valid whenever
-the columns hold values of their types. Arithmetic with a bound inside its result type cannot overflow, and is exact.
+For an expression of an integer or decimal type this is a bound on the absolute value of its *unscaled* integer. It is valid
+whenever the columns hold values of their types, or values within bounds that somebody watches. Arithmetic with a bound inside
+its result type cannot overflow, and is exact.
 """
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Callable
+from typing import TypeAlias, assert_never
 
 from everview.relational.expressions import Call, Case, Cast, Column, Expression, Literal
 from everview.relational.functions.decimals import CONTEXT
 from everview.relational.types import Boolean, DataType, Decimal, Null, integer_bounds, is_integral
 
+ColumnBound: TypeAlias = Callable[[Column], int | None]
+"""The largest absolute unscaled value that a column can hold; None for other than exact types."""
 
-def exact_bound(expression: Expression) -> int | None:
+
+def by_type(column: Column) -> int | None:
+    """The bound of a column of which nothing but the type is known."""
+    return type_bound(column.type)
+
+
+def exact_bound(expression: Expression, of_column: ColumnBound = by_type) -> int | None:
     """The bound of an expression that is exact and never fails.
 
     >>> from everview.relational.types import INT32, INT64
     >>> wide = Cast(Column(0, INT32), INT64)
     >>> exact_bound(Call("*", (wide, wide), INT64)) == 2**62
     True
-    >>> exact_bound(Call("*", (Column(0, INT64), wide), INT64)) is None
-    True
+    >>> product = Call("*", (Column(0, INT64), wide), INT64)
+    >>> exact_bound(product) is None, exact_bound(product, lambda column: 1000)
+    (True, 1000000)
     """
-    found = _bound(expression)
+    found = _bound(expression, of_column)
     limit = type_bound(expression.type)
     if found is None or limit is None:
         return None
@@ -63,38 +74,38 @@ def unscaled(literal: Literal) -> int:
     return int(literal.value)
 
 
-def _bound(expression: Expression) -> int | None:
+def _bound(expression: Expression, of_column: ColumnBound) -> int | None:
     match expression:
         case Column():
-            return type_bound(expression.type)
+            return of_column(expression)
         case Literal():
             if expression.value is None:
                 return 0
             return abs(unscaled(expression)) if type_bound(expression.type) is not None else None
         case Cast():
-            return _cast_bound(expression)
+            return _cast_bound(expression, of_column)
         case Case():
             values = [*(v for _, v in expression.branches), expression.otherwise]
-            bounds = [0 if isinstance(v.type, Null) else exact_bound(v) for v in values]
+            bounds = [0 if isinstance(v.type, Null) else exact_bound(v, of_column) for v in values]
             return None if any(b is None for b in bounds) else max(b for b in bounds if b is not None)
         case Call():
-            return _call_bound(expression)
+            return _call_bound(expression, of_column)
         case _:
             assert_never(expression)
 
 
-def _cast_bound(cast: Cast) -> int | None:
+def _cast_bound(cast: Cast, of_column: ColumnBound) -> int | None:
     if isinstance(cast.child.type, Boolean) and is_integral(cast.type):
         return 1
-    inner = exact_bound(cast.child)
+    inner = exact_bound(cast.child, of_column)
     places = scale_of(cast.type) - scale_of(cast.child.type)
     return None if inner is None or places < 0 else inner * int(10**places)
 
 
-def _call_bound(call: Call) -> int | None:
+def _call_bound(call: Call, of_column: ColumnBound) -> int | None:
     if call.function not in ("+", "-", "*", "negative"):
         return None
-    bounds = [exact_bound(a) for a in call.args]
+    bounds = [exact_bound(a, of_column) for a in call.args]
     scales = [scale_of(a.type) for a in call.args]
     known = [b for b in bounds if b is not None]
     if len(known) < len(bounds):

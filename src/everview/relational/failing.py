@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from everview.errors import EvaluationError
-from everview.relational.bounds import exact_bound
+from everview.relational.bounds import by_type, exact_bound
 from everview.relational.evaluate import evaluate
 from everview.relational.expressions import Call, Cast, Column, Expression, Literal, children, substitute
 from everview.relational.types import STRING, Binary, Boolean, String, is_floating, is_integral, is_numeric
@@ -38,6 +38,31 @@ def can_fail(expression: Expression) -> bool:
     if isinstance(expression, Call) and expression.function == "try":
         return False
     return _can_fail_itself(expression) or any(can_fail(c) for c in children(expression))
+
+
+def overflows(expression: Expression) -> tuple[Expression, ...] | None:
+    """The parts that can fail, if all of them do so only where exact numbers get too large; None if some fail otherwise.
+
+    >>> from everview.relational.types import INT64
+    >>> a, b = Column(0, INT64), Column(1, INT64)
+    >>> overflows(Call("*", (a, b), INT64)) == (Call("*", (a, b), INT64),)
+    True
+    >>> overflows(Call("/", (a, b), INT64)) is None
+    True
+    """
+    if isinstance(expression, Call) and expression.function == "try":
+        return ()
+    found: tuple[Expression, ...] = ()
+    if _can_fail_itself(expression):
+        if exact_bound(expression, lambda column: None if by_type(column) is None else 0) is None:
+            return None
+        found = (expression,)
+    for child in children(expression):
+        below = overflows(child)
+        if below is None:
+            return None
+        found += below
+    return found
 
 
 def _can_fail_itself(expression: Expression) -> bool:

@@ -12,6 +12,8 @@ from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.planner.cost import UpdateCost
 from everview.planner.format_tree import format_tree
 from everview.planner.plan_tree import TreePlan
+from everview.relational.format import format_expression
+from everview.relational.schema import schema
 from everview.trigger.format_program import format_monomial, format_trigger, format_view
 from everview.trigger.program import Program
 
@@ -32,7 +34,7 @@ def tree_lines(tree: Tree) -> list[str]:
     lines = [f"query: {plan.class_sentence}"]
     if plan.order.text:
         lines.append(f"variable order: {plan.order.text}")
-    lines += ["views, * stored:", *(f"  {line}" for line in _views(plan, program)), *_shared(tree)]
+    lines += ["views, * stored:", *(f"  {line}" for line in _views(plan, program)), *_shared(tree), *_watched(program)]
     lines.append("one changed row of")
     return [*lines, *(f"  {cost.text}" for cost in plan.costs)]
 
@@ -53,6 +55,16 @@ def _shared(tree: Tree) -> list[str]:
         told.setdefault(shared.text, []).append(name)
     lines = [f"  {', '.join(names)} {text}" for text, names in told.items()]
     return ["stored once for several views:", *lines] if lines else []
+
+
+def _watched(program: Program) -> list[str]:
+    """The numbers that could overflow by their types, and do not by what the tables hold."""
+    block = program.block
+    lines = []
+    for watch in block.watches:
+        names = [f"{block.atoms[a].name}.{schema(block.atoms[a].input)[c].name}" for a, c in watch.places]
+        lines.append(f"  {format_expression(watch.number, tuple(names))}")
+    return ["watched, and summed row by row where one could overflow by the values held:", *lines] if lines else []
 
 
 def _flat(program: Program) -> list[str]:

@@ -184,14 +184,14 @@ class Graph:
         self._shared[key] = made
         self._keys[made] = key
         self.operators.append(made)
-        if isinstance(made, TreeBacked) and self._shares and not _is_by_rows(made):
+        if isinstance(made, TreeBacked) and self._shares and not _is_alone(made):
             self._sharing.add(made)
         self.generation += 1
         return made
 
     def _load_tree(self, tree: TreeBacked, contents: dict[int, Batch]) -> Batch:
         """Fills a tree: what it finds stored already it borrows, and does not read the inputs of."""
-        known = self._sharing.borrow(tree) if self._shares else frozenset()
+        known = self._sharing.borrow(tree) if self._shares and not _is_alone(tree) else frozenset()
         return tree.load([None if a in known else content_of(i, contents) for a, i in enumerate(tree.inputs)])
 
     def _lower(self, relation: Relation, visit: Callable[[Relation], Operator], contents: dict[int, Batch]) -> Operator:
@@ -268,10 +268,15 @@ class Graph:
         if self._strategy == STRATEGY:
             return "its numbers are beyond what a tree can sum"
         try:
-            lowered = plan_block(aggregate, self._facts, self._strategy)
+            lowered = plan_block(aggregate, self._facts, self._strategy, may_watch=True)
+            inputs = tuple(visit(atom.input) for atom in lowered.program.block.atoms)
+            if lowered.program.block.watches and any(forgets(i) for i in inputs):
+                lowered = plan_block(
+                    aggregate, self._facts, self._strategy
+                )  # without rows, nothing can stand in for it
+                inputs = tuple(visit(atom.input) for atom in lowered.program.block.atoms)
         except Refused as refused:
             return str(refused)
-        inputs = tuple(visit(atom.input) for atom in lowered.program.block.atoms)
         key: Hashable = ("tree", self._strategy, tuple(id(i) for i in inputs), aggregate)
         rows = None
         if not any(forgets(i) for i in inputs):
@@ -350,8 +355,9 @@ class Graph:
         return self._share(key, inputs, contents, lambda: CountedOperator(relation, inputs))
 
 
-def _is_by_rows(tree: TreeBacked) -> bool:
-    return isinstance(tree, TreeOperator) and tree.rows is not None
+def _is_alone(tree: TreeBacked) -> bool:
+    """Whether a tree shares nothing: rows stand in for it, or may have to at any moment."""
+    return isinstance(tree, TreeOperator) and (tree.rows is not None or bool(tree.program.block.watches))
 
 
 def _only_columns(expressions: tuple[Expression, ...]) -> bool:

@@ -111,6 +111,7 @@ PAUSED: Final = 5
 EXACT_RANGE: Final = 6
 NEED_INDEX: Final = 7
 COUNT_RANGE: Final = 8
+WATCHED_RANGE: Final = 9
 
 # Words of the machine's environment.
 SCRATCH: Final = 0

@@ -27,6 +27,7 @@ from everview.backends.embedded.tree.layout import (
     PAUSED,
     SCRATCH,
     SCRATCH_MASK,
+    WATCHED_RANGE,
     WHICH,
     WIDE_VALUES,
 )
@@ -60,6 +61,8 @@ def range_error(need: int) -> EvaluationError:
     what = "a floating-point number takes part that is NaN, infinite, or too large for a product of sums."
     if need == EXACT_RANGE:
         what = "a sum, or a part of one, has outgrown the 128 bits that a view tree has for it."
+    if need == WATCHED_RANGE:
+        what = "a product or sum of columns of several tables could overflow its type, by the largest values that they hold."
     return TreeOutgrown(what, condition="ARITHMETIC_OVERFLOW")
 
 

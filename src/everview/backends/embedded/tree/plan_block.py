@@ -31,13 +31,13 @@ class Lowered:
     loading: Program | None
 
 
-def plan_block(aggregate: Aggregate, facts_of: FactsOf, strategy: str) -> Lowered:
-    """The program of an aggregate and the joins below it.
+def plan_block(aggregate: Aggregate, facts_of: FactsOf, strategy: str, *, may_watch: bool = False) -> Lowered:
+    """The program of an aggregate and the joins below it; ``may_watch``: rows can stand in for it where numbers get too large.
 
     Raises:
         Refused: no view tree can maintain it, and why.
     """
-    return _lowered(build_block(aggregate, facts_of), strategy, keeps_result=True)
+    return _lowered(build_block(aggregate, facts_of, may_watch=may_watch), strategy, keeps_result=True)
 
 
 def plan_join(relation: Relation, facts_of: FactsOf, strategy: str) -> tuple[Lowered, JoinBlock]:

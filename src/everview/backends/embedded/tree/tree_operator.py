@@ -22,6 +22,7 @@ from everview.backends.embedded.tree.machine import TreeOutgrown
 from everview.backends.embedded.tree.plan_block import Lowered
 from everview.backends.embedded.tree.tree_backed_operator import TreeBacked
 from everview.backends.embedded.tree.tree_state import TreeState
+from everview.backends.embedded.tree.watched_numbers import WatchedNumbers
 from everview.backends.embedded.vectors import Batch, Bools, DeferredBatch, Ints, Vector, concatenate
 from everview.relational.nodes import Schema
 from everview.relational.types import Row
@@ -54,6 +55,7 @@ class TreeOperator(TreeBacked):
         """What a failed transaction goes back to, if this one has changed from the tree to rows or back."""
         self._changed = 0
         block = self.program.block
+        self._watched = WatchedNumbers(block) if block.watches else None
         self._is_global = not block.keys
         self._is_safe = always_fit(block)
         self._bind()
@@ -84,7 +86,15 @@ class TreeOperator(TreeBacked):
             self.rows = self._make_rows(rows)
             return self.content()
 
+    def take(self, deltas: Sequence[Batch | None]) -> None:
+        if self._watched is not None:
+            self._watched.admit(deltas)
+        super().take(deltas)
+
     def _fill(self, contents: Sequence[Batch | None]) -> None:
+        if self._watched is not None:
+            self._watched = WatchedNumbers(self.program.block)
+            self._watched.admit(contents)
         if self.loading is not None:
             self.adopt(self.state.loaded(self.loading, self.inputs, self._dictionary, contents))
         else:
@@ -106,7 +116,7 @@ class TreeOperator(TreeBacked):
         except TreeOutgrown:
             if self._make_rows is None or self.group is not None:
                 raise  # a group lets the tree go first
-            self.state.rollback()
+            self.rollback()
             old = self.content()
             self._before = None, self.state
             self.rows = self._make_rows([i.content() for i in self.inputs])
@@ -134,6 +144,8 @@ class TreeOperator(TreeBacked):
         return delta if len(delta) else None
 
     def commit(self) -> None:
+        if self._watched is not None:
+            self._watched.commit()
         if self._before is not None:
             self._before = None
             if self.rows is not None:
@@ -143,6 +155,8 @@ class TreeOperator(TreeBacked):
         super().commit()
 
     def rollback(self) -> None:
+        if self._watched is not None:
+            self._watched.rollback()
         if self._before is not None:
             self.rows, state = self._before
             self._before = None
