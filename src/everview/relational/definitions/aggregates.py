@@ -2,6 +2,10 @@
 
 Rows with a NULL argument do not count, as in Spark; an aggregate of nothing is NULL, a count of nothing 0. Float sums are
 correctly rounded (``math.fsum``): the reference is right to the last bit, and comparisons allow for others' rounding.
+
+Beyond the range of a double, Spark's answer may depend on the order of rows: 1e308 + 1e308 - 1e308 is 1e308 or infinite. Here it
+does not. A sum is the exact one, infinite only where that is out of range; so are the sums that a variance is a quotient of.
+Infinities of both signs, or a NaN, make NaN.
 """
 
 from __future__ import annotations
@@ -152,7 +156,7 @@ def _variance(sample: bool, root: bool) -> Callable[[AggregateCall, Sequence[Row
         values = _values(rows)
         if len(values) <= sample:
             return None
-        result = _to_float(_central([(v, v) for v in values]) / (len(values) - sample))
+        result = _to_float(_central([(v, v) for v in values])) / (len(values) - sample)
         return math.sqrt(result) if root and not math.isnan(result) else result
 
     return variance
@@ -163,7 +167,7 @@ def _covariance(sample: bool) -> Callable[[AggregateCall, Sequence[Row]], Value]
         pairs = _complete(rows)
         if len(pairs) <= sample:
             return None
-        return _to_float(_central([(x, y) for x, y in pairs]) / (len(pairs) - sample))
+        return _to_float(_central([(x, y) for x, y in pairs])) / (len(pairs) - sample)
 
     return covariance
 
@@ -174,10 +178,12 @@ def _correlation(call: AggregateCall, rows: Sequence[Row]) -> Value:
         return None
     spread_x = _to_float(_central([(x, x) for x, _ in pairs]))
     spread_y = _to_float(_central([(y, y) for _, y in pairs]))
-    if spread_x == 0 or spread_y == 0:
+    # As Spark has it: the product is NaN, infinite or 0 where the two are beyond what a double holds.
+    spread = spread_x * spread_y
+    if spread == 0:
         return None  # a constant correlates with nothing: Spark divides by zero here, and gives NULL for it
-    shared = _to_float(_central([(x, y) for x, y in pairs]))
-    return NAN if math.isnan(shared + spread_x + spread_y) else shared / math.sqrt(spread_x) / math.sqrt(spread_y)
+    correlation = _to_float(_central([(x, y) for x, y in pairs])) / math.sqrt(spread)
+    return NAN if math.isnan(correlation) else correlation
 
 
 def _regression(answer: Callable[[Sequence[Row]], float | None]) -> Callable[[AggregateCall, Sequence[Row]], Value]:

@@ -72,9 +72,10 @@ def _root(finish: Finish) -> Finish:
 
 
 def _correlation(m: Moments) -> tuple[Floats, Bools]:
-    spread = np.sqrt(m.central(0, 0)) * np.sqrt(m.central(1, 1))
-    is_constant = (m.central(0, 0) == 0) | (m.central(1, 1) == 0)  # a constant correlates with nothing
-    return m.central(0, 1) / np.where(is_constant, 1.0, spread), is_constant
+    """A constant correlates with nothing. Spark multiplies first: NaN, infinite or 0 where doubles cannot hold the product."""
+    spread = m.central(0, 0) * m.central(1, 1)
+    is_constant = spread == 0
+    return m.central(0, 1) / np.where(is_constant, 1.0, np.sqrt(spread)), is_constant
 
 
 def _slope(m: Moments) -> tuple[Floats, Bools]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from everview.algebra.floats import two_product, two_sum
+from everview.algebra.floats import two_product
 from everview.algebra.moments import Corrected, Floats, Moments, Product
 from everview.algebra.ring import Payloads
 from everview.backends.embedded.operators.accumulator import Accumulator, without_nulls
@@ -21,6 +21,7 @@ from everview.backends.embedded.state.accumulate import (
     FLOAT_PARTS,
     LARGE,
     SMALL_WEIGHT,
+    distilled,
     scatter_add_float,
 )
 from everview.backends.embedded.state.keymap import KeyMap, SlotArray
@@ -85,7 +86,7 @@ class MomentAccumulator(Accumulator):
         finite = np.ones(len(slots), dtype=np.bool_)
         for counters in self._counters:
             finite &= ~counters.data[slots, :FLOAT_COUNTERS].any(axis=1)
-        sums = {p: _paired(s.data[slots]) for p, s in zip(self._products, self._sums, strict=True)}
+        sums = {p: distilled(s.data[slots])[:, :2] for p, s in zip(self._products, self._sums, strict=True)}
         return finish_moments(self._call, counts, sums, finite, self._corrected(slots, counts))
 
     def _corrected(self, slots: Ints, counts: Ints) -> Corrected | None:
@@ -127,15 +128,6 @@ class MomentAccumulator(Accumulator):
     @property
     def nbytes(self) -> int:
         return self._large.nbytes + sum(a.nbytes for a in (*self._sums, *self._counters))
-
-
-def _paired(parts: Any) -> Payloads:
-    """Sums of several parts, the first of which may have cancelled, as double-doubles."""
-    high, low = parts[:, -1], np.zeros(len(parts))
-    for part in range(parts.shape[1] - 2, -1, -1):
-        high, error = two_sum(parts[:, part], high)
-        low = low + error
-    return np.stack(two_sum(high, low), axis=1)
 
 
 def finish_moments(

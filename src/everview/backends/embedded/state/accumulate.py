@@ -122,6 +122,20 @@ def scatter_add_float(
     return left
 
 
+@kernel
+def _distill(parts: Floats) -> None:
+    """Adds each part to the one before it, which keeps the sum and leaves the rounding error, again and again."""
+    last = parts.shape[1] - 1
+    for i in range(parts.shape[0]):
+        for _ in range(last + 1):
+            for k in range(last, 0, -1):
+                total, value = parts[i, k - 1], parts[i, k]
+                new = total + value
+                added = new - total
+                parts[i, k - 1] = new
+                parts[i, k] = (total - (new - added)) + (value - added)
+
+
 def is_left(values: Floats, weights: Ints) -> Bools:
     """The rows that ``scatter_add_float`` leaves to the caller."""
     found: Bools = np.isfinite(values) & (
@@ -132,11 +146,18 @@ def is_left(values: Floats, weights: Ints) -> Bools:
 
 def float_totals(sums: Floats, counters: Ints) -> Floats:
     """The values of float accumulators: ``sums`` float64[n, parts], ``counters`` int64[n, 3]."""
-    totals: Floats = sums[:, -1].copy()
-    for part in range(sums.shape[1] - 2, -1, -1):
-        totals += sums[:, part]
+    parts = distilled(sums)
+    totals: Floats = parts[:, 0].copy()
     mark_specials(totals, counters)
     return totals
+
+
+def distilled(sums: Floats) -> Floats:
+    """The same sums with the parts in order: the first is the sum, rounded, the next what that lacks, and so on."""
+    parts = np.ascontiguousarray(sums)
+    parts = parts.copy() if parts is sums else parts
+    _distill(parts)
+    return parts
 
 
 def mark_specials(totals: Floats, counters: Ints) -> None:

@@ -74,11 +74,12 @@ class Moment(WindowFunction):
         start: Ints,
         end: Ints,
     ) -> Floats:
-        spreads = [_scaled_central(c, c, counts, start, end) for c in columns]
-        for spread, finite in zip(spreads, is_finite, strict=True):
-            nulls |= finite & (spread == 0)  # a constant correlates with nothing
-        root = np.sqrt(spreads[0]) * np.sqrt(spreads[1])
-        return central / np.where(root == 0, 1.0, root)
+        divisor = np.maximum(counts, 1)
+        spreads = [_scaled_central(c, c, counts, start, end) / divisor for c in columns]
+        with np.errstate(over="ignore"):
+            spread = spreads[0] * spreads[1]  # as Spark has it, also where a double cannot hold it
+        nulls |= np.logical_and.reduce(is_finite) & (spread == 0)  # a constant correlates with nothing
+        return central / divisor / np.sqrt(np.where(spread == 0, 1.0, spread))
 
 
 def _is_extreme(values: Floats) -> Bools:
