@@ -1,9 +1,8 @@
 """How the engine's machine code is made: one decorator for kernels, the prefetch hint they use, and access to bytes by address.
 
 A kernel is a function over flat arrays. It is compiled on its first call, once per combination of argument types (arrays are
-C-contiguous and writable, so that is once), cached on disk next to its source, and runs without the interpreter lock. Numba
-notices a change of a kernel's own file only: so kernels call kernels of the same module, and the intrinsics of this one, and
-no others.
+C-contiguous and writable, so that is once), kept on disk as long as no source of a kernel changes (``kernel_cache``), and runs
+without the interpreter lock.
 
 Arrow's buffers are read where they lie, by address: whoever calls a kernel with an address holds the buffer meanwhile.
 """
@@ -19,25 +18,32 @@ from numba.core import types
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
+from everview.backends.embedded.state.kernel_cache import KernelCache
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
 Word: TypeAlias = Any
 """A number inside a kernel, where Python's numbers and NumPy's are the same machine words."""
 
-OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False}
+OPTIONS: dict[str, Any] = {"nogil": True, "_nrt": False}
 """Kernels allocate nothing, so they need no reference counts (``_nrt``): without them a probe is five times as fast."""
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function over arrays and numbers to machine code, cached on disk."""
-    compiled: Callable[P, R] = numba.njit(**OPTIONS)(function)
-    return compiled
+    return _compiled(function)
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:
     """Compile a function whose code is copied into every kernel that calls it, where constant arguments are folded."""
-    compiled: Callable[P, R] = numba.njit(**OPTIONS, forceinline=True)(function)
+    return _compiled(function, forceinline=True)
+
+
+def _compiled(function: Callable[P, R], **options: Any) -> Callable[P, R]:
+    dispatcher: Any = numba.njit(**OPTIONS, **options)(function)
+    dispatcher._cache = KernelCache(function)
+    compiled: Callable[P, R] = dispatcher
     return compiled
 
 
