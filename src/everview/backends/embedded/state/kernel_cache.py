@@ -1,8 +1,8 @@
 """Where compiled kernels are kept between processes.
 
-Compiled code bakes in what its module imports: the fields of maps, the codes of instructions, the intrinsics, other kernels. Code
-that is older than one of these would write through raw addresses to wrong places. So the key of all compiled code is one hash
-over the sources of all kernels, beside what Numba asks for: its own version, LLVM's, Python's and the processor.
+Compiled code bakes in what its module imports: the fields of maps, the codes of instructions, the intrinsics, other kernels.
+Code that is older than one of these would write through raw addresses to wrong places. So the key of all compiled code is one
+hash over the sources of all kernels, beside what Numba asks for: its own version, LLVM's, Python's and the processor.
 
 A compiled kernel is one file, named by its key and put in place in one move. Processes that compile the same kernel at the same
 time write the same file; there is no index that they could spoil. Folders of other sources go, but for those used last.

@@ -31,10 +31,21 @@ from everview.backends.embedded.tree.layout import (
 )
 from everview.backends.embedded.tree.leaf_groups import needs_groups
 from everview.backends.embedded.tree.pauses import EntryPart, MaskPause, Pause, RingPause, RowPart
+from everview.backends.embedded.tree.trigger_code import LeafRegisters, ResultRegisters, TriggerCode
 from everview.backends.embedded.tree.view_map import ViewMap
-from everview.backends.embedded.vectors import Ints, KeyLayout, Kind, kind_of
+from everview.backends.embedded.vectors import KeyLayout, Kind, kind_of
 from everview.planner.block import Block, Monomial, Number, Residual, RingLift
-from everview.trigger.program import Access, AccessKind, Add, AddIndicator, Compute, Lift, Program, Trigger
+from everview.trigger.program import (
+    Access,
+    AccessKind,
+    Add,
+    AddIndicator,
+    Compute,
+    Lift,
+    Program,
+    Trigger,
+    ViewDefinition,
+)
 
 KIND_OF = {Number.COUNT: COUNTED, Number.EXACT: EXACT, Number.FLOAT: FLOATING}
 
@@ -48,53 +59,6 @@ def part_kind(block: Block, monomial: Monomial) -> int:
     if ring.addition is Addition.PAIRS:
         return ring_kind(ring.width, RING_PAIRS)
     return ring_kind(ring.width, RING_INTS if ring.dtype == INT64 else RING_FLOATS)
-
-
-@dataclass(frozen=True, slots=True)
-class LeafRegisters:
-    """Which registers of frame 0 a change of the atom is put into."""
-
-    keys: tuple[tuple[int, ...], ...]
-    lifts: tuple[tuple[int, int], ...]
-    """(lift, register)."""
-    weights: int
-    elements: tuple[tuple[int, tuple[int, ...]], ...] = ()
-    """(lift into a ring, registers of its words)."""
-
-    @property
-    def registers(self) -> frozenset[int]:
-        """All of them."""
-        words = (*self.keys, *(words for _, words in self.elements))
-        return frozenset({*(r for one in words for r in one), *(r for _, r in self.lifts), self.weights})
-
-
-@dataclass(frozen=True, slots=True)
-class ResultRegisters:
-    """Where a delta of the view that a trigger ends with stands: its keys in the view's order, and its parts by monomial."""
-
-    frame: int
-    keys: tuple[int, ...]
-    parts: tuple[int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class TriggerCode:
-    """A trigger, assembled; ``frames[f]`` lists the registers of frame f, those of frame 0 being given from outside."""
-
-    code: Ints
-    frames: tuple[tuple[int, ...], ...]
-    registers: int
-    leaf: LeafRegisters
-    pauses: tuple[Pause, ...]
-    results: tuple[ResultRegisters, ...]
-    """One for the path of the leaf, and one for each path of an indicator: their sum is the delta."""
-    wide_sums: tuple[int, ...]
-    """Where the code says WIDE_VALUES: a leaf program, which has values of one word, makes it INT_VALUES."""
-
-    @property
-    def given(self) -> frozenset[int]:
-        """The registers that a change is put into."""
-        return self.leaf.registers
 
 
 def key_layout(block: Block, keys: Iterable[str]) -> KeyLayout:
@@ -133,6 +97,8 @@ class Assembler:
     _registers: int = 0
     _pauses: list[Pause] = field(default_factory=list)
     _wide_sums: list[int] = field(default_factory=list)
+    _fans: list[int] = field(default_factory=list)
+    """Where the code of a statement pairs rows with any number of entries."""
 
     def assemble(self, trigger: Trigger) -> TriggerCode:
         """The instructions of a trigger."""
@@ -226,38 +192,72 @@ class Assembler:
         registers = LeafRegisters(key_registers, tuple(values.items()), weights, tuple(elements.items()))
         return registers, delta
 
-    def _grouped(self, frame: int, keys: dict[str, tuple[int, ...]], wanted: Sequence[str], op: Op = Op.GROUP) -> Delta:
+    def _grouped(
+        self, frame: int, keys: dict[str, tuple[int, ...]], wanted: Sequence[str], op: Op = Op.GROUP, *known: int
+    ) -> Delta:
         """A frame with one row for each distinct combination of the wanted keys; key "" is the rows' group number."""
         numbers = self._register(frame)
         out = self._frame()
         new = self._key_registers(out, wanted)
         old_words = [r for k in wanted for r in keys[k]]
         new_words = [r for k in wanted for r in new[k]]
-        self._emit(op, frame, out, numbers, len(old_words), *old_words, *new_words)
+        self._emit(op, frame, out, numbers, len(old_words), *old_words, *new_words, *known)
         return Delta(out, {**new, "": (numbers,)}, {}, frozenset())
 
     def _compute(self, compute: Compute, delta: Delta) -> Delta:
         target = self.program.view(compute.target)
         for residual in compute.residuals:
             delta = self._restricted(delta, residual)
+        self._fans.clear()
+        is_thinned = False
         for i, access in enumerate(compute.joins):
             later = compute.joins[i + 1 :]
+            is_thinned |= bool(self._fans)
             needed = set(target.keys)
             needed |= {v for a in later for v in a.bound}
             needed |= {v for a in (access, *later) for r in a.residuals for v in r.variables}
             delta = self._join(access, delta, needed)
+            is_thinned |= bool(self._fans) and (access.is_indicator or bool(access.residuals))
             for residual in access.residuals:
                 delta = self._restricted(delta, residual)
-        if set(delta.keys) == set(target.keys) and not delta.repeats:
+        is_distinct = set(delta.keys) == set(target.keys) and not delta.repeats
+        if is_distinct and not is_thinned:
             return delta
-        grouped = self._grouped(delta.frame, delta.keys, target.keys)
+        if self._fans:
+            return self._summed_in_turns(delta, target, Op.APPEND if is_distinct else Op.GATHER)
+        return self._summed_by(delta, target, Op.GROUP, Op.SUM)
+
+    def _summed_by(self, delta: Delta, target: ViewDefinition, group: Op, add: Op, *known: int) -> Delta:
+        """The delta by the keys of the target."""
+        grouped = self._grouped(delta.frame, delta.keys, target.keys, group, *known)
         (numbers,) = grouped.keys.pop("")
         for monomial in target.payload:
             kind = self._kind(monomial)
             sums = grouped.parts[monomial] = self._register(grouped.frame, words_of(kind))
-            self._emit(Op.SUM, delta.frame, grouped.frame, numbers, kind, delta.parts[monomial], -1, sums)
+            self._emit(add, delta.frame, grouped.frame, numbers, kind, delta.parts[monomial], -1, sums, *known)
         grouped.atoms = delta.atoms
         return grouped
+
+    def _summed_in_turns(self, delta: Delta, target: ViewDefinition, group: Op) -> Delta:
+        """The same where rows are paired with any number of entries: a bounded number of pairs is made and summed at a time.
+
+        So memory follows the delta, not the pairs. The code from the first such instruction on runs again until it is
+        through all pairs, and before it from the second, and so on.
+        """
+        known, _ = self._frame(), self._frame()  # a number of groups, and a stamp
+        summed = self._summed_by(delta, target, group, Op.SUM_MORE, known)
+        cursors = []
+        for _ in self._fans:
+            cursors.append(self._frame())
+            self._frame()
+        clear = [int(Op.CLEAR), 3 + len(cursors), summed.frame, *cursors]
+        first = self._fans[0]
+        self._code[first:first] = clear
+        for fan, cursor in zip(reversed(self._fans), reversed(cursors), strict=True):
+            start = fan + len(clear)
+            self._code[start + self._code[start + 1] - 1] = cursor  # the last operand
+            self._emit(Op.REPEAT, cursor, len(self._code) - start)
+        return summed
 
     def _join(self, access: Access, delta: Delta, needed: set[str]) -> Delta:
         view, held = self.program.view(access.view), self.maps[access.view]
@@ -272,9 +272,11 @@ class Assembler:
                 self._emit(Op.LOOKUP, number, delta.frame, out, rows, slots, len(bound), *bound)
             case AccessKind.SLICE:
                 index = held.index([w for v in access.bound for w in words[v]], is_kept=False)
-                self._emit(Op.SLICE, number, delta.frame, out, rows, slots, index, len(bound), *bound)
+                self._fans.append(len(self._code))
+                self._emit(Op.SLICE, number, delta.frame, out, rows, slots, index, len(bound), *bound, -1)
             case AccessKind.SCAN:
-                self._emit(Op.SCAN, number, delta.frame, out, rows, slots)
+                self._fans.append(len(self._code))
+                self._emit(Op.SCAN, number, delta.frame, out, rows, slots, -1)
         if access.is_indicator:
             self._emit(Op.HELD, out, number, rows, slots)
         repeats = delta.repeats or not needed >= {*delta.keys, *view.keys}

@@ -15,23 +15,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from everview.backends.embedded.tree.assemble import (
-    KIND_OF,
-    Assembler,
-    Delta,
-    LeafRegisters,
-    words_per_key,
-)
+from everview.backends.embedded.tree.assemble import KIND_OF, Assembler, Delta, words_per_key
 from everview.backends.embedded.tree.factor_plan import FactorPlan, ProductPlan
 from everview.backends.embedded.tree.layout import COUNTED, FLOAT_VALUES, INT_VALUES, WIDE_VALUES, WORDS, Op
 from everview.backends.embedded.tree.pauses import Pause
+from everview.backends.embedded.tree.trigger_code import LeafRegisters
 from everview.backends.embedded.vectors import Ints, Kind, kind_of
 from everview.planner.block import Monomial, Number, Residual
 from everview.relational.types import DataType
 from everview.trigger.program import Access, Add, Compute, Lift, Trigger, ViewDefinition
-
-PAIRS_AT_ONCE = 4096
-"""Rows of a product that are made at once for a stored view."""
 
 Labels = frozenset[tuple[int, int, int]]
 """What a part of a factor multiplies: (atom, lift, factor) for a piece of the changed atom's lifts, else (atom, lift, -1)."""
@@ -244,9 +236,9 @@ class ProductAssembler(Assembler):
             self._emit(Op.LOOKUP, number, factor.frame, out, rows, slots, len(registers), *registers)
         elif bound:
             index = held.index([w for k in bound for w in words[k]])
-            self._emit(Op.SLICE, number, factor.frame, out, rows, slots, index, len(registers), *registers)
+            self._emit(Op.SLICE, number, factor.frame, out, rows, slots, index, len(registers), *registers, -1)
         else:
-            self._emit(Op.SCAN, number, factor.frame, out, rows, slots)
+            self._emit(Op.SCAN, number, factor.frame, out, rows, slots, -1)
         repeats = factor.repeats or not needed >= {*factor.keys, *view.keys}
         joined = _Factor(out, {}, {}, factor.bases, factor.atoms | view.atoms, repeats)
         self._take_keys(joined, factor, rows, needed)
@@ -314,7 +306,7 @@ class ProductAssembler(Assembler):
     def _crossed(self, a: _Factor, b: _Factor, view: ViewDefinition, cursor: int) -> _Factor:
         out = self._frame()
         rows = self._register(out), self._register(out)
-        self._emit(Op.CROSS, a.frame, b.frame, out, *rows, cursor, PAIRS_AT_ONCE)
+        self._emit(Op.CROSS, a.frame, b.frame, out, *rows, cursor)
         return self._paired(a, b, out, rows, view.payload, view.keys)
 
     def _add_product(self, view: ViewDefinition, factors: Sequence[_Factor]) -> None:
@@ -329,7 +321,7 @@ class ProductAssembler(Assembler):
         self._emit(Op.CLEAR, cursor)
         start = len(self._code)
         self._upsert(view, self._crossed(first, rest[-1], view, cursor))
-        self._emit(Op.REPEAT, cursor, first.frame, rest[-1].frame, len(self._code) - start)
+        self._emit(Op.REPEAT, cursor, len(self._code) - start)
 
     def _upsert(self, view: ViewDefinition, factor: _Factor) -> None:
         slots = self._register(factor.frame)

@@ -19,14 +19,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from everview.backends.embedded.tree.assemble import (
-    Assembler,
-    Delta,
-    LeafRegisters,
-    ResultRegisters,
-    TriggerCode,
-    end_of_path,
-)
+from everview.backends.embedded.tree.assemble import Assembler, Delta, end_of_path
+from everview.backends.embedded.tree.trigger_code import LeafRegisters, ResultRegisters, TriggerCode
 from everview.backends.embedded.tree.view_identity import Atom, Described, Identity, describe_view
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.trigger.program import Add, Compute, Lift, Program, Trigger, ViewDefinition

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from everview.backends.embedded.tree.assemble import TriggerCode
 from everview.backends.embedded.tree.layout import (
     COUNTED,
     EXACT,
@@ -16,6 +15,7 @@ from everview.backends.embedded.tree.layout import (
     FLOAT_VALUES,
     FLOATING,
     INT_VALUES,
+    PAIRS_AT_ONCE,
     RING_FLOATS,
     RING_INTS,
     RING_MASK,
@@ -27,6 +27,7 @@ from everview.backends.embedded.tree.layout import (
 from everview.backends.embedded.tree.leaf_kernels import LEAF_WORDS, LeafOp
 from everview.backends.embedded.tree.leaf_program import LeafProgram
 from everview.backends.embedded.tree.pauses import MaskPause, Pause, RingPause
+from everview.backends.embedded.tree.trigger_code import TriggerCode
 from everview.backends.embedded.vectors import Ints
 
 _KINDS = {
@@ -85,6 +86,18 @@ def _group(x: list[int], _views: Sequence[str]) -> str:
     return f"f{out} := f{frame} by {_tuple(old)}, keys in {_tuple(new)}, group of each row in r{numbers}"
 
 
+def _gather(x: list[int], views: Sequence[str]) -> str:
+    return f"{_group(x[:-1], views)}, beside the f{x[-1]} that there are".replace(":=", "+=")
+
+
+def _append(x: list[int], views: Sequence[str]) -> str:
+    return f"{_each(x[:-1], views)}, after the f{x[-1]} that there are".replace(":=", "+=")
+
+
+def _sum_more(x: list[int], views: Sequence[str]) -> str:
+    return _sum(x[:-1], views).replace(":=", "+=")
+
+
 def _each(x: list[int], _views: Sequence[str]) -> str:
     frame, out, numbers, count = x[:4]
     old, new = x[4 : 4 + count], x[4 + count :]
@@ -104,12 +117,25 @@ def _lookup(x: list[int], views: Sequence[str]) -> str:
 
 def _slice(x: list[int], views: Sequence[str]) -> str:
     view, frame, out, rows, slots, index, _ = x[:7]
-    return f"f{out} := f{frame} * {views[view]} index {index} by {_tuple(x[7:])}, rows in r{rows}, slots in r{slots}"
+    by = f"{views[view]} index {index} by {_tuple(x[7:-1])}"
+    return f"f{out} := f{frame} * {by}, rows in r{rows}, slots in r{slots}{_up_to(x[-1])}"
 
 
 def _scan(x: list[int], views: Sequence[str]) -> str:
-    view, frame, out, rows, slots = x
-    return f"f{out} := f{frame} * all of {views[view]}, rows in r{rows}, slots in r{slots}"
+    view, frame, out, rows, slots, cursor = x
+    return f"f{out} := f{frame} * all of {views[view]}, rows in r{rows}, slots in r{slots}{_up_to(cursor)}"
+
+
+def _up_to(cursor: int) -> str:
+    return "" if cursor < 0 else f", the next {PAIRS_AT_ONCE} from f{cursor} on"
+
+
+def _clear(x: list[int], _views: Sequence[str]) -> str:
+    return ", ".join(f"f{frame} := no rows" for frame in x)
+
+
+def _repeat(x: list[int], _views: Sequence[str]) -> str:
+    return f"goes {x[1]} words back until f{x[0]} is through"
 
 
 def _take(x: list[int], _views: Sequence[str]) -> str:
@@ -163,6 +189,11 @@ def _paused(pause: Pause, views: Sequence[str]) -> str:
 _SHAPES: dict[Op, Callable[[list[int], Sequence[str]], str]] = {
     Op.GROUP: _group,
     Op.EACH: _each,
+    Op.GATHER: _gather,
+    Op.APPEND: _append,
+    Op.SUM_MORE: _sum_more,
+    Op.CLEAR: _clear,
+    Op.REPEAT: _repeat,
     Op.SUM: _sum,
     Op.LOOKUP: _lookup,
     Op.SLICE: _slice,

@@ -124,6 +124,12 @@ WORK: Final = 6
 """Rows that instructions have read or made so far."""
 ENVIRONMENT_WORDS: Final = 7
 
+PAIRS_AT_ONCE: Final = 1 << 14
+"""Pairs of rows and entries that are made before they are summed up, and the next ones made.
+
+How far an instruction has got is kept by its *cursor*: two frames without registers. The number of rows of the first is 0
+before the first pair and after the last one, otherwise it says where to go on; the second one's where within that."""
+
 
 class Op(IntEnum):
     """Instructions: the code, the number of words with it, then the operands."""
@@ -135,9 +141,10 @@ class Op(IntEnum):
     LOOKUP = 2
     """map, frame in, frame out, rows, slots, k, k key registers: pairs each row with the entry of its key, if any."""
     SLICE = 3
-    """map, frame in, frame out, rows, slots, index, k, k key registers: pairs each row with all entries of its key."""
+    """map, frame in, frame out, rows, slots, index, k, k key registers, cursor or -1: pairs each row with all entries of its
+    key; with a cursor, the next ``PAIRS_AT_ONCE`` of these pairs."""
     SCAN = 4
-    """map, frame in, frame out, rows, slots: pairs each row with every entry."""
+    """map, frame in, frame out, rows, slots, cursor or -1: pairs each row with every entry, or some of them as SLICE does."""
     TAKE = 5
     """frame, rows, source, target: target[i] = source[rows[i]]."""
     KEY = 6
@@ -151,12 +158,11 @@ class Op(IntEnum):
     PAUSE = 10
     """number: leaves the machine, so that Python computes something in between."""
     CROSS = 11
-    """frame a, frame b, frame out, rows a, rows b, cursor or -1, limit: pairs each row with each; with a cursor (a
-    frame without registers, whose number of rows says how many pairs have been made), the next ``limit`` pairs."""
+    """frame a, frame b, frame out, rows a, rows b, cursor or -1: pairs each row with each, or some of them as SLICE does."""
     CLEAR = 12
-    """frame: has no rows."""
+    """frames: have no rows."""
     REPEAT = 13
-    """cursor, frame a, frame b, words: goes so many words back while the cursor is not through all pairs."""
+    """cursor, words: goes so many words back while the cursor is not through all pairs."""
     JOIN = 14
     """frame a, frame b, frame out, rows a, rows b, links in b, k, k key registers of a, k of b: pairs rows with equal keys."""
     MULTIPLY_ROWS = 15
@@ -167,3 +173,9 @@ class Op(IntEnum):
     """frame, map, slots, counts, target: 1 where adding counts has made an entry's count leave 0, -1 where reach it, or 0."""
     EACH = 18
     """The operands of GROUP: each row is a group of its own."""
+    GATHER = 19
+    """The operands of GROUP, then frame known: adds to the groups that the frame has, and says how many it had."""
+    APPEND = 20
+    """The operands of GATHER: each row is a new group."""
+    SUM_MORE = 21
+    """The operands of SUM, then frame known: adds to the sums of the groups that were known."""

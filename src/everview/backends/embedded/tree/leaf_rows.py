@@ -14,8 +14,9 @@ from everview.algebra.registry import ring_named
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate, compile_projection
 from everview.backends.embedded.operators.ring_sums import lifted_column
-from everview.backends.embedded.tree.assemble import LeafRegisters, key_layout
+from everview.backends.embedded.tree.assemble import key_layout
 from everview.backends.embedded.tree.pauses import MaskPause
+from everview.backends.embedded.tree.trigger_code import LeafRegisters
 from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, Vector
 from everview.planner.block import BlockAtom, RingLift, Variable
 from everview.relational.expressions import TRUE

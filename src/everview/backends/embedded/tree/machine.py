@@ -10,7 +10,6 @@ import numpy as np
 from everview.algebra.registry import ring_named
 from everview.algebra.ring import Payloads, Ring
 from everview.backends.embedded.state.memory import address_of
-from everview.backends.embedded.tree.assemble import TriggerCode
 from everview.backends.embedded.tree.layout import (
     AMOUNT,
     COUNT_RANGE,
@@ -27,6 +26,7 @@ from everview.backends.embedded.tree.layout import (
     PAUSED,
     SCRATCH,
     SCRATCH_MASK,
+    STAMP,
     WATCHED_RANGE,
     WHICH,
     WIDE_VALUES,
@@ -34,6 +34,7 @@ from everview.backends.embedded.tree.layout import (
 from everview.backends.embedded.tree.leaf_kernels import run_leaf
 from everview.backends.embedded.tree.leaf_program import LeafProgram
 from everview.backends.embedded.tree.pauses import EntryPart, MaskPause, Pause, RingPause, RowPart
+from everview.backends.embedded.tree.trigger_code import TriggerCode
 from everview.backends.embedded.tree.view_kernels import run
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch, Ints
@@ -81,6 +82,7 @@ class Scratch:
         """A table of at least so many words; a word with an old stamp is empty."""
         self._table = np.zeros(1 << int(wanted).bit_length(), dtype=np.int64)
         self.environment[SCRATCH], self.environment[SCRATCH_MASK] = address_of(self._table), len(self._table) - 1
+        self.environment[STAMP] += 1  # groups that are to be added to are not in this table
 
 
 class RegisterMachine:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from everview.backends.embedded.tree.assemble import ResultRegisters
 from everview.backends.embedded.tree.assemble_step import TreeTrigger, assemble_step
 from everview.backends.embedded.tree.leaf_rows import Masks
 from everview.backends.embedded.tree.machine import AfterChunk, Machine
 from everview.backends.embedded.tree.pauses import MaskPause
 from everview.backends.embedded.tree.tree_state import TreeState, leaf_program_of
+from everview.backends.embedded.tree.trigger_code import ResultRegisters
 from everview.backends.embedded.tree.view_identity import Atom
 from everview.backends.embedded.vectors import Batch, Ints
 

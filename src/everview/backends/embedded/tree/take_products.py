@@ -12,11 +12,11 @@ from everview.backends.embedded.expressions import compile_predicate, compile_pr
 from everview.backends.embedded.factorized_batch import Factor, FactorProduct, expand
 from everview.backends.embedded.state.accumulate import joined_weights, total_weight
 from everview.backends.embedded.state.memory import address_of
-from everview.backends.embedded.tree.assemble import LeafRegisters
 from everview.backends.embedded.tree.assemble_product import NeedsRows, ProductAssembler, ProductCode
 from everview.backends.embedded.tree.factor_plan import FactorPlan, Partition, ProductPlan, plan_factors
 from everview.backends.embedded.tree.leaf_rows import key_layout_of, key_words, lifted_words
 from everview.backends.embedded.tree.machine import Masks, RegisterMachine, Scratch
+from everview.backends.embedded.tree.trigger_code import LeafRegisters
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch, Ints, Vector
 from everview.planner.block import Number

@@ -17,10 +17,10 @@ from dataclasses import dataclass
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.factorized_batch import FactorizedBatch
 from everview.backends.embedded.operators.base import Cost, Operator
-from everview.backends.embedded.tree.assemble import ResultRegisters
 from everview.backends.embedded.tree.machine import AfterChunk, Machine
 from everview.backends.embedded.tree.step_machine import StepMachine
 from everview.backends.embedded.tree.tree_state import TreeState
+from everview.backends.embedded.tree.trigger_code import ResultRegisters
 from everview.backends.embedded.tree.view_identity import Atom
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch

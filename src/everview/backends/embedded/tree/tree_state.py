@@ -11,12 +11,13 @@ from everview.backends.embedded.factorized_batch import FactorizedBatch, expand
 from everview.backends.embedded.operators.base import Cost, Operator
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree import view_kernels as kernels
-from everview.backends.embedded.tree.assemble import Assembler, TriggerCode, key_layout, part_kind
+from everview.backends.embedded.tree.assemble import Assembler, key_layout, part_kind
 from everview.backends.embedded.tree.layout import WORK
 from everview.backends.embedded.tree.leaf_program import LeafProgram, NoLeafProgram, leaf_program
 from everview.backends.embedded.tree.leaf_rows import Leaf, Masks
 from everview.backends.embedded.tree.machine import AfterChunk, Machine, Scratch
 from everview.backends.embedded.tree.take_products import ProductTriggers, Surroundings
+from everview.backends.embedded.tree.trigger_code import TriggerCode
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch, concatenate
 from everview.trigger.program import AccessKind, Add, AddIndicator, Compute, Lift, Program, Statement, Trigger

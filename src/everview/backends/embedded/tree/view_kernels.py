@@ -82,6 +82,7 @@ from everview.backends.embedded.tree.layout import (
     NEED_MAP,
     NEED_ROWS,
     NEED_SCRATCH,
+    PAIRS_AT_ONCE,
     PARTS,
     PAUSED,
     PLUS_UNIT,
@@ -123,6 +124,9 @@ MULTIPLY_ROWS = int(Op.MULTIPLY_ROWS)
 HELD = int(Op.HELD)
 TURN = int(Op.TURN)
 EACH = int(Op.EACH)
+GATHER = int(Op.GATHER)
+APPEND = int(Op.APPEND)
+SUM_MORE = int(Op.SUM_MORE)
 
 LOW = 0xFFFFFFFF
 FACTOR = -7046029254386353131
@@ -147,6 +151,7 @@ BLOCK = 256
 """Rows whose probes are asked for together, before the first is made."""
 AHEAD = 16
 """How far ahead a pass over entries, or over a probe table, asks for what it will touch."""
+UNLIMITED = 1 << 62
 NEAR = 1 << 15
 """The entries of a map with a probe table of so many places are in the processor's cache anyway."""
 
@@ -705,16 +710,28 @@ def _group(code: Word, registers: Word, rows: Word, environment: Word) -> None:
     count, out, numbers = load(rows, load(code, 2)), load(code, 3), load(registers, load(code, 4))
     width = load(code, 5)
     at, to = 6, 6 + width
+    groups = 0
+    if load(code, 0) == GATHER:
+        groups = load(rows, out)
+        store(rows, load(code, to + width), groups)
     if width == 0:
         for i in range(count):
             store(numbers, i, 0)
-        store(rows, out, 1 if count > 0 else 0)
+        store(rows, out, 1 if count + groups > 0 else 0)
         return
-    table, mask = load(environment, SCRATCH), load(environment, SCRATCH_MASK)
-    stamp = load(environment, STAMP) + 1
-    store(environment, STAMP, stamp)
+    table, mask, stamp = load(environment, SCRATCH), load(environment, SCRATCH_MASK), load(environment, STAMP)
+    if groups == 0 or load(rows, load(code, to + width) + 1) != stamp:  # the table has been used for something else
+        stamp += 1
+        store(environment, STAMP, stamp)
+        for g in range(groups):
+            position = _hash_row(code, to, width, registers, g, 1) & mask
+            while shift_right(load(table, position), 32) == stamp:
+                position = (position + 1) & mask
+            store(table, position, (stamp << 32) | g)
+    if load(code, 0) == GATHER:
+        store(rows, load(code, to + width) + 1, stamp)
     key, kept = load(registers, load(code, at)), load(registers, load(code, to))
-    groups, group, repeats, has_runs = 0, 0, 0, False
+    group, repeats, has_runs = 0, 0, False
     for i in range(count):
         # A row like the one before is in its group: sorted rows need no probing.
         if has_runs or 0 < i < FIRST_LOOK:
@@ -749,13 +766,17 @@ def _group(code: Word, registers: Word, rows: Word, environment: Word) -> None:
 @kernel
 def _each(code: Word, registers: Word, rows: Word) -> None:
     count, out, numbers, width = load(rows, load(code, 2)), load(code, 3), load(registers, load(code, 4)), load(code, 5)
+    groups = 0
+    if load(code, 0) == APPEND:
+        groups = load(rows, out)
+        store(rows, load(code, 6 + 2 * width), groups)
     for i in range(count):
-        store(numbers, i, i)
+        store(numbers, i, groups + i)
     for k in range(width):
         source, target = load(registers, load(code, 6 + k)), load(registers, load(code, 6 + width + k))
         for i in range(count):
-            store(target, i, load(source, i))
-    store(rows, out, count)
+            store(target, groups + i, load(source, i))
+    store(rows, out, groups + count)
 
 
 @inlined
@@ -776,7 +797,7 @@ def _is_small_product(low: Word, high: Word, other: Word, other_high: Word) -> b
 
 
 @kernel
-def _sum_elements(code: Word, registers: Word, rows: Word) -> None:
+def _sum_elements(code: Word, registers: Word, rows: Word, known: Word) -> None:
     """``_sum`` for the elements of a ring."""
     count, groups, numbers = load(rows, load(code, 2)), load(rows, load(code, 3)), load(registers, load(code, 4))
     width, how = shift_right(load(code, 5), RING_SHIFT), load(code, 5) & RING_MASK
@@ -784,7 +805,7 @@ def _sum_elements(code: Word, registers: Word, rows: Word) -> None:
     weights = load(registers, load(code, 7)) if load(code, 7) >= 0 else 0
     for k in range(width):
         sums = load(registers, target + k)
-        for g in range(groups):
+        for g in range(known, groups):
             store(sums, g, 0)
     for k in range(width):
         given, sums = load(registers, source + k), load(registers, target + k)
@@ -810,10 +831,10 @@ def _sum_elements(code: Word, registers: Word, rows: Word) -> None:
 
 
 @kernel
-def _sum(code: Word, registers: Word, rows: Word) -> Word:
-    """Returns what went wrong, or 0."""
+def _sum(code: Word, registers: Word, rows: Word, known: Word) -> Word:
+    """Adds to the sums of groups that were known, and makes those of the others; returns what went wrong, or 0."""
     if load(code, 5) >= FIRST_RING:
-        _sum_elements(code, registers, rows)
+        _sum_elements(code, registers, rows, known)
         return 0
     count, groups = load(rows, load(code, 2)), load(rows, load(code, 3))
     numbers, kind = load(registers, load(code, 4)), load(code, 5)
@@ -821,14 +842,14 @@ def _sum(code: Word, registers: Word, rows: Word) -> Word:
     weights = load(registers, load(code, 7)) if load(code, 7) >= 0 else 0
     target = load(code, 8)
     first = load(registers, target)
-    for g in range(groups):
+    for g in range(known, groups):
         store(first, g, 0)
     if count == 0:
         return 0
     # Sums are written when the group changes: rows of one group, one after another, need not wait for memory.
     group = load(numbers, 0)
     if kind == COUNTED:
-        sum_so_far, wrapped = 0, 0
+        sum_so_far, wrapped = load(first, group), 0
         for i in range(count):
             g = load(numbers, i)
             if g != group:
@@ -843,11 +864,11 @@ def _sum(code: Word, registers: Word, rows: Word) -> Word:
         store(first, group, sum_so_far)
         return COUNT_RANGE if wrapped < 0 else 0
     second = load(registers, target + 1)
-    for g in range(groups):
+    for g in range(known, groups):
         store(second, g, 0)
     if kind == EXACT or kind == INT_VALUES or kind == WIDE_VALUES:
         upper = load(registers, load(code, 6) + 1) if kind == EXACT else 0
-        outgrown, total, before = 0, 0, 0
+        outgrown, total, before = 0, load(first, group), load(second, group)
         for i in range(count):
             g = load(numbers, i)
             if g != group:
@@ -877,9 +898,10 @@ def _sum(code: Word, registers: Word, rows: Word) -> Word:
         store(second, group, before)
         return EXACT_RANGE if outgrown < 0 else 0
     third = load(registers, target + 2)
-    for g in range(groups):
+    for g in range(known, groups):
         store(third, g, 0)
-    is_range, summed, rest, note = 0, 0.0, 0.0, 0
+    is_range = 0
+    summed, rest, note = load_float(first, group), load_float(second, group), load(third, group)
     for i in range(count):
         g = load(numbers, i)
         if g != group:
@@ -948,7 +970,7 @@ def _lookup(code: Word, registers: Word, rows: Word, views: Word) -> None:
 
 @kernel
 def _slice(code: Word, registers: Word, rows: Word, capacities: Word, views: Word) -> Word:
-    """Returns the number of rows that the frame would have needed, or 0."""
+    """Returns the number of rows that the frame would have needed, or 0; a cursor has the row and the entry to go on with."""
     view = load(views, load(code, 2))
     count, out = load(rows, load(code, 3)), load(code, 4)
     found, slots = load(registers, load(code, 5)), load(registers, load(code, 6))
@@ -958,13 +980,21 @@ def _slice(code: Word, registers: Word, rows: Word, capacities: Word, views: Wor
     bits, longest = load(index, INDEX_SLOTS), load(index, INDEX_LONGEST)
     if load(index, INDEX_IDLE) > 0:
         store(index, INDEX_IDLE, 0)
+    cursor, limit, first, slot = load(code, 9 + width), UNLIMITED, 0, -1
+    if cursor >= 0:
+        limit = PAIRS_AT_ONCE
+        if load(rows, cursor) != 0:
+            first, slot = load(rows, cursor) - 1, load(rows, cursor + 1) - 1
     pairs = 0
-    for i in range(count):
+    stopped = 0
+    for i in range(first, count):
+        if pairs == limit:
+            stopped = i + 1
+            break
         hashed = _hash_row(code, 9, width, registers, i, mode)
         position = hashed & mask
         tag = hashed - (hashed & bits)
-        slot = -1
-        for _ in range(longest + 1):
+        for _ in range(longest + 1 if slot < 0 else 0):
             word = load_half(table, position)
             if word == 0:
                 break
@@ -980,15 +1010,21 @@ def _slice(code: Word, registers: Word, rows: Word, capacities: Word, views: Wor
                     slot = head
                     break
             position = (position + 1) & mask
-        while slot >= 0:
+        while slot >= 0 and pairs < limit:
             if pairs < room:
                 store(found, pairs, i)
                 store(slots, pairs, slot)
             pairs += 1
             slot = load_short(links, 2 * slot)
+        if slot >= 0:
+            stopped = i + 1
+            break
     if pairs > room:
         return pairs
     store(rows, out, pairs)
+    if cursor >= 0:
+        store(rows, cursor, stopped)
+        store(rows, cursor + 1, slot + 1)
     return 0
 
 
@@ -998,14 +1034,28 @@ def _scan(code: Word, registers: Word, rows: Word, views: Word) -> None:
     count, out = load(rows, load(code, 3)), load(code, 4)
     found, slots, table = load(registers, load(code, 5)), load(registers, load(code, 6)), load(view, TABLE)
     mask, pairs = load(view, MASK), 0
-    for p in range(mask + 1):
+    cursor, limit, first, row, stopped = load(code, 7), UNLIMITED, 0, 0, 0
+    if cursor >= 0:
+        limit = PAIRS_AT_ONCE
+        if load(rows, cursor) != 0:
+            first, row = load(rows, cursor) - 1, load(rows, cursor + 1)
+    for p in range(first, mask + 1):
         word = load_half(table, p)
         if word != 0:
-            for i in range(count):
+            end = min(count, row + limit - pairs)
+            for i in range(row, end):
                 store(found, pairs, i)
                 store(slots, pairs, (word & mask) - 1)
                 pairs += 1
+            row = end
+            if row < count:
+                stopped = p + 1
+                break
+            row = 0
     store(rows, out, pairs)
+    if cursor >= 0:
+        store(rows, cursor, stopped)
+        store(rows, cursor + 1, row)
 
 
 @kernel
@@ -1178,7 +1228,8 @@ def _cross(code: Word, registers: Word, rows: Word, start: Word, size: Word) -> 
             j += 1
     store(rows, load(code, 4), size)
     if cursor >= 0:
-        store(rows, cursor, start + size)
+        is_through = start + size == load(rows, load(code, 2)) * others
+        store(rows, cursor, 0 if is_through else start + size)
 
 
 @inlined
@@ -1393,24 +1444,32 @@ def run(start: Word, end: Word, registers: Word, rows: Word, capacities: Word, v
     store(environment, NEED, DONE)
     while code < end:
         op = load(code, 0)
-        if op == GROUP or op == LOOKUP or op == COMPACT or op == SCAN or op == EACH:
+        is_group = op == GROUP or op == EACH or op == GATHER or op == APPEND
+        if is_group or op == LOOKUP or op == COMPACT or op == SCAN:
             frame_in = load(code, 3) if op == LOOKUP or op == SCAN else load(code, 2)
-            frame_out = load(code, 3) if op == GROUP or op == EACH else load(code, 4)
+            frame_out = load(code, 3) if is_group else load(code, 4)
             wanted = load(rows, frame_in)
             if op == SCAN:
                 wanted *= load(load(views, load(code, 2)), COUNT)
+                if load(code, 7) >= 0 and wanted > PAIRS_AT_ONCE:
+                    wanted = PAIRS_AT_ONCE
+            elif op == GATHER or op == APPEND:
+                wanted += load(rows, frame_out)
             if wanted > load(capacities, frame_out):
                 _stop(environment, NEED_ROWS, frame_out, wanted)
                 return code
-        if op == GROUP:
-            if 2 * load(rows, load(code, 2)) > load(environment, SCRATCH_MASK):
-                _stop(environment, NEED_SCRATCH, 0, 2 * load(rows, load(code, 2)))
+        if op == GROUP or op == GATHER:
+            wanted = 2 * load(rows, load(code, 2))
+            if op == GATHER:
+                wanted += 2 * load(rows, load(code, 3))
+            if wanted > load(environment, SCRATCH_MASK):
+                _stop(environment, NEED_SCRATCH, 0, wanted)
                 return code
             _group(code, registers, rows, environment)
-        elif op == EACH:
+        elif op == EACH or op == APPEND:
             _each(code, registers, rows)
-        elif op == SUM:
-            trouble = _sum(code, registers, rows)
+        elif op == SUM or op == SUM_MORE:
+            trouble = _sum(code, registers, rows, load(rows, load(code, 9)) if op == SUM_MORE else 0)
             if trouble != 0:
                 _stop(environment, trouble, 0, 0)
                 return code
@@ -1464,17 +1523,18 @@ def run(start: Word, end: Word, registers: Word, rows: Word, capacities: Word, v
             if cursor >= 0:
                 start = load(rows, cursor)
             wanted = load(rows, load(code, 2)) * load(rows, load(code, 3)) - start
-            if cursor >= 0 and wanted > load(code, 8):
-                wanted = load(code, 8)
+            if cursor >= 0 and wanted > PAIRS_AT_ONCE:
+                wanted = PAIRS_AT_ONCE
             if wanted > load(capacities, load(code, 4)):
                 _stop(environment, NEED_ROWS, load(code, 4), wanted)
                 return code
             _cross(code, registers, rows, start, wanted)
         elif op == CLEAR:
-            store(rows, load(code, 2), 0)
+            for k in range(2, load(code, 1)):
+                store(rows, load(code, k), 0)
         elif op == REPEAT:
-            if load(rows, load(code, 2)) < load(rows, load(code, 3)) * load(rows, load(code, 4)):
-                code -= load(code, 5) * 8
+            if load(rows, load(code, 2)) != 0:
+                code -= load(code, 3) * 8
                 continue
         elif op == JOIN:
             if 2 * load(rows, load(code, 3)) > load(environment, SCRATCH_MASK):
@@ -1496,7 +1556,7 @@ def run(start: Word, end: Word, registers: Word, rows: Word, capacities: Word, v
         elif op == PAUSE:
             _stop(environment, PAUSED, load(code, 2), 0)
             return code + load(code, 1) * 8
-        if op == GROUP or op == EACH:
+        if is_group:
             store(environment, WORK, load(environment, WORK) + load(rows, load(code, 2)))
         elif op == UPSERT:
             store(environment, WORK, load(environment, WORK) + load(rows, load(code, 3)))

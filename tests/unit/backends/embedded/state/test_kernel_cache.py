@@ -34,6 +34,7 @@ def installed(tmp_path: Path) -> Path:
 
 
 def environment(installed: Path, **more: str) -> dict[str, str]:
+    """The variables of a process that uses the copy."""
     known = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"}
     return {**known, "PYTHONPATH": str(installed), "HOME": str(installed), **more}
 
@@ -45,6 +46,7 @@ def compiled(installed: Path, **more: str) -> int:
 
 
 def folders(installed: Path) -> list[Path]:
+    """Where the copy keeps compiled code."""
     return sorted((installed / "everview/backends/embedded/__pycache__").glob("kernels-*"))
 
 

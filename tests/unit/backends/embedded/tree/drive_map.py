@@ -99,12 +99,12 @@ class MapDriver:
         """The keys of the entries that agree with each of these on the words of the index."""
         given = np.array(keys, dtype=np.int64).reshape(len(keys), -1)
         width = given.shape[1]
-        operands = [0, 0, 1, *self._out(width), index, width, *range(1, 1 + width)]
+        operands = [0, 0, 1, *self._out(width), index, width, *range(1, 1 + width), -1]
         return self._matches(*self._run(Op.SLICE, operands, given, len(keys)), len(keys))
 
     def scan(self) -> set[Key]:
         """The keys of all entries, as one row meets them."""
-        operands = [0, 0, 1, *self._out(0)]
+        operands = [0, 0, 1, *self._out(0), -1]
         (found,) = self._matches(*self._run(Op.SCAN, operands, np.zeros((1, 0), dtype=np.int64), 1), 1)
         return found
 

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.tree.assemble import LeafRegisters
 from everview.backends.embedded.tree.leaf_program import NoLeafProgram, leaf_program
 from everview.backends.embedded.tree.machine import CHUNK
 from everview.backends.embedded.tree.plan_block import plan_block
+from everview.backends.embedded.tree.trigger_code import LeafRegisters
 from everview.backends.reference.evaluate_plan import evaluate_plan
 from everview.errors import EvaluationError
 from everview.planner.block_build import Facts, Refused

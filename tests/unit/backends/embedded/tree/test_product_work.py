@@ -13,6 +13,7 @@ import pytest
 
 import everview as ev
 from everview.backends.embedded.graph import below
+from everview.backends.embedded.tree.layout import PAIRS_AT_ONCE
 from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.backends.embedded.tree.tree_state import TreeState
 from everview.given_rows import Mode
@@ -140,7 +141,7 @@ def test_a_view_over_several_factors_is_multiplied_in_chunks(spark: SparkSession
         assert db.view("m").to_arrow().num_rows == n * n
         (trigger,) = state._products._made.values()
         assert trigger is not None
-        assert max(trigger._machine._capacities) <= 4096
+        assert max(trigger._machine._capacities) <= PAIRS_AT_ONCE
         db.apply({"r": -ev.Product({"a": column}, {"b": column}, {"c": [1, 2]})})
         assert db.view("m").to_arrow().num_rows == 0
 
