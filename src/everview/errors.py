@@ -14,6 +14,7 @@
     ├── DependencyError        dropping what others need
     ├── DatabaseLocked         another process holds the database
     ├── CorruptDatabase        the files on disk are not what was written
+    ├── OutOfMemory            a call that needs more memory than there is
     ├── VerificationFailed     a view differs from Spark's recomputation
     └── InternalError          our own mistake
 
@@ -120,6 +121,12 @@ class CorruptDatabase(EverviewError):
     """Files of the database are missing or not what was written."""
 
     code = "CORRUPT_DATABASE"
+
+
+class OutOfMemory(EverviewError):
+    """A transaction, or a new view, needs more memory than the process can get; nothing has been changed."""
+
+    code = "OUT_OF_MEMORY"
 
 
 class VerificationFailed(EverviewError):

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from everview.catalog import TableDefinition, ViewDefinition
-from everview.errors import AssertionViolated, EvaluationError, InvalidChange, UnsupportedOperation, UnsupportedQuery
+from everview.errors import (
+    AssertionViolated,
+    EvaluationError,
+    InvalidChange,
+    OutOfMemory,
+    UnsupportedOperation,
+    UnsupportedQuery,
+)
 from everview.relational.display import show_internal_rows
 from everview.relational.nodes import Schema
 from everview.relational.types import Row
@@ -80,6 +87,14 @@ def failed_in_view(view: ViewDefinition, error: EvaluationError) -> EvaluationEr
     """An error of a view's arithmetic, with the view's name."""
     message = f"{view.kind} '{view.name}' cannot be computed: {error.message}"
     return EvaluationError(message, condition=error.condition, hint=error.hint)
+
+
+def out_of_memory(what: str) -> OutOfMemory:
+    """The process gets no more memory for a table or view."""
+    return OutOfMemory(
+        f"there is not enough memory for {what}; nothing has been changed.",
+        hint="smaller transactions, or narrower or fewer views, need less.",
+    )
 
 
 def assertion_violated(assertion: ViewDefinition, rows: Sequence[Row]) -> AssertionViolated:

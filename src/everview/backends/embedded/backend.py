@@ -120,6 +120,8 @@ class EmbeddedBackend(InMemory):
             root = self._graph.add_view(view.name, plan, choices)
         except EvaluationError as error:
             raise rejections.failed_in_view(view, error) from error
+        except MemoryError as error:
+            raise rejections.out_of_memory(f"{view.kind} '{view.name}'") from error
         except Refused as refused:
             raise rejections.not_factorizable(view, str(refused)) from refused
         if view.is_assertion:
@@ -191,11 +193,17 @@ class EmbeddedBackend(InMemory):
             by_table.setdefault(change.table.lower(), []).append(change)
         for name, own in by_table.items():
             source = self._graph.tables[name]
-            source.prepare(own)
+            try:
+                source.prepare(own)
+            except MemoryError as error:
+                raise rejections.out_of_memory(f"table '{source.table.name}'") from error
             running.tables.append(source)
 
-    def _rejected(self, operator: Operator, error: EvaluationError) -> Exception:
-        return rejections.failed_in_view(self._view_over(operator), error)
+    def _rejected(self, operator: Operator, error: EvaluationError | MemoryError) -> Exception:
+        view = self._view_over(operator)
+        if isinstance(error, MemoryError):
+            return rejections.out_of_memory(f"{view.kind} '{view.name}'")
+        return rejections.failed_in_view(view, error)
 
     def _catch_up_for(self, name: str) -> None:
         view = self._views.get(name.lower())

@@ -16,10 +16,10 @@ from everview.backends.embedded.operators.base import Operator, consolidated
 from everview.backends.embedded.sources import ScanOperator, TableInput
 from everview.backends.embedded.tree.machine import TreeOutgrown
 from everview.backends.embedded.tree.tree_operator import TreeOperator
-from everview.backends.embedded.vectors import Batch, DeferredBatch, concatenate
+from everview.backends.embedded.vectors import Batch, DeferredBatch, KeyLayout, concatenate
 from everview.errors import EvaluationError
 
-Rejection = Callable[[Operator, EvaluationError], Exception]
+Rejection = Callable[[Operator, EvaluationError | MemoryError], Exception]
 """Makes the error for a user from an operator's failure."""
 
 Stop = tuple[Operator, tuple[int, ...]]
@@ -36,6 +36,48 @@ class LeavesGroup(Exception):
 
 MOST_WAITING = 64
 """Deltas of an operator that wait before they are merged."""
+FEW_WAITING = 1024
+"""Rows that are not worth consolidating."""
+
+
+@dataclass(slots=True)
+class Waiting:
+    """The deltas of an operator that lazy ones have not seen.
+
+    Where their rows are twice as many as after the last time, they are consolidated: what was inserted and deleted again
+    waits no longer, and a row that waits has been consolidated a constant number of times.
+    """
+
+    layout: KeyLayout
+    deltas: list[Batch] = field(default_factory=list)
+    _rows: int = 0
+    """Of the deltas that have been computed."""
+    _settled: int = 0
+    """Rows after the last time."""
+
+    def add(self, delta: Batch) -> None:
+        """Takes in a delta."""
+        self.deltas.append(delta)
+        if not isinstance(delta, DeferredBatch):
+            self._rows += len(delta)
+        if len(self.deltas) >= MOST_WAITING:
+            self._merge()
+        if self._rows >= 2 * self._settled + FEW_WAITING:
+            self.deltas[:] = [self.merged()]
+            self._rows = self._settled = len(self.deltas[0])
+
+    def _merge(self) -> None:
+        """Makes the last half of the deltas one, and what is before as long as that is not much larger."""
+        start, rows = len(self.deltas), 0
+        while start and (start > MOST_WAITING // 2 or len(self.deltas[start - 1]) <= 2 * rows):
+            start -= 1
+            rows += len(self.deltas[start])
+        self.deltas[start:] = [concatenate([_made(b) for b in self.deltas[start:]])]
+        self._rows = sum(len(d) for d in self.deltas)
+
+    def merged(self) -> Batch:
+        """All of them as one."""
+        return consolidated(concatenate([_made(b) for b in self.deltas]), self.layout)
 
 
 @dataclass(slots=True)
@@ -80,9 +122,9 @@ class Propagation:
         self._rejection = rejection
         self._lazy_views: set[str] = set()
         self._lazy: list[Operator] = []
-        self._feeding: set[int] = set()
-        """The operators whose deltas lazy ones wait for."""
-        self._waiting: dict[int, list[Batch]] = {}
+        self._feeding: dict[int, Operator] = {}
+        """The operators whose deltas lazy ones wait for, by identity."""
+        self._waiting: dict[int, Waiting] = {}
         self._routes: dict[tuple[int, ...], list[Stop]] = {}
         self._routed = -1
 
@@ -93,7 +135,7 @@ class Propagation:
 
     def graph_changed(self) -> None:
         """The graph has other operators or roots now."""
-        self._lazy, self._feeding = [], set()
+        self._lazy, self._feeding = [], {}
         self._routes.clear()
         if not self._lazy_views:
             self._waiting.clear()
@@ -102,8 +144,9 @@ class Propagation:
         eager = {id(o) for o in needed_for(roots)}
         is_lazy = {id(o) for o in self._graph.operators if id(o) not in eager and not isinstance(o, ScanOperator)}
         self._lazy = [o for o in self._graph.operators if id(o) in is_lazy]
-        self._feeding = {id(i) for o in self._lazy for i in o.inputs if id(i) not in is_lazy}
-        self._feeding |= {id(r) for n, r in self._graph.roots.items() if n in self._lazy_views and id(r) not in is_lazy}
+        inputs = [i for o in self._lazy for i in o.inputs]
+        lazy_roots = [r for n, r in self._graph.roots.items() if n in self._lazy_views]
+        self._feeding = {id(o): o for o in (*inputs, *lazy_roots) if id(o) not in is_lazy}
         self._waiting = {o: deltas for o, deltas in self._waiting.items() if o in self._feeding}
 
     def push(self, running: Running) -> None:
@@ -158,28 +201,27 @@ class Propagation:
             touched.append(operator)
             try:
                 made = operator.push(given)
+                if made is None or not (isinstance(made, DeferredBatch) or len(made)):
+                    continue
+                deltas[id(operator)] = made
+                if operator.arrangement is not None:
+                    operator.arrangement.apply(made)
             except TreeOutgrown as error:
                 if isinstance(operator, TreeOperator) and operator.group is not None and operator.may_leave_tree:
                     raise LeavesGroup(operator) from error
                 raise self._rejection(operator, error) from error
-            except EvaluationError as error:
+            except (EvaluationError, MemoryError) as error:
                 raise self._rejection(operator, error) from error
-            if made is None or not (isinstance(made, DeferredBatch) or len(made)):
-                continue
-            deltas[id(operator)] = made
-            if operator.arrangement is not None:
-                operator.arrangement.apply(made)
 
     def commit(self, running: Running) -> None:
         """Makes a transaction final, and keeps what lazy operators will need of it."""
         running.commit()
         if not self._feeding:
             return
-        for operator in self._feeding & running.deltas.keys():
-            waiting = self._waiting.setdefault(operator, [])
-            waiting.append(running.deltas[operator])
-            if len(waiting) >= MOST_WAITING:
-                waiting[:] = [concatenate([_made(b) for b in waiting])]
+        for operator in self._feeding.keys() & running.deltas.keys():
+            if operator not in self._waiting:
+                self._waiting[operator] = Waiting(self._feeding[operator].layout)
+            self._waiting[operator].add(running.deltas[operator])
 
     @property
     def has_waiting(self) -> bool:
@@ -193,9 +235,8 @@ class Propagation:
             EvaluationError: a view cannot be computed; it stays where it was.
         """
         running = Running()
-        by_id = {id(o): o for o in self._graph.operators}
         for operator, waiting in self._waiting.items():
-            merged = consolidated(concatenate([_made(b) for b in waiting]), by_id[operator].layout)
+            merged = waiting.merged()
             if len(merged):
                 running.deltas[operator] = merged
         try:

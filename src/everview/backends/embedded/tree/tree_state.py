@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 import numpy as np
 
@@ -140,7 +141,8 @@ class TreeState:
         if self._is_moved:
             if kernels.settle(*self._settled):
                 for view in self.maps.values():
-                    view.end_transaction()
+                    with suppress(MemoryError):  # a map that cannot be tidied stays as it is, for the next time
+                        view.end_transaction()
             self._is_moved = False
 
     def rollback(self) -> None:

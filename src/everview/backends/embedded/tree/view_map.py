@@ -126,14 +126,15 @@ class ViewMap:
             self._grow_log(max(logged, 2 * int(f[LOG_CAPACITY])))
 
     def _grow_entries(self, capacity: int) -> None:
-        self.entries.resize((capacity, self.stride), refcheck=False)
         used = int(self.fields[USED])
-        self.fields[ENTRIES], self.fields[CAPACITY] = address_of(self.entries), capacity
+        self.entries.resize((capacity, self.stride), refcheck=False)
+        self.fields[ENTRIES] = address_of(self.entries)
         if self._touched is not None:
             self._touched.resize(capacity // 64 + 1, refcheck=False)
             self.fields[TOUCHED] = address_of(self._touched)
         for index in self._built():
             index.grow_links(capacity, used)
+        self.fields[CAPACITY] = capacity  # last: there may be no memory for one of them
 
     def _grow_log(self, capacity: int) -> None:
         grown = np.empty((capacity, self.stride + 1), dtype=np.int64)
@@ -155,14 +156,15 @@ class ViewMap:
 
     def _rehash(self, entries: int) -> None:
         old, table = self._table, np.zeros(self._table_length(entries), dtype=np.uint32)
+        tables = [(i, i.new_table(int(i.fields[INDEX_KEYS]))) for i in self._built()]  # while nothing has changed
         if self.fields[FREE] < 0:
             self._set_table(table)
             kernels.hash_again(self.address, 0, len(self))  # in the order of the slots, all of which are in use
         else:
             kernels.rehash(self.address, 0, address_of(old), len(old), address_of(table), len(table) - 1)
             self._set_table(table)
-        for index in self._built():
-            index.rehash(int(index.fields[INDEX_KEYS]))
+        for index, own in tables:
+            index.rehash(own)
 
     def end_transaction(self) -> None:
         """Housekeeping after a transaction: a better hash for keys that clash, less memory after many removals."""
@@ -191,25 +193,29 @@ class ViewMap:
         return [i for i in self._indexes if i.fields[INDEX_BUILT]]
 
     def _shrink(self) -> None:
-        self._hold(self.entries[np.sort(self.live_slots())])
+        self._hold(np.sort(self.live_slots()), self)
 
     def copy(self, *, is_result: bool) -> ViewMap:
         """A map with the same entries, and without indexes. To be called between transactions."""
         made = ViewMap(self.key_words, self.kinds, is_result=is_result)
-        made._hold(self.entries[self.live_slots()])
+        made._hold(self.live_slots(), self)
         return made
 
-    def _hold(self, live: Ints) -> None:
-        """Holds these entries and no others."""
-        f, count = self.fields, len(live)
+    def _hold(self, slots: Ints, source: ViewMap) -> None:
+        """Holds the entries in these slots of a map, and no others. If memory is short, nothing has changed."""
+        f, count = self.fields, len(slots)
+        live = np.empty((max(count + count // 16, SMALLEST), self.stride), dtype=np.int64)
+        live[:count] = source.entries[slots]
+        table, order = np.zeros(self._table_length(count), dtype=np.uint32), np.arange(count, dtype=np.int64)
+        built = [(i, i.new_table(count)) for i in self._built()]  # the last that may fail for memory
         f[COUNT] = count
         f[USED], f[FREE] = count, -1
         self.entries = live
-        self._grow_entries(max(count + count // 16, SMALLEST))
-        self._set_table(np.zeros(self._table_length(count), dtype=np.uint32))
+        self._grow_entries(len(live))
+        self._set_table(table)
         kernels.hash_again(self.address, 0, count)
-        for index in self._built():
-            index.fill(np.arange(count, dtype=np.int64), int(index.fields[INDEX_MODE]))
+        for index, own in built:
+            index.fill(order, int(index.fields[INDEX_MODE]), own)
 
     def index(self, words: Sequence[int], *, is_kept: bool = True) -> int:
         """The number of the secondary index by these key words, made on first use.
@@ -301,25 +307,29 @@ class _Index:
         self._set_table(np.zeros(1, dtype=np.uint32))
         self._links = np.empty((0, 2), dtype=np.int32)
 
-    def fill(self, slots: Ints, mode: int) -> None:
+    def fill(self, slots: Ints, mode: int, table: Halves | None = None) -> None:
         """Makes the chains of some slots, which are all there are, from scratch."""
         f = self.fields
-        self._set_table(np.zeros(self._table_length(len(slots)), dtype=np.uint32))
+        self._set_table(self.new_table(len(slots)) if table is None else table)
         f[INDEX_MODE], f[INDEX_BUILT], f[INDEX_KEYS], f[INDEX_LONGEST] = mode, 1, 0, 0
         f[INDEX_SLOTS] = self._view.fields[MASK]
         kernels.link_all(self._view.address, self.address, address_of(slots), len(slots))
         if self._table_length(int(f[INDEX_KEYS])) < len(self._table):  # there are fewer keys than entries
-            self.rehash(int(f[INDEX_KEYS]))
+            self.rehash(self.new_table(int(f[INDEX_KEYS])))
 
     def reserve(self, more: int) -> None:
         """Makes room for so many more keys."""
         wanted = int(self.fields[INDEX_KEYS]) + more
         if wanted > self.fields[INDEX_LIMIT]:
-            self.rehash(wanted)
+            self.rehash(self.new_table(wanted))
 
-    def rehash(self, keys: int) -> None:
-        """A table for so many keys, and for all slots that the map's table has room for."""
-        old, table = self._table, np.zeros(self._table_length(keys), dtype=np.uint32)
+    def new_table(self, keys: int) -> Halves:
+        """An empty table for so many keys."""
+        return np.zeros(self._table_length(keys), dtype=np.uint32)
+
+    def rehash(self, table: Halves) -> None:
+        """Goes on with another table, for all slots that the map's table has room for."""
+        old = self._table
         kernels.rehash(self._view.address, self.address, address_of(old), len(old), address_of(table), len(table) - 1)
         self._set_table(table)
 
