@@ -10,6 +10,8 @@ PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 SUITE ?= tpch
 ARGS ?=
+# What test-all runs a second time, with kernels that test every address (state/checks.py).
+CHECKED := tests/unit/backends/embedded tests/oracle
 
 # The stamp holds the path it was made for: a copied or moved tree installs again, or its `everview` would run the old code.
 ifneq ($(shell cat $(INSTALLED) 2>/dev/null),$(CURDIR))
@@ -27,8 +29,9 @@ demo: java $(INSTALLED) ## install, then the two-minute tour
 test: java $(INSTALLED) ## install, then all tests
 	@HYPOTHESIS_PROFILE=quick $(PYTHON) -m pytest -q $(ARGS)
 
-test-all: java $(INSTALLED) ## the same with the slow tests and long Hypothesis runs
+test-all: java $(INSTALLED) ## the same with the slow tests and long Hypothesis runs, then the law with checked kernels
 	@EVERVIEW_SLOW=1 HYPOTHESIS_PROFILE=long $(PYTHON) -m pytest -q $(ARGS)
+	@EVERVIEW_CHECKED=1 HYPOTHESIS_PROFILE=quick $(PYTHON) -m pytest -q $(CHECKED)
 
 check: $(INSTALLED) ## ruff, mypy and the import rules; needs no Java
 	@$(PYTHON) -m ruff check --quiet .

@@ -16,7 +16,8 @@ import pyarrow as pa
 from everview.backends.embedded.arrow_columns import joined, vector_from_arrow
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.state import arrow_kernels as kernels
-from everview.backends.embedded.state.memory import address_of
+from everview.backends.embedded.state.kernel_cache import IS_CHECKED
+from everview.backends.embedded.state.memory import address_of, address_of_buffer
 from everview.backends.embedded.vectors import Bools, Ints, KeyLayout, Kind, Values, Vector, kind_of
 from everview.relational.arrow import arrow_schema
 from everview.relational.nodes import Field, Schema
@@ -85,7 +86,8 @@ class ColumnReader:
         self._rest = [(c, t) for c, t in self._types.items() if _storage(t) is None and t not in (STRING, BINARY)]
         words = kernels.COLUMN_WORDS * len(self._plain)
         self._plan_words: Ints = np.zeros(words, dtype=np.int64)
-        self._exports = len(fields) < EXPORTED_FOR_READ * len(self._plain) - EXPORT_COST
+        # In checked mode buffers have to be known, and one that is exported is not.
+        self._exports = not IS_CHECKED and len(fields) < EXPORTED_FOR_READ * len(self._plain) - EXPORT_COST
         self._export = np.zeros(kernels.EXPORTED_WORDS, dtype=np.int64)
         self._export_address = address_of(self._export)
         self._export_plan = np.array([(c, s) for c, _, s in self._plain], dtype=np.int64).reshape(-1)
@@ -132,8 +134,8 @@ class ColumnReader:
                 return None
             bits = 0
             if array.null_count:
-                bits, has_nulls = validity.address, True
-            plan += (storage, data.address, array.offset, bits, k * count if width == 1 else k, width)
+                bits, has_nulls = address_of_buffer(validity), True
+            plan += (storage, address_of_buffer(data), array.offset, bits, k * count if width == 1 else k, width)
         return plan, has_nulls
 
     def _read_by_address(self, rows: pa.RecordBatch) -> dict[int, Vector] | None:
@@ -169,6 +171,8 @@ class ColumnReader:
     def _vectors(self, out: Ints, place: int) -> dict[int, Vector]:
         """The rows of a matrix at ``place`` as the plain columns."""
         vectors, size = {}, 8 * out.shape[1]
+        if IS_CHECKED:
+            place = address_of(out)
         for k, (c, data_type, storage) in enumerate(self._plain):
             values: Values = out[k] if storage != kernels.FLOAT64 else out[k].view(np.float64)
             vectors[c] = Vector(data_type, values, None, place)

@@ -25,6 +25,7 @@ import pyarrow as pa
 
 from everview.backends.embedded.dictionary_memo import Compute, MemoisedFunction, value_by_value
 from everview.backends.embedded.dictionary_order import OrderLabels, tuple_key
+from everview.backends.embedded.state.memory import address_of, address_of_buffer
 from everview.backends.embedded.state.string_pool import OWN, StringPool
 from everview.backends.embedded.vectors import Bools, Bytes, Ints
 from everview.relational.arrow import column_to_arrow, data_type_from_arrow, is_arrow_list, rows_from_arrow
@@ -95,7 +96,7 @@ class Dictionary:
             data = pa.py_buffer(value.encode("utf-8", "surrogatepass") if isinstance(value, str) else value)
             ends = np.array([0, data.size], dtype=np.int64)
             kind = _STRING if is_text else _BINARY
-            code = int(self._pool.encode(kind, ends.ctypes.data, 8, data.address, 0, 0, 1)[0][0])
+            code = int(self._pool.encode(kind, address_of(ends), 8, address_of_buffer(data), 0, 0, 1)[0][0])
             if len(self._recent) >= _REMEMBERED_STRINGS:
                 self._recent.clear()
             self._recent[value] = code
@@ -133,7 +134,7 @@ class Dictionary:
 
     def encode_text(self, offsets: Ints, data: Bytes) -> Ints:
         """The codes of UTF-8 strings that lie side by side; there is one more offset than strings."""
-        return self._pool.encode(_STRING, offsets.ctypes.data, 8, data.ctypes.data, 0, 0, len(offsets) - 1)[0]
+        return self._pool.encode(_STRING, address_of(offsets), 8, address_of(data), 0, 0, len(offsets) - 1)[0]
 
     def decode(self, codes: Ints) -> list[Value]:
         """The values of codes; None for 0."""
@@ -170,10 +171,10 @@ class Dictionary:
         has_nulls = validity is not None and array.null_count > 0
         codes, nulls = self._pool.encode(
             kind,
-            offsets.address,
+            address_of_buffer(offsets),
             width,
-            0 if data is None else data.address,
-            validity.address if has_nulls else 0,
+            address_of_buffer(data),
+            address_of_buffer(validity) if has_nulls else 0,
             array.offset,
             count,
         )

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from everview.backends.embedded.expressions.bulk import pattern_of
+from everview.backends.embedded.state.memory import address_of_buffer
 from everview.backends.embedded.state.text_kernels import match_arrow
 from everview.backends.embedded.vectors import Ints, Vector
 from everview.relational.expressions import Call, Column, Expression, columns_of, remap_columns, transform
@@ -57,8 +58,15 @@ class TextTest:
         found = np.empty(count, dtype=np.int64)
         _, offsets, data = array.buffers()
         if count:
-            at = 0 if data is None else data.address
-            match_arrow(at, offsets.address, _WIDTHS[array.type], array.offset, count, self._pattern, found)
+            match_arrow(
+                address_of_buffer(data),
+                address_of_buffer(offsets),
+                _WIDTHS[array.type],
+                array.offset,
+                count,
+                self._pattern,
+                found,
+            )
         if not array.null_count:
             return Vector(BOOLEAN, found)
         nulls = array.is_null().to_numpy(zero_copy_only=False)

@@ -24,6 +24,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from everview.backends.embedded.state.memory import address_of
 from everview.relational.types import (
     Array,
     Binary,
@@ -100,7 +101,7 @@ class Vector:
         """Where the values lie in memory; they must be contiguous."""
         known = self.place
         if known is None:
-            known = self.place = self.values.ctypes.data
+            known = self.place = address_of(self.values)
         return known
 
     def take(self, rows: Ints | Bools) -> Vector:
@@ -109,7 +110,7 @@ class Vector:
 
 
 _ONES: Final[Ints] = np.ones(1 << 14, dtype=np.int64)
-_ONES_PLACE: Final[int] = _ONES.ctypes.data
+_ONES_PLACE: Final[int] = address_of(_ONES)
 
 
 def unit_weights(count: int) -> Ints:
@@ -130,8 +131,7 @@ class Batch:
     @property
     def weights_address(self) -> int:
         """Where the weights lie in memory; they must be contiguous. Any part of the ones is like their beginning."""
-        place: int = _ONES_PLACE if self.weights.base is _ONES else self.weights.ctypes.data
-        return place
+        return _ONES_PLACE if self.weights.base is _ONES else address_of(self.weights)
 
     def take(self, rows: Ints | Bools) -> Batch:
         """The rows at these positions (or under this mask)."""

@@ -18,7 +18,8 @@ from numba.core import types
 from numba.extending import intrinsic
 from numba.np import arrayobj
 
-from everview.backends.embedded.state.kernel_cache import KernelCache
+from everview.backends.embedded.state.checks import guard, make_known
+from everview.backends.embedded.state.kernel_cache import IS_CHECKED, KernelCache
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -26,7 +27,7 @@ R = TypeVar("R")
 Word: TypeAlias = Any
 """A number inside a kernel, where Python's numbers and NumPy's are the same machine words."""
 
-OPTIONS: dict[str, Any] = {"nogil": True, "_nrt": False}
+OPTIONS: dict[str, Any] = {"nogil": True, "_nrt": False, **({"boundscheck": True} if IS_CHECKED else {})}
 """Kernels allocate nothing, so they need no reference counts (``_nrt``): without them a probe is five times as fast."""
 
 
@@ -78,7 +79,10 @@ def _address_of(_typing: Any, array: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array_type = arrayobj.make_array(signature.args[0])  # type: ignore[no-untyped-call]  # Numba's own
-        return builder.ptrtoint(array_type(context, builder, arguments[0]).data, ir.IntType(64))
+        given, word = array_type(context, builder, arguments[0]), ir.IntType(64)
+        start = builder.ptrtoint(given.data, word)
+        make_known(builder, start, builder.mul(given.nitems, given.itemsize))
+        return start
 
     return types.int64(array), generate
 
@@ -104,6 +108,7 @@ def _loader(bits: int) -> Any:
 
     def load(_typing: Any, _address: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            guard(context, builder, arguments[0], arguments[0], bits // 8)
             pointer = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
             value = builder.load(pointer, align=1)
             return value if bits == 64 else builder.zext(value, ir.IntType(64))
@@ -118,6 +123,7 @@ def _storer(bits: int) -> Any:
 
     def store(_typing: Any, _address: Any, _value: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            guard(context, builder, arguments[0], arguments[0], bits // 8)
             pointer = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
             value = arguments[1] if bits == 64 else builder.trunc(arguments[1], ir.IntType(bits))
             builder.store(value, pointer, align=1)

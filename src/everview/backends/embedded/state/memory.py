@@ -13,26 +13,58 @@ from llvmlite import ir  # type: ignore[import-untyped]  # llvmlite ships no typ
 from numba.core import types
 from numba.extending import intrinsic
 
+from everview.backends.embedded.state.checks import guard, structures
+from everview.backends.embedded.state.kernel_cache import IS_CHECKED
+
 _I64 = ir.IntType(64)
 _I32 = ir.IntType(32)
 _F64 = ir.DoubleType()
 
 
-def address_of(array: Any) -> int:
-    """Where the array's first element lies."""
+def address_of(array: Any, what: str = "") -> int:
+    """Where the array's first element lies; ``what`` it is, the checked mode says in its errors."""
+    if IS_CHECKED:
+        structures.add_array(array, what)
     address: int = array.ctypes.data
     return address
 
 
-def _pointer(builder: Any, address: Any, index: Any, kind: Any) -> Any:
+def addresses_of_rows(matrix: Any, what: str = "") -> list[int]:
+    """Where each row of a matrix begins: in checked mode each is a structure of its own."""
+    if IS_CHECKED:
+        structures.add_rows(matrix, what)
+    start: int = matrix.ctypes.data
+    return [start + i * matrix.strides[0] for i in range(len(matrix))]
+
+
+def resize(array: Any, shape: Any) -> None:
+    """Has an array of another length, whose memory may move; its address is to be asked for again."""
+    if IS_CHECKED:
+        structures.forget(array)
+    array.resize(shape, refcheck=False)
+
+
+def address_of_buffer(buffer: Any) -> int:
+    """Where a buffer of Arrow lies; 0 for none."""
+    if buffer is None:
+        return 0
+    if IS_CHECKED:
+        structures.add_buffer(buffer.address, buffer.size)
+    address: int = buffer.address
+    return address
+
+
+def _pointer(context: Any, builder: Any, address: Any, index: Any, kind: Any) -> Any:
+    size = 4 if kind is _I32 else 8
+    guard(context, builder, address, builder.add(address, builder.mul(index, _I64(size))), size)
     return builder.gep(builder.inttoptr(address, kind.as_pointer()), [index])
 
 
 def _load(_typing: Any, _address: Any, _index: Any) -> Any:
     """The int64 number ``index`` behind the address."""
 
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.load(_pointer(builder, arguments[0], arguments[1], _I64))
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.load(_pointer(context, builder, arguments[0], arguments[1], _I64))
 
     return types.int64(types.int64, types.int64), generate
 
@@ -41,7 +73,7 @@ def _store(_typing: Any, _address: Any, _index: Any, _value: Any) -> Any:
     """Write an int64."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        builder.store(arguments[2], _pointer(builder, arguments[0], arguments[1], _I64))
+        builder.store(arguments[2], _pointer(context, builder, arguments[0], arguments[1], _I64))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
@@ -50,8 +82,8 @@ def _store(_typing: Any, _address: Any, _index: Any, _value: Any) -> Any:
 def _load_float(_typing: Any, _address: Any, _index: Any) -> Any:
     """The float64 number ``index`` behind the address."""
 
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.load(_pointer(builder, arguments[0], arguments[1], _F64))
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.load(_pointer(context, builder, arguments[0], arguments[1], _F64))
 
     return types.float64(types.int64, types.int64), generate
 
@@ -60,7 +92,7 @@ def _store_float(_typing: Any, _address: Any, _index: Any, _value: Any) -> Any:
     """Write a float64."""
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        builder.store(arguments[2], _pointer(builder, arguments[0], arguments[1], _F64))
+        builder.store(arguments[2], _pointer(context, builder, arguments[0], arguments[1], _F64))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.float64), generate
@@ -69,8 +101,8 @@ def _store_float(_typing: Any, _address: Any, _index: Any, _value: Any) -> Any:
 def _load_short(_typing: Any, _address: Any, _index: Any) -> Any:
     """The int32 number ``index`` behind the address, as an int64."""
 
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.sext(builder.load(_pointer(builder, arguments[0], arguments[1], _I32)), _I64)
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.sext(builder.load(_pointer(context, builder, arguments[0], arguments[1], _I32)), _I64)
 
     return types.int64(types.int64, types.int64), generate
 
@@ -78,8 +110,8 @@ def _load_short(_typing: Any, _address: Any, _index: Any) -> Any:
 def _load_half(_typing: Any, _address: Any, _index: Any) -> Any:
     """The uint32 number ``index`` behind the address, as an int64."""
 
-    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.zext(builder.load(_pointer(builder, arguments[0], arguments[1], _I32)), _I64)
+    def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.zext(builder.load(_pointer(context, builder, arguments[0], arguments[1], _I32)), _I64)
 
     return types.int64(types.int64, types.int64), generate
 
@@ -89,7 +121,7 @@ def _store_short(_typing: Any, _address: Any, _index: Any, _value: Any) -> Any:
 
     def generate(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         word = builder.trunc(arguments[2], _I32)
-        builder.store(word, _pointer(builder, arguments[0], arguments[1], _I32))
+        builder.store(word, _pointer(context, builder, arguments[0], arguments[1], _I32))
         return context.get_dummy_value()
 
     return types.void(types.int64, types.int64, types.int64), generate
@@ -103,7 +135,7 @@ def _fetch(_typing: Any, _address: Any, _index: Any) -> Any:
         hint = builder.module.declare_intrinsic(
             "llvm.prefetch", [byte], ir.FunctionType(ir.VoidType(), [byte, _I32, _I32, _I32])
         )
-        place = builder.bitcast(_pointer(builder, arguments[0], arguments[1], _I64), byte)
+        place = builder.bitcast(builder.gep(builder.inttoptr(arguments[0], _I64.as_pointer()), [arguments[1]]), byte)
         builder.call(hint, [place, _I32(0), _I32(3), _I32(1)])
         return context.get_dummy_value()
 

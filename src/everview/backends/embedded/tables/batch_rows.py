@@ -11,6 +11,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
+from everview.backends.embedded.state.memory import address_of_buffer
 from everview.backends.embedded.state.row_kernels import BITS, COLUMN_WORDS, TEXT, compare_rows
 from everview.backends.embedded.vectors import Bools, Ints
 from everview.relational.arrow import arrow_type
@@ -37,9 +38,9 @@ def places_of(batch: pa.RecordBatch) -> Ints:
         buffers = array.buffers()
         validity, data = buffers[0], buffers[-1]
         words += (
-            0 if data is None else data.address,
-            buffers[1].address if len(buffers) == 3 else 0,
-            validity.address if array.null_count else 0,
+            address_of_buffer(data),
+            address_of_buffer(buffers[1]) if len(buffers) == 3 else 0,
+            address_of_buffer(validity) if array.null_count else 0,
             array.offset,
         )
     return np.array(words, dtype=np.int64).reshape(1, -1, COLUMN_WORDS)

@@ -62,6 +62,12 @@ def trigger_lines(trigger: TriggerCode, views: Sequence[str]) -> list[str]:
     return lines
 
 
+def instruction_text(code: Ints, at: int, views: Sequence[str]) -> str:
+    """The instruction at a word of the code."""
+    op, count = int(code[at]), int(code[at + 1])
+    return " ".join(_line(Op(op), code[at + 2 : at + count].tolist(), views).split())
+
+
 def instructions(code: Ints) -> Iterator[tuple[int, list[int]]]:
     """The instructions in the order in which they run: the code of each with its operands."""
     words, at = code.tolist(), 0

@@ -122,7 +122,9 @@ WHICH: Final = 4
 AMOUNT: Final = 5
 WORK: Final = 6
 """Rows that instructions have read or made so far."""
-ENVIRONMENT_WORDS: Final = 7
+AT: Final = 7
+"""In checked mode, the address of the instruction under way."""
+ENVIRONMENT_WORDS: Final = 8
 
 PAIRS_AT_ONCE: Final = 1 << 14
 """Pairs of rows and entries that are made before they are summed up, and the next ones made.

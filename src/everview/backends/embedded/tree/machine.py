@@ -9,9 +9,12 @@ import numpy as np
 
 from everview.algebra.registry import ring_named
 from everview.algebra.ring import Payloads, Ring
-from everview.backends.embedded.state.memory import address_of
+from everview.backends.embedded.state.checks import OutOfBounds
+from everview.backends.embedded.state.memory import address_of, addresses_of_rows
+from everview.backends.embedded.tree.disassemble import instruction_text
 from everview.backends.embedded.tree.layout import (
     AMOUNT,
+    AT,
     COUNT_RANGE,
     DONE,
     ENVIRONMENT_WORDS,
@@ -38,7 +41,7 @@ from everview.backends.embedded.tree.trigger_code import TriggerCode
 from everview.backends.embedded.tree.view_kernels import run
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch, Ints
-from everview.errors import EvaluationError
+from everview.errors import EvaluationError, InternalError
 from everview.relational.functions.failures import count_overflow
 
 FIRST_ROWS = 64
@@ -126,6 +129,7 @@ class RegisterMachine:
         self._register_words, self._row_words = self._registers.data, self._rows.data
         self.failed_at = 0
         """The word of the code at which the last failure was."""
+        self._code = code
         self._start = address_of(code)
         self._end = self._start + 8 * len(code)
         for frame in range(len(frames)):
@@ -139,15 +143,17 @@ class RegisterMachine:
         grown[:, :kept] = old[:, :kept]
         self._buffers[frame] = grown
         self._capacities[frame] = capacity
-        base = address_of(grown)
-        for i, register in enumerate(self._owned[frame]):
-            self._registers[register] = base + 8 * i * capacity
+        for register, address in zip(self._owned[frame], addresses_of_rows(grown), strict=True):
+            self._registers[register] = address
 
     def _run(self) -> None:
         at, environment = self._start, self._scratch.words
         registers, rows, capacities = self._addresses
         while True:
-            at = run(at, self._end, registers, rows, capacities, self._views_address, self._scratch.address)
+            try:
+                at = run(at, self._end, registers, rows, capacities, self._views_address, self._scratch.address)
+            except OutOfBounds as error:
+                raise self._broken(error) from error
             need = environment[NEED]
             if need == DONE:
                 return
@@ -166,6 +172,14 @@ class RegisterMachine:
                 self.failed_at = (at - self._start) // 8
                 assert need in (COUNT_RANGE, EXACT_RANGE, FLOAT_RANGE), f"a machine that asks for {need}"
                 raise range_error(need)
+
+    def _broken(self, error: OutOfBounds) -> InternalError:
+        """In checked mode, what an instruction would have done, and which it is."""
+        at = (int(self._scratch.environment[AT]) - self._start) // 8
+        names = [view.name for view in self._maps]
+        return InternalError(
+            f"{error.message} It is in word {at} of a trigger: {instruction_text(self._code, at, names)}."
+        )
 
     def _compute(self, pause: Pause) -> None:
         rows = int(self._rows[pause.frame])
@@ -274,7 +288,7 @@ class Machine(RegisterMachine):
                 if vector.nulls is not None:
                     return 0
                 kept_alive.append(np.ascontiguousarray(vector.values))
-                places.append((i.register, kept_alive[-1].ctypes.data))
+                places.append((i.register, address_of(kept_alive[-1])))
             elif i.column == -1:
                 places.append((i.register, batch.weights_address))
             else:
@@ -308,6 +322,5 @@ class Machine(RegisterMachine):
     def _grow_leaf(self, leaf: LeafProgram, rows: int) -> None:
         self._leaf_room = min(CHUNK, max(rows, FIRST_ROWS) * 3 // 2)
         self._leaf_buffers = np.empty((len(leaf.buffers), self._leaf_room), dtype=np.int64)
-        base, width = address_of(self._leaf_buffers), 8 * self._leaf_room
-        for i, register in enumerate(leaf.buffers):
-            self._registers[register] = base + i * width
+        for register, address in zip(leaf.buffers, addresses_of_rows(self._leaf_buffers), strict=True):
+            self._registers[register] = address

@@ -58,6 +58,8 @@ class TreeState:
             )
             for v in stored
         }
+        for name, view in self.maps.items():
+            view.name = name
         self._views = np.array([*(self.maps[v.name].address for v in stored), 0], dtype=np.int64)
         owned = [self.maps[v.name].address for v in stored if v.name not in borrowed]
         self._owned = np.array([*owned, 0], dtype=np.int64)

@@ -18,6 +18,7 @@ again from its start.
 from __future__ import annotations
 
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
+from everview.backends.embedded.state.kernel_cache import IS_CHECKED
 from everview.backends.embedded.state.memory import (
     fetch,
     fused,
@@ -35,6 +36,7 @@ from everview.backends.embedded.state.memory import (
 )
 from everview.backends.embedded.tree.layout import (
     AMOUNT,
+    AT,
     BIG,
     CAPACITY,
     COUNT,
@@ -1443,6 +1445,8 @@ def run(start: Word, end: Word, registers: Word, rows: Word, capacities: Word, v
     code = start
     store(environment, NEED, DONE)
     while code < end:
+        if IS_CHECKED:
+            store(environment, AT, code)
         op = load(code, 0)
         is_group = op == GROUP or op == EACH or op == GATHER or op == APPEND
         if is_group or op == LOOKUP or op == COMPACT or op == SCAN:

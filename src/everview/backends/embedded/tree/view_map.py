@@ -11,7 +11,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from everview.backends.embedded.state.memory import address_of
+from everview.backends.embedded.state.memory import address_of, resize
 from everview.backends.embedded.tree import view_kernels as kernels
 from everview.backends.embedded.tree.layout import (
     CAPACITY,
@@ -83,6 +83,8 @@ class ViewMap:
     """
 
     def __init__(self, key_words: int, kinds: Sequence[int], *, is_result: bool = False) -> None:
+        self.name = "a view"
+        """As its program calls it, for errors."""
         self.key_words = max(1, key_words)
         self.is_result = is_result
         self.kinds = tuple(kinds)
@@ -127,10 +129,10 @@ class ViewMap:
 
     def _grow_entries(self, capacity: int) -> None:
         used = int(self.fields[USED])
-        self.entries.resize((capacity, self.stride), refcheck=False)
+        resize(self.entries, (capacity, self.stride))
         self.fields[ENTRIES] = address_of(self.entries)
         if self._touched is not None:
-            self._touched.resize(capacity // 64 + 1, refcheck=False)
+            resize(self._touched, capacity // 64 + 1)
             self.fields[TOUCHED] = address_of(self._touched)
         for index in self._built():
             index.grow_links(capacity, used)
@@ -296,7 +298,7 @@ class _Index:
 
     def grow_links(self, capacity: int, used: int) -> None:
         if used:
-            self._links.resize((capacity, 2), refcheck=False)
+            resize(self._links, (capacity, 2))
         else:
             self._links = np.empty((capacity, 2), dtype=np.int32)
         self.fields[INDEX_LINKS] = address_of(self._links)
