@@ -338,6 +338,10 @@ class Database(FedFromOutside, KeptOnDisk):
             self._dataframes[name.lower()] = query
         return definition
 
+    def _source_of(self, view: ViewDefinition) -> str | DataFrame | UnionMaxQuery | None:
+        """The query that a view was made from; None for one that is no text, in a database opened again since."""
+        return view.query if view.query is not None else self._dataframes.get(view.name.lower())
+
     def _read_change(self, table: str, rows: Any, mode: Mode, decompose: bool = False) -> Change:
         self._check_open()
         definition = self._catalog.table(table)

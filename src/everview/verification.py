@@ -28,11 +28,20 @@ _SHOWN = 10
 
 @dataclass(frozen=True, slots=True)
 class VerifiedView:
-    """A view that equals its recomputation: how many rows it has, and how long Spark and the comparison took."""
+    """A view that equals its recomputation: how many rows it has, and how long Spark and the comparison took.
+
+    ``recomputed_from`` is ``query``, or ``plan`` where the query was a DataFrame or ``ev.union_max`` of another process: Spark
+    then computes the stored plan, and that the plan means the query is not checked again.
+    """
 
     name: str
     rows: int
     seconds: float
+    recomputed_from: str = "query"
+
+    def __str__(self) -> str:
+        how = "" if self.recomputed_from == "query" else f", recomputed from its stored {self.recomputed_from}"
+        return f"{self.name}: {self.rows} rows equal, {self.seconds:.2f} s{how}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +54,7 @@ class VerificationReport:
 
     def __repr__(self) -> str:
         lines = [f"verified at version {self.version}:"]
-        lines += [f"  {v.name}: {v.rows} rows equal, {v.seconds:.2f} s" for v in self.views]
+        lines += [f"  {view}" for view in self.views]
         lines += [f"  {name}: not verified, {reason}" for name, reason in self.skipped.items()]
         return "\n".join(lines) if len(lines) > 1 else f"verified at version {self.version}: nothing to verify"
 
