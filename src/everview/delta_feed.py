@@ -24,6 +24,7 @@ from everview.backends.base import WEIGHT, source_of_table
 from everview.catalog import TableDefinition
 from everview.errors import UnknownName, UnsupportedOperation
 from everview.given_rows import Mode
+from everview.places import scheme_of
 from everview.transaction import Commit
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ class DeltaFeed:
     ) -> None:
         self._database = database
         self._table = table.name
-        self._uri = uri
+        self.uri = uri
+        self._is_active = True
         self._storage = dict(storage_options) if storage_options else None
         delta = self._open()
         self._source = _source_name(delta, table.name)
@@ -60,6 +62,20 @@ class DeltaFeed:
         """The last version of the Delta table that is taken in; None before the first."""
         return self._database.last_batch(self._source)
 
+    @property
+    def table(self) -> str:
+        """The name of the table that it feeds."""
+        return self._table
+
+    @property
+    def is_active(self) -> bool:
+        """Whether ``poll`` may be called: the table cannot be dropped as long as it may."""
+        return self._is_active
+
+    def cancel(self) -> None:
+        """Ends the feed; what it has taken in stays. Following the Delta table again goes on after the last version."""
+        self._is_active = False
+
     def poll(self, *, limit: int | None = None) -> list[Commit]:
         """Takes in the versions that are new, each in a transaction of its own.
 
@@ -68,13 +84,18 @@ class DeltaFeed:
 
         Raises:
             InvalidChange: the rows of a version do not fit; those before it are committed, it and those after are not.
-            UnsupportedOperation: the changes of a version can no longer be read.
+            UnsupportedOperation: the changes of a version can no longer be read, or the feed was cancelled.
         """
+        if not self._is_active:
+            raise UnsupportedOperation(
+                f"the feed of table '{self._table}' from {self.uri} was cancelled.",
+                hint="follow the Delta table again with db.follow_delta().",
+            )
         delta = self._open()
         newest, last = delta.version(), self.version
         if self._source != _source_name(delta, self._table):
             raise UnsupportedOperation(
-                f"the Delta table {self._uri} has been replaced by another since table '{self._table}' follows it.",
+                f"the Delta table {self.uri} has been replaced by another since table '{self._table}' follows it.",
                 hint="follow the new one with a table of its own.",
             )
         if last is None and self._starting_version is None:
@@ -89,14 +110,14 @@ class DeltaFeed:
             change = self._database._read_change(self._table, rows, Mode.APPLY)
             return self._database._run([change], (self._source, version))
         except Exception as error:
-            error.add_note(f"in version {version} of the Delta table {self._uri}, followed by table '{self._table}'")
+            error.add_note(f"in version {version} of the Delta table {self.uri}, followed by table '{self._table}'")
             raise
 
     def _content(self, version: int) -> pa.Table:
         try:
             return read_content(self._open(version))
         except (DeltaError, OSError) as error:
-            raise _unreadable(self._uri, version, error) from error
+            raise _unreadable(self.uri, version, error) from error
 
     def _changes_of(self, version: int) -> pa.Table:
         after = self._open(version)
@@ -107,18 +128,33 @@ class DeltaFeed:
                 return read_content(after)
             return _difference_of_files(self._open(version - 1).to_pyarrow_dataset(), after.to_pyarrow_dataset())
         except (DeltaError, OSError) as error:
-            raise _unreadable(self._uri, version, error) from error
+            raise _unreadable(self.uri, version, error) from error
 
     def _open(self, version: int | None = None) -> DeltaTable:
         try:
-            return DeltaTable(self._uri, version=version, storage_options=self._storage)
+            return DeltaTable(self.uri, version=version, storage_options=self._storage)
         except TableNotFoundError as error:
-            raise UnknownName(f"there is no Delta table at {self._uri}.") from error
-        except DeltaError as error:
-            raise _unreadable(self._uri, version, error) from error
+            check_reachable(self.uri, error)
+            raise UnknownName(f"there is no Delta table at {self.uri}.") from error
+        except (DeltaError, OSError) as error:
+            raise _unreadable(self.uri, version, error) from error
 
     def __repr__(self) -> str:
-        return f"<DeltaFeed of table '{self._table}' from {self._uri}, version {self.version}>"
+        state = "" if self._is_active else ", cancelled"
+        return f"<DeltaFeed of table '{self._table}' from {self.uri}, version {self.version}{state}>"
+
+
+def check_reachable(uri: str, error: Exception) -> None:
+    """Raises if the error, met at a Delta table, says that ``deltalake`` does not know the scheme of its URI.
+
+    Raises:
+        UnsupportedOperation: it does not.
+    """
+    if "Unknown scheme" in str(error):
+        raise UnsupportedOperation(
+            f"no Delta table can be opened at '{uri}': '{scheme_of(uri)}' is not a scheme that the deltalake package knows.",
+            hint="give a path, or a URI such as s3://bucket/table with its storage_options.",
+        ) from error
 
 
 def read_content(delta: DeltaTable) -> pa.Table:

@@ -11,8 +11,8 @@
     ├── AssertionViolated      a transaction that would make an assertion non-empty
     ├── UnknownName            no such table, view or column
     ├── AlreadyExists          the name is taken
-    ├── DependencyError        dropping what others need
-    ├── DatabaseLocked         another process holds the database
+    ├── DependencyError        dropping what others need: views over it, streams into it, publications of it
+    ├── DatabaseLocked         the database is open already, here or in another process
     ├── CorruptDatabase        the files on disk are not what was written
     ├── OutOfMemory            a call that needs more memory than there is
     ├── VerificationFailed     a view differs from Spark's recomputation
@@ -112,7 +112,7 @@ class DependencyError(EverviewError):
 
 
 class DatabaseLocked(EverviewError):
-    """Another process holds the database."""
+    """The database is open already, in this process or in another."""
 
     code = "DATABASE_LOCKED"
 

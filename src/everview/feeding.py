@@ -9,12 +9,15 @@ from __future__ import annotations
 import importlib
 import os
 import threading
+import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from everview.backends.base import Backend, Change
-from everview.catalog import Catalog, TableDefinition
+from everview.catalog import Catalog
+from everview.errors import DependencyError
 from everview.given_rows import Mode
 from everview.streaming import start_stream
 from everview.transaction import Commit
@@ -26,6 +29,24 @@ if TYPE_CHECKING:
     from everview.delta_feed import DeltaFeed
 
 
+@dataclass(slots=True)
+class LiveStream:
+    """A stream into a table: Spark's query, which is None while it starts."""
+
+    table: str
+    query: StreamingQuery | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it may bring rows."""
+        return self.query is None or self.query.isActive
+
+    def __str__(self) -> str:
+        if self.query is None:
+            return "a stream that is starting"
+        return f"stream {self.query.id}" if self.query.name is None else f"stream '{self.query.name}' ({self.query.id})"
+
+
 class FedFromOutside(ABC):
     """The part of a ``Database`` that takes in sources."""
 
@@ -33,7 +54,9 @@ class FedFromOutside(ABC):
     _catalog: Catalog
 
     def __init__(self) -> None:
-        self._streams: list[StreamingQuery] = []
+        self._streams: list[LiveStream] = []
+        self._feeds: weakref.WeakSet[DeltaFeed] = weakref.WeakSet()
+        """The Delta feeds that somebody holds: one that nobody does can never be polled again."""
 
     @abstractmethod
     def _locked(self) -> threading.RLock:
@@ -79,18 +102,23 @@ class FedFromOutside(ABC):
         Returns:
             Spark's query; what goes wrong in a batch is its ``exception()``, and nothing of that batch has happened.
         """
-        definition = self._table(table)
-        query = start_stream(
-            self,
-            definition.name,
-            streaming_df,
-            checkpoint=os.fspath(checkpoint),
-            trigger={**(trigger or {}), **trigger_keywords},
-            mode=mode,
-            name=name,
-        )
-        self._streams = [*(q for q in self._streams if q.isActive), query]
-        return query
+        with self._locked():
+            stream = LiveStream(self._catalog.table(table).name)
+            self._streams = [*(s for s in self._streams if s.is_active), stream]
+        try:
+            stream.query = start_stream(
+                self,
+                stream.table,
+                streaming_df,
+                checkpoint=os.fspath(checkpoint),
+                trigger={**(trigger or {}), **trigger_keywords},
+                mode=mode,
+                name=name,
+            )
+        except BaseException:
+            self._streams.remove(stream)
+            raise
+        return stream.query
 
     def follow_delta(
         self,
@@ -109,15 +137,33 @@ class FedFromOutside(ABC):
                 the newest. Where this database has followed the Delta table before, it goes on after the last version.
             storage_options: What ``deltalake`` needs to reach the store.
         """
-        definition = self._table(table)
-        module = importlib.import_module("everview.delta_feed")  # deltalake is imported by those who use it
-        feed: DeltaFeed = module.DeltaFeed(self, definition, os.fspath(uri), starting_version, storage_options)
+        with self._locked():
+            definition = self._catalog.table(table)
+            module = importlib.import_module("everview.delta_feed")  # deltalake is imported by those who use it
+            feed: DeltaFeed = module.DeltaFeed(self, definition, os.fspath(uri), starting_version, storage_options)
+            self._feeds.add(feed)
         return feed
 
-    def _table(self, name: str) -> TableDefinition:
-        with self._locked():
-            return self._catalog.table(name)
+    def _check_not_fed(self, table: str) -> None:
+        """Raises if a stream or a Delta feed may still bring rows for a table that is to be dropped.
+
+        Raises:
+            DependencyError: with what to do about it.
+        """
+        for stream in self._streams:
+            if stream.table == table and stream.is_active:
+                raise DependencyError(
+                    f"table '{table}' cannot be dropped: {stream} feeds it.",
+                    hint="stop it first, with the stop() of the query that db.stream gave.",
+                )
+        for feed in self._feeds:
+            if feed.table == table and feed.is_active:
+                raise DependencyError(
+                    f"table '{table}' cannot be dropped: it follows the Delta table {feed.uri}.",
+                    hint="end that first, with the cancel() of the feed that db.follow_delta gave.",
+                )
 
     def _stop_streams(self) -> None:
-        for query in self._streams:
-            query.stop()
+        for stream in self._streams:
+            if stream.query is not None:
+                stream.query.stop()

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from everview.backends.base import Backend
 from everview.backends.reference import ReferenceBackend
 from everview.errors import UnsupportedOperation, did_you_mean
+from everview.places import local_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -57,7 +58,7 @@ def _number(options: Mapping[str, Any], name: str, default: int, unit: str) -> i
 
 
 def open_spark(path: str | None, spark: SparkSession | None, options: Mapping[str, Any]) -> Backend:
-    """The Spark backend in a directory, a temporary one without a path; a session starts when something needs it.
+    """The Spark backend in a directory of this machine, a temporary one without a path; a session starts when needed.
 
     ``history`` is the number of versions whose deltas can be asked for, ``local_rows`` the size up to which segments are kept
     at the driver, ``lookup_bytes`` how much disk the driver may take for copies of larger ones, to look rows up in.
@@ -74,7 +75,7 @@ def open_spark(path: str | None, spark: SparkSession | None, options: Mapping[st
 
     module = importlib.import_module("everview.backends.spark.backend")
     backend: Backend = module.SparkBackend(
-        path,
+        None if path is None else local_directory(path, "a database"),
         user_session,
         _history(options),
         local_rows=local_rows,

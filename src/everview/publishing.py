@@ -20,11 +20,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
+from deltalake.exceptions import DeltaError
 
 from everview.algebra.zset import ZSet, bag, difference
 from everview.backends.base import WEIGHT, VersionedDelta
 from everview.catalog import ViewDefinition
-from everview.delta_feed import read_content
+from everview.delta_feed import check_reachable, read_content
 from everview.errors import AlreadyExists, UnsupportedOperation
 from everview.relational.arrow import arrow_schema, rows_from_arrow, rows_to_arrow
 from everview.relational.types import DAY_TIME_INTERVAL, YEAR_MONTH_INTERVAL, Array, DataType, Row, Struct
@@ -75,12 +76,19 @@ class Publication:
     def start(self) -> None:
         """Writes the view, or what differs from an earlier publication, and follows it from then on."""
         with self._writing:
-            existing = self._existing()
-            with self._database._locked():
-                rows, version = self._read_view()
-                self._subscription = self._database._subscriptions.add(self._view.name, self._take)
             try:
+                existing = self._existing()
+                with self._database._locked():
+                    rows, version = self._read_view()
+                    self._subscription = self._database._subscriptions.add(self._view.name, self._take)
                 self._bring_to(rows, version, existing)
+            except (DeltaError, OSError) as error:
+                self.cancel()
+                check_reachable(self.uri, error)
+                raise UnsupportedOperation(
+                    f"view '{self.view}' cannot be published at '{self.uri}': {str(error).strip().splitlines()[0]}",
+                    hint="give a path that can be written, or a URI with the storage_options that its store needs.",
+                ) from error
             except BaseException:
                 self.cancel()
                 raise

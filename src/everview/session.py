@@ -24,7 +24,7 @@ from everview.changes import check_source, read_changes
 from everview.ddl import read_schema
 from everview.decompose import decompose as decomposed_change
 from everview.delta_storage import KeptOnDisk
-from everview.errors import InvalidChange, UnknownName, UnsupportedOperation
+from everview.errors import DependencyError, InvalidChange, UnknownName, UnsupportedOperation
 from everview.execute import execute_script
 from everview.factorized_change import is_factorized, read_products
 from everview.feeding import FedFromOutside
@@ -165,10 +165,12 @@ class Database(FedFromOutside, KeptOnDisk):
 
         Raises:
             UnknownName: there is none.
-            DependencyError: a view or assertion reads it.
+            DependencyError: a view or assertion reads it, a stream or Delta feed brings rows for it, or it is published.
         """
         with self._locked():
             definition = self._catalog.droppable(name)
+            self._check_not_fed(definition.name)
+            self._check_not_published(definition.name)
             self._backend.drop(definition.name)
             self._catalog.remove(definition)
             self._dataframes.pop(definition.name.lower(), None)
@@ -291,6 +293,14 @@ class Database(FedFromOutside, KeptOnDisk):
         counts = f"{len(self._catalog.tables)} tables, {len(self._catalog.views)} views"
         return f"<Database {self._backend.name}, version {self._backend.version}, {counts}>"
 
+    def _check_not_published(self, view: str) -> None:
+        for publication in self._publications:
+            if publication.view == view and publication.is_active:
+                raise DependencyError(
+                    f"view '{view}' cannot be dropped: it is published at {publication.uri}.",
+                    hint="end that first, with view.unpublish(); the Delta table stays as it is.",
+                )
+
     def _check_open(self) -> None:
         if not self._is_open:
             raise UnsupportedOperation("the database is closed.", hint="open it again with connect().")
@@ -337,10 +347,6 @@ class Database(FedFromOutside, KeptOnDisk):
         if not isinstance(query, str):
             self._dataframes[name.lower()] = query
         return definition
-
-    def _source_of(self, view: ViewDefinition) -> str | DataFrame | UnionMaxQuery | None:
-        """The query that a view was made from; None for one that is no text, in a database opened again since."""
-        return view.query if view.query is not None else self._dataframes.get(view.name.lower())
 
     def _read_change(self, table: str, rows: Any, mode: Mode, decompose: bool = False) -> Change:
         self._check_open()

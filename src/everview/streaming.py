@@ -45,7 +45,7 @@ def start_stream(
 
     Raises:
         InvalidChange: the stream's columns do not fit the table.
-        UnsupportedOperation: an argument makes no sense, or the DataFrame is not a stream that we can read.
+        UnsupportedOperation: an argument makes no sense, the DataFrame is not a stream that we can read, or Spark cannot start.
     """
     chosen = _read_mode(mode)
     checked = _read_trigger(trigger)
@@ -59,9 +59,21 @@ def start_stream(
     writer = frame.writeStream.foreachBatch(intake.take).option("checkpointLocation", checkpoint)
     if name is not None:
         writer = writer.queryName(name)
-    query = (writer.trigger(**checked) if checked else writer).start()
+    try:
+        query = (writer.trigger(**checked) if checked else writer).start()
+    except Exception as error:  # Spark's own errors, and those of Java that it has no class for
+        raise _cannot_start(table, checkpoint, error) from error
     intake.stream_id.set_result(str(query.id))
     return query
+
+
+def _cannot_start(table: str, checkpoint: str, error: Exception) -> UnsupportedOperation:
+    thrown = getattr(error, "java_exception", None)
+    why = str(error if thrown is None else thrown.toString()).splitlines()[0]
+    return UnsupportedOperation(
+        f"Spark cannot start the stream into table '{table}' with checkpoint '{checkpoint}': {why}",
+        hint="the checkpoint is a directory that Spark can write, in a file system that this Spark knows.",
+    )
 
 
 class _Intake:

@@ -23,6 +23,8 @@ from everview.relational.types import Row
 from everview.verification import VerificationReport, VerifiedView, compare
 
 if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
     from everview.session import Database
 
 
@@ -69,7 +71,7 @@ def _verify(database: Database, view: ViewDefinition, recomputed: dict[str, pa.T
             recomputed[below.name] = _recompute(database, below, recomputed)
     maintained = database._backend.read(view.name)
     compare(view, maintained, recomputed[view.name])
-    source = "plan" if database._source_of(view) is None else "query"
+    source = "plan" if _source_of(database, view) is None else "query"
     return VerifiedView(view.name, maintained.num_rows, time.perf_counter() - started, source)
 
 
@@ -79,7 +81,7 @@ def _recompute(
     if isinstance(definition, TableDefinition):
         return database._backend.read(definition.name)
     contents = {name: inputs[name] for name in (database._catalog.get(n).name for n in tables_of(definition.plan))}
-    source = database._source_of(definition)
+    source = _source_of(database, definition)
     if source is None:
         return _recompute_plan(database, definition, contents)
     if not isinstance(source, UnionMaxQuery):
@@ -91,11 +93,14 @@ def _recompute(
     return rows_to_arrow(list(counts.elements()), definition.fields)
 
 
+def _source_of(database: Database, view: ViewDefinition) -> str | DataFrame | UnionMaxQuery | None:
+    """The query that a view was made from; None for one that is no text, in a database opened again since."""
+    return view.query if view.query is not None else database._dataframes.get(view.name.lower())
+
+
 def _recompute_plan(database: Database, view: ViewDefinition, contents: dict[str, pa.Table]) -> pa.Table:
     """Spark's answer to the stored plan of a view whose query is no text."""
     module = importlib.import_module("everview.backends.spark.answer_plan")  # imports pyspark
     by_name = {name.lower(): rows for name, rows in contents.items()}
-    answer: pa.Table = module.answer_plan(
-        view.plan, by_name, view.time_zone, database._spark_gateway().user_session
-    )
+    answer: pa.Table = module.answer_plan(view.plan, by_name, view.time_zone, database._spark_gateway().user_session)
     return answer

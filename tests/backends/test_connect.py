@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -27,6 +30,49 @@ def test_a_spark_database_starts_no_spark_by_itself(tmp_path: Path) -> None:
     with ev.connect(tmp_path, backend="spark") as db:
         assert sorted(db.table("t").rows()) == [(1,), (2,)]
         assert db.version == 1
+
+
+@pytest.mark.parametrize(
+    "place", ["s3://bucket/x", Path("s3://bucket/x"), "hdfs:///x", "S3A:/bucket/x", "file://host/x"]
+)
+def test_a_uri_that_cannot_be_opened(
+    backend: str, place: str | Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is refused and names the place, and no local directory is made in its stead."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ev.UnsupportedOperation) as caught:
+        ev.connect(place, backend=backend)
+    assert f"'{place}'" in str(caught.value)
+    if backend == "spark":
+        scheme = str(place).partition(":")[0].lower()
+        assert f"is a place of scheme '{scheme}'. Hint: give a path" in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_database_at_a_file_uri(tmp_path: Path) -> None:
+    """It is the directory that the URI says."""
+    path = tmp_path / "my shop"
+    with ev.connect(path.as_uri(), backend="spark") as db:
+        db.create_table("t", "a int")
+    with ev.connect(path, backend="spark") as db:
+        assert list(db.tables) == ["t"]
+
+
+def test_a_second_opening_says_who_has_the_database(tmp_path: Path) -> None:
+    """This process, or which other; afterwards it can be opened."""
+    code = "import sys, everview as ev\ntry: ev.connect(sys.argv[1], backend='spark')\nexcept ev.DatabaseLocked as e: print(e)"
+    with ev.connect(tmp_path, backend="spark"):
+        with pytest.raises(ev.DatabaseLocked) as caught:
+            ev.connect(tmp_path, backend="spark")
+        elsewhere = subprocess.run(
+            [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=True
+        )
+    assert str(caught.value) == (
+        f"the database '{tmp_path}' is already open in this process. "
+        "Hint: use the Database that is open, or close it first."
+    )
+    assert elsewhere.stdout.startswith(f"the database '{tmp_path}' is open in process {os.getpid()} on ")
+    ev.connect(tmp_path, backend="spark").close()
 
 
 def test_unknown_backend() -> None:

@@ -74,6 +74,16 @@ def test_every_operation_arrives(plain_db: ev.Database, table: ev.Table, uri: st
         assert taken(table) == content(uri)
     assert taken(table) == [(1, "p"), (7, "q")]
     assert (feed.version, feed.poll()) == (delta.version(), [])
+    with pytest.raises(ev.DependencyError) as caught:
+        plain_db.drop("T")
+    assert str(caught.value) == (
+        f"table 't' cannot be dropped: it follows the Delta table {uri}. "
+        "Hint: end that first, with the cancel() of the feed that db.follow_delta gave."
+    )
+    feed.cancel()
+    assert (feed.is_active, repr(feed).endswith(", cancelled>")) == (False, True)
+    with pytest.raises(ev.UnsupportedOperation, match="was cancelled"):
+        feed.poll()
     plain_db.drop("t")
     anew = plain_db.create_table("t", COLUMNS)
     plain_db.follow_delta("t", uri).poll()
@@ -167,3 +177,17 @@ def test_files_that_are_gone(plain_db: ev.Database, table: ev.Table, tmp_path: P
     with pytest.raises(ev.UnsupportedOperation, match=r"version 1 of the Delta table .* cannot be read"):
         feed.poll()
     assert taken(table) == [(1, "a"), (2, "b")]
+
+
+def test_a_feed_that_nobody_holds_is_not_in_the_way(plain_db: ev.Database, table: ev.Table, uri: str) -> None:
+    """It can never be polled again, so its table can be dropped."""
+    plain_db.follow_delta("t", uri).poll()
+    assert taken(table)
+    plain_db.drop("t")
+    assert plain_db.tables == {}
+
+
+def test_a_scheme_that_nobody_knows(plain_db: ev.Database, table: ev.Table) -> None:
+    """The error names the scheme."""
+    with pytest.raises(ev.UnsupportedOperation, match=r"'foo' is not a scheme that the deltalake package knows"):
+        plain_db.follow_delta(table.name, "foo://bucket/x")

@@ -146,7 +146,16 @@ def test_a_new_database_takes_a_publication_over(db: ev.Database, tmp_path: Path
     db.create_table("t", "x int")
     db.apply({"t": [(1,), (2,)]})
     db.apply({})
-    db.create_view("v", "SELECT x FROM t").publish(uri)
+    first = db.create_view("v", "SELECT x FROM t")
+    first.publish(uri)
+    with pytest.raises(ev.DependencyError) as caught:
+        db.drop("V")
+    assert str(caught.value) == (
+        f"view 'v' cannot be dropped: it is published at {uri}. "
+        "Hint: end that first, with view.unpublish(); the Delta table stays as it is."
+    )
+    assert first.rows() == [(1,), (2,)]
+    first.unpublish()
     db.drop("v")
     table = db.create_table("u", "x int")
     table.insert([(2,), (3,)])
@@ -155,6 +164,7 @@ def test_a_new_database_takes_a_publication_over(db: ev.Database, tmp_path: Path
     assert published(uri) == fed(uri) == bag([(2,), (3,)])
     table.insert([(4,)])
     assert published(uri) == bag([(2,), (3,), (4,)])
+    view.unpublish()
     db.drop("v")
     table.insert([(5,)])
     assert published(uri) == bag([(2,), (3,), (4,)])
@@ -248,3 +258,26 @@ def test_commits_from_several_threads(db: ev.Database, tmp_path: Path) -> None:
     for thread in threads:
         thread.join()
     assert published(uri) == bag(view.rows()) == Counter({(n,): 2 for n in range(8)})
+
+
+def test_a_place_that_cannot_be_opened(db: ev.Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The error names the scheme or the path, nothing is made in its stead, and the view is free again."""
+    monkeypatch.chdir(tmp_path)
+    db.create_table("t", "x int")
+    view = db.create_view("v", "SELECT x FROM t")
+    with pytest.raises(
+        ev.UnsupportedOperation, match=r"at 'foo://b/x': 'foo' is not a scheme that the deltalake package"
+    ):
+        view.publish("foo://b/x")
+    (tmp_path / "file").touch()
+    with pytest.raises(ev.UnsupportedOperation, match=r"view 'v' cannot be published at '.*/file/x': "):
+        view.publish(tmp_path / "file" / "x")
+    assert [p.name for p in tmp_path.iterdir()] == ["file"]
+    db.drop("v")
+
+
+def test_a_file_uri(db: ev.Database, tmp_path: Path) -> None:
+    """It is the path that it says."""
+    db.create_table("t", "x int").insert([(1,)])
+    db.create_view("v", "SELECT x FROM t").publish((tmp_path / "v").as_uri())
+    assert published(tmp_path / "v") == bag([(1,)])

@@ -396,3 +396,35 @@ def test_what_is_no_batch(plain_db: ev.Database, source: Any) -> None:
     with pytest.raises(ev.InvalidChange, match="is not the name of a source and the number of a batch"):
         plain_db.apply({"t": [(1,)]}, source=source)
     assert plain_db.version == 0
+
+
+def test_a_table_with_a_live_stream_is_not_dropped(db: ev.Database, folder: Callable[[str], Folder]) -> None:
+    """The error names the stream; the stream goes on, and once it is stopped the table can go."""
+    files = folder("k int")
+    table = db.create_table("T", "k int")
+    query = db.stream("t", files.stream(), checkpoint=files.checkpoint, name="numbers")
+    with pytest.raises(ev.DependencyError) as caught:
+        db.drop("t")
+    assert str(caught.value) == (
+        f"table 'T' cannot be dropped: stream 'numbers' ({query.id}) feeds it. "
+        "Hint: stop it first, with the stop() of the query that db.stream gave."
+    )
+    with pytest.raises(ev.DependencyError, match="stream 'numbers'"):
+        db.sql("DROP TABLE IF EXISTS t")
+    files.put({"k": 1})
+    query.processAllAvailable()
+    assert table.rows() == [(1,)]
+    query.stop()
+    db.drop("t")
+    assert db.tables == {}
+
+
+def test_a_checkpoint_that_spark_cannot_open(db: ev.Database, folder: Callable[[str], Folder]) -> None:
+    """The stream does not start, the error names the place, and the table is free."""
+    files = folder("k int")
+    db.create_table("t", "k int")
+    with pytest.raises(
+        ev.UnsupportedOperation, match=r"with checkpoint 'foo://b/x': .*No FileSystem for scheme \"foo\""
+    ):
+        db.stream("t", files.stream(), checkpoint="foo://b/x")
+    db.drop("t")

@@ -26,6 +26,9 @@ from everview.cli.bench_suites import SUITES, load_suite
 @click.option("--scale", type=click.FloatRange(min=0, min_open=True), help="The data's scale factor (suite spark).")
 def bench(suite: str, quick: bool, json_file: Path | None, plot_file: Path | None, scale: float | None) -> None:
     """Run a benchmark with its baselines."""
+    for file in (json_file, plot_file):  # said now, not after the measurements
+        if file is not None and not file.parent.is_dir():
+            raise click.ClickException(f"'{file}' cannot be written: there is no directory '{file.parent}'.")
     measure = load_suite(suite)
     if scale is not None:
         if "scale" not in inspect.signature(measure).parameters:

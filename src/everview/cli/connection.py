@@ -14,8 +14,9 @@ backend_option = click.option(
 )
 
 
-def existing_database(directory: Path) -> Path:
+def existing_database(directory: str) -> str:
     """The directory, which must be there: the commands that only look must not create a database."""
-    if not directory.is_dir():
-        raise click.ClickException(f"there is no database at '{directory}'.")
+    if not Path(directory).is_dir():
+        hint = " Hint: DIR is a directory of this machine, not a URI." if "://" in directory else ""
+        raise click.ClickException(f"there is no database at '{directory}'.{hint}")
     return directory

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 from rich.console import Console
 from rich.table import Table
@@ -13,9 +11,9 @@ from everview.cli.connection import backend_option, existing_database
 
 
 @click.command()
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=str))
 @backend_option
-def inspect(directory: Path, backend: str) -> None:
+def inspect(directory: str, backend: str) -> None:
     """Show the tables, views, sizes and version of the database in DIR."""
     console = Console()
     with ev.connect(existing_database(directory), backend=backend) as db:

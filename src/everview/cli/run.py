@@ -15,9 +15,9 @@ from everview.cli.script import read_statements
 
 @click.command()
 @click.argument("script", metavar="FILE.sql", type=click.Path(path_type=Path))
-@click.option("--path", metavar="DIR", type=click.Path(path_type=Path), help="Keep the database in DIR.")
+@click.option("--path", metavar="DIR", type=click.Path(path_type=str), help="Keep the database in DIR.")
 @backend_option
-def run(script: Path, path: Path | None, backend: str) -> None:
+def run(script: Path, path: str | None, backend: str) -> None:
     """Run the statements of FILE.sql, in memory or on the database in DIR.
 
     A statement that fails ends the run; those before it have happened.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import click
 
 import everview as ev
@@ -11,9 +9,9 @@ from everview.cli.connection import backend_option, existing_database
 
 
 @click.command()
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("directory", metavar="DIR", type=click.Path(path_type=str))
 @backend_option
-def verify(directory: Path, backend: str) -> None:
+def verify(directory: str, backend: str) -> None:
     """Recompute every view of the database in DIR with Spark, and compare."""
     with ev.connect(existing_database(directory), backend=backend) as db:
         click.echo(repr(db.verify()))

@@ -79,6 +79,29 @@ def test_missing_database_is_one_line(command: str, tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_a_uri_is_no_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands name the URI as it was given, and make no directory of it; a benchmark says so before it measures."""
+    monkeypatch.chdir(tmp_path)
+    file = script(tmp_path, "SELECT 1 AS one;")
+    wanted = {
+        (
+            "verify",
+            "s3://bucket/x",
+        ): "there is no database at 's3://bucket/x'. Hint: DIR is a directory of this machine",
+        (
+            "inspect",
+            "s3://bucket/x",
+        ): "there is no database at 's3://bucket/x'. Hint: DIR is a directory of this machine",
+        ("run", file, "--backend", "spark", "--path", "s3://bucket/x"): "'s3://bucket/x' is a place of scheme 's3'",
+        ("bench", "triangle", "--json", "s3://bucket/x.json"): "cannot be written: there is no directory 's3:/bucket'",
+    }
+    for arguments, told in wanted.items():
+        done = everview(*arguments)
+        assert (done.exit_code, len(done.stderr.splitlines())) == (1, 1)
+        assert told in done.stderr
+    assert [p.name for p in tmp_path.iterdir()] == ["script.sql"]
+
+
 @pytest.mark.parametrize(
     "arguments", [["verify", "{dir}"], ["inspect", "{dir}"], ["run", "{script}", "--path", "{dir}"]]
 )

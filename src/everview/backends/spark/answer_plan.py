@@ -1,7 +1,7 @@
 """Spark's answer to a plan over given rows: how a view is recomputed whose query is not text that could be run again.
 
-The plan is what the front end made of a DataFrame or of ``ev.union_max``, and what the catalog stores. Its SQL (``evaluate.py``)
-runs on Spark, so the answer owes nothing to the engine that maintains the view; only the translation is taken on trust.
+The plan is what the front end made of a DataFrame or of ``ev.union_max``, and what the catalog stores. Spark runs it as SQL
+(``evaluate.py``), so the answer owes nothing to the engine that maintains the view; only the translation is taken on trust.
 """
 
 from __future__ import annotations

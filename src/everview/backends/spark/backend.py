@@ -61,7 +61,7 @@ class SparkBackend:
         shown_in: The session in which views can be queried by name; None as long as there is none.
 
     Raises:
-        DatabaseLocked: another process has the directory open.
+        DatabaseLocked: the directory is open already, here or in another process.
         CorruptDatabase: its files are not what was written.
     """
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import fcntl
 import json
 import os
+import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -72,7 +73,7 @@ class CommitLog:
     """The records of a database directory, which this process has to itself.
 
     Raises:
-        DatabaseLocked: another process has it.
+        DatabaseLocked: it is open already, here or in another process.
         CorruptDatabase: the last record cannot be read.
     """
 
@@ -181,12 +182,34 @@ def write_atomically(path: Path, text: str) -> None:
 
 
 def _locked(path: Path) -> TextIO:
-    file = (path / "_lock").open("w", encoding="utf-8")
+    """The lock file, held until it is closed; it says who holds it.
+
+    Raises:
+        DatabaseLocked: somebody else does.
+    """
+    file = (path / "_lock").open("a+", encoding="utf-8")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
+        file.seek(0)
+        holder = file.read()
         file.close()
-        raise DatabaseLocked(
-            f"the database '{path}' is open in another process.", hint="close it there, or open another directory."
-        ) from error
+        raise _locked_by(holder, path) from error
+    file.truncate(0)
+    file.write(_this_process())
+    file.flush()
     return file
+
+
+def _this_process() -> str:
+    return f"{os.getpid()} on {socket.gethostname()}"
+
+
+def _locked_by(holder: str, path: Path) -> DatabaseLocked:
+    if holder == _this_process():
+        return DatabaseLocked(
+            f"the database '{path}' is already open in this process.",
+            hint="use the Database that is open, or close it first.",
+        )
+    who = f"process {holder}" if holder else "another process"  # which may not have written its number yet
+    return DatabaseLocked(f"the database '{path}' is open in {who}.", hint="close it there, or open another directory.")
