@@ -90,13 +90,18 @@ def _stream(spark: SparkSession, db: ev.Database, given: list[pa.Table], folder:
     source.mkdir(parents=True)
     files = spark.readStream.schema(db.spark_table("facts").schema).option("maxFilesPerTrigger", 1)
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", len(given) + 10)
-    view = db.view(next(iter(VIEWS)))
+    spent: list[float] = []
+    commit_batch = db._run
+
+    def timed(*arguments: Any) -> ev.Commit:
+        commit = commit_batch(*arguments)
+        spent.append(commit.seconds)
+        return commit
+
+    setattr(db, "_run", timed)  # what a stream commits its batches by  # noqa: B010 -- mypy minds the assignment
     query = db.stream("facts", files.parquet(str(source)), checkpoint=folder / "checkpoint", processingTime="0 seconds")
-    spent_before = 0.0
     try:
         for number, rows in enumerate(given):
-            if number == warm_up:
-                spent_before = view.stats()["seconds"]
             hidden = source / f".{number}"
             pq.write_table(rows, hidden)
             hidden.rename(source / f"{number:05}.parquet")
@@ -105,9 +110,8 @@ def _stream(spark: SparkSession, db: ev.Database, given: list[pa.Table], folder:
         query.stop()
     reports = [p for p in query.recentProgress if p["numInputRows"]][warm_up:]
     assert len(reports) == len(given) - warm_up, "every batch is reported"
-    spent = view.stats()["seconds"] - spent_before
     whole, sink = (np.array([p["durationMs"][key] for p in reports]) / 1e3 for key in ("triggerExecution", "addBatch"))
-    return Triggers(whole, sink, spent / len(reports))
+    return Triggers(whole, sink, sum(spent[warm_up:]) / len(reports))
 
 
 def _is_right(db: ev.Database, given: list[pa.Table]) -> bool:

@@ -1,7 +1,7 @@
 """Where users say that something is: directories of this machine, and URIs of other places.
 
-What begins with a scheme is a URI: ``s3://bucket/x``, and ``s3:/bucket/x``, which is what ``pathlib`` makes of it. Contract: a URI
-that cannot be opened is refused by its scheme; it never becomes a local directory called ``s3:``.
+What begins with a scheme is a URI: ``s3://bucket/x``, and ``s3:/bucket/x``, which is what ``pathlib`` makes of it. Contract: a
+URI that cannot be opened is refused by its scheme; it never becomes a local directory called ``s3:``.
 """
 
 from __future__ import annotations

@@ -11,9 +11,31 @@ work through a delta as fast as through a load has 1: only transactions that cha
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from everview.backends.base import Refresh
+from everview.catalog import ViewDefinition
+from everview.relational.traverse import tables_of
 
 FROM_DELTAS = Refresh("incremental", "every operator of the view takes in deltas")
+NOTHING_TO_DO = Refresh("incremental", "nothing that it reads has changed")
+"""For a view over views that a transaction moved without changing their rows."""
+
+
+def views_over(tables: Iterable[str], views: Mapping[str, ViewDefinition]) -> list[str]:
+    """The views and assertions that read one of these tables, directly or through other views, by key, in their order.
+
+    Args:
+        tables: Names in small letters.
+        views: All of them by name in small letters, each after those that it reads.
+    """
+    reached = set(tables)
+    found = []
+    for key, view in views.items():
+        if not reached.isdisjoint(name.lower() for name in tables_of(view.plan)):
+            reached.add(key)
+            found.append(key)
+    return found
 
 
 def choose_refresh(refresh: str | None, changed: int, held: int, share: float = 1.0) -> Refresh:

@@ -7,7 +7,6 @@ commits all or rolls all back. Nothing outside a touched operator moves.
 from __future__ import annotations
 
 import datetime
-import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +31,8 @@ from everview.backends.embedded.text_tests import expose_text_tests
 from everview.backends.embedded.tree.plan_block import Refused
 from everview.backends.embedded.vectors import Batch
 from everview.backends.embedded.view_choices import choices_of
-from everview.backends.refresh_choice import FROM_DELTAS
+from everview.backends.embedded.view_times import share_out
+from everview.backends.embedded.views import MaintainedView, Reach, Reached
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import EvaluationError
 from everview.relational.arrow import arrow_schema, public_rows, rows_from_arrow
@@ -41,26 +41,6 @@ from everview.relational.rules import SPLIT_JOINS, run_rules
 from everview.relational.schema import schema
 from everview.relational.traverse import tables_of
 from everview.relational.types import Value
-
-
-@dataclass(slots=True)
-class _View:
-    definition: ViewDefinition
-    root: Operator
-    created_at: int
-    refresh: Refresh = FROM_DELTAS
-    updates: int = 0
-    seconds: float = 0.0
-
-    @property
-    def is_lazy(self) -> bool:
-        """Whether it moves when it is read."""
-        return self.definition.options.lazy
-
-    @property
-    def is_factorized(self) -> bool:
-        """Whether there is no listing of its rows, only a tree to enumerate them from."""
-        return self.definition.options.representation == "factorized"
 
 
 @dataclass(slots=True)
@@ -85,9 +65,8 @@ class EmbeddedBackend(InMemory):
         self._dictionary = Dictionary()
         self._graph = Graph(self._dictionary)
         self._propagation = Propagation(self._graph, self._rejected)
-        self._views: dict[str, _View] = {}
-        self._eager: list[tuple[str, str | None, int, _View]] = []
-        """What a transaction moves: the key of each view that is not lazy, its name unless it is an assertion, its root."""
+        self._views: dict[str, MaintainedView] = {}
+        self._reach = Reach(self._views)
         self._version = 0
         self._history: deque[_Moved] = deque(maxlen=history)
         self._batches: dict[str, int] = {}
@@ -106,6 +85,7 @@ class EmbeddedBackend(InMemory):
         """Builds the operators that the view needs and fills them from what is there."""
         choices = choices_of(view)
         self._catch_up()
+        self._share_out()
         for name in tables_of(view.plan):
             source = self._graph.tables.get(name.lower())
             if source is not None and not source.table.definition.retain and source.table.has_received_rows:
@@ -129,7 +109,7 @@ class EmbeddedBackend(InMemory):
             if rows:
                 self._graph.drop_view(view.name)
                 raise rejections.assertion_violated(view, rows)
-        self._views[view.name.lower()] = _View(view, root, self._version, choices.refresh)
+        self._views[view.name.lower()] = MaintainedView(view, root, self._version, choices.refresh)
         self._views_changed()
 
     def drop(self, name: str) -> None:
@@ -137,6 +117,7 @@ class EmbeddedBackend(InMemory):
         key = name.lower()
         if key not in self._views or not self._views[key].is_lazy:
             self._catch_up()  # operators that it shared with lazy views become lazy themselves
+        self._share_out()
         if key in self._views:
             del self._views[key]
             self._graph.drop_view(name)
@@ -147,17 +128,16 @@ class EmbeddedBackend(InMemory):
 
     def _views_changed(self) -> None:
         self._propagation.set_lazy(k for k, v in self._views.items() if v.is_lazy)
-        eager = [(key, v, v.definition) for key, v in self._views.items() if not v.is_lazy]
-        self._eager = [(key, None if d.is_assertion else d.name, id(v.root), v) for key, v, d in eager]
+        self._reach.forget()
 
     def apply(self, changes: Sequence[Change], *, source: tuple[str, int] | None = None) -> Mapping[str, pa.Table]:
         """Commits one transaction, or leaves everything as it was."""
-        started = time.perf_counter()
         running = Running()
         try:
             self._prepare_tables(changes, running)
             self._propagation.push(running)
-            self._check_assertions(running)
+            reached = self._reach.by(running)
+            self._check_assertions(reached, running)
         except BaseException:
             running.rollback()
             raise
@@ -165,16 +145,14 @@ class EmbeddedBackend(InMemory):
         self._version += 1
         if source is not None:
             self._batches[source[0]] = source[1]
-        moved, refreshed, seconds = {}, {}, time.perf_counter() - started
-        for key, name, root, view in self._eager:
-            delta = running.deltas.get(root)
-            if delta is None:
-                continue
-            moved[key] = delta
-            view.updates += 1
-            view.seconds += seconds
-            if name is not None:
-                refreshed[name] = view.refresh
+        moved, refreshed, deltas = {}, {}, running.deltas
+        for each in reached:
+            delta = deltas.get(each.root)
+            if delta is not None:
+                moved[each.key] = delta
+            refresh = each.refresh(deltas)
+            if refresh is not None and each.name is not None:
+                refreshed[each.name] = refresh
         self._refreshed = refreshed
         self._history.append(_Moved(self._version, datetime.datetime.now(datetime.UTC), moved))
         return _Deltas(self, moved)
@@ -184,7 +162,7 @@ class EmbeddedBackend(InMemory):
         return self._batches.get(source)
 
     def refreshed(self) -> Mapping[str, Refresh]:
-        """How the views that the last transaction moved were brought up to date."""
+        """How the views over what the last transaction changed were brought up to date."""
         return self._refreshed
 
     def _prepare_tables(self, changes: Sequence[Change], running: Running) -> None:
@@ -224,11 +202,12 @@ class EmbeddedBackend(InMemory):
         """The first view that uses an operator."""
         return next(v.definition for v in self._views.values() if any(o is operator for o in below(v.root)))
 
-    def _check_assertions(self, running: Running) -> None:
-        for _, name, root, view in self._eager:
-            if name is None and root in running.deltas:
+    def _check_assertions(self, reached: Sequence[Reached], running: Running) -> None:
+        for each in reached:
+            if each.name is None and each.root in running.deltas:
+                view = each.view
                 # It was empty before, so what it would hold is its delta.
-                delta = consolidated(running.deltas[id(view.root)], view.root.layout)
+                delta = consolidated(running.deltas[each.root], view.root.layout)
                 rows = self._rows_of(delta, view.definition.fields)
                 if rows:
                     raise rejections.assertion_violated(view.definition, rows)
@@ -324,9 +303,13 @@ class EmbeddedBackend(InMemory):
             raise rejections.unknown_explain_mode(mode, self.name, tuple(EXPLAINERS))
         return explainer(known.definition, known.root)
 
+    def _share_out(self) -> None:
+        share_out(self._views, self._graph.operators)
+
     def stats(self, view: str) -> dict[str, Any]:
         """Rows, bytes by structure, updates and seconds."""
         self._catch_up_for(view)
+        self._share_out()
         known = self._views[view.lower()]
         sizes: dict[str, int] = {}
         for number, operator in enumerate(below(known.root)):
@@ -346,7 +329,7 @@ class EmbeddedBackend(InMemory):
         self._graph = Graph(self._dictionary)
         self._propagation = Propagation(self._graph, self._rejected)
         self._views.clear()
-        self._eager.clear()
+        self._reach.forget()
         self._history.clear()
 
     # Conversion

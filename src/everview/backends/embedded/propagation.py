@@ -7,8 +7,9 @@ merged deltas lead there from the contents of the last time, which is what every
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from time import perf_counter
 
 from everview.backends.embedded.dependencies import needed_for
 from everview.backends.embedded.graph import Graph
@@ -87,6 +88,8 @@ class Running:
     tables: list[TableInput] = field(default_factory=list)
     operators: list[Operator] = field(default_factory=list)
     deltas: dict[int, Batch] = field(default_factory=dict)
+    key: tuple[int, ...] = ()
+    """The tables by identity, under which is remembered where their changes go."""
 
     def commit(self) -> None:
         """Makes everything final."""
@@ -151,7 +154,8 @@ class Propagation:
 
     def push(self, running: Running) -> None:
         """Sends the deltas of the changed tables through all operators but the lazy ones."""
-        self._run_all(lambda: self._route(running.tables), running)
+        running.key = tuple([id(t) for t in running.tables])
+        self._run_all(lambda: self._route(running), running)
 
     def _run_all(self, route: Callable[[], Iterable[Stop]], running: Running) -> None:
         """Runs a transaction, again if a tree has left its group."""
@@ -167,15 +171,14 @@ class Propagation:
             else:
                 return
 
-    def _route(self, tables: Sequence[TableInput]) -> list[Stop]:
-        """The operators that a change of these tables can reach, in order; remembered until the graph changes."""
+    def _route(self, running: Running) -> list[Stop]:
+        """The operators that a change of the tables can reach, in order; remembered until the graph changes."""
         if self._routed != self._graph.generation:
             self._routes.clear()
             self._routed = self._graph.generation
-        key = tuple([id(t) for t in tables])
-        route = self._routes.get(key)
+        route = self._routes.get(running.key)
         if route is None:
-            reached = {id(scan) for source in tables for scan in source.scans.values()}
+            reached = {id(scan) for source in running.tables for scan in source.scans.values()}
             lazy = {id(o) for o in self._lazy}
             route = []
             for operator in self._graph.operators:
@@ -184,12 +187,13 @@ class Propagation:
                 if id(operator) in reached or any(id(i) in reached for i in operator.inputs):
                     reached.add(id(operator))
                     route.append(_stop(operator))
-            self._routes[key] = route
+            self._routes[running.key] = route
         return route
 
     def _run(self, route: Iterable[Stop], running: Running) -> None:
-        """Visits operators in order, each with the deltas of its inputs, if one of them has moved."""
+        """Visits operators in order, each with the deltas of its inputs, if one of them has moved, and takes their time."""
         deltas, touched = running.deltas, running.operators
+        since = perf_counter()
         for operator, inputs in route:
             given = [deltas.get(i) for i in inputs]
             for delta in given:
@@ -201,17 +205,19 @@ class Propagation:
             touched.append(operator)
             try:
                 made = operator.push(given)
-                if made is None or not (isinstance(made, DeferredBatch) or len(made)):
-                    continue
-                deltas[id(operator)] = made
-                if operator.arrangement is not None:
-                    operator.arrangement.apply(made)
+                if made is not None and (isinstance(made, DeferredBatch) or len(made)):
+                    deltas[id(operator)] = made
+                    if operator.arrangement is not None:
+                        operator.arrangement.apply(made)
             except TreeOutgrown as error:
                 if isinstance(operator, TreeOperator) and operator.group is not None and operator.may_leave_tree:
                     raise LeavesGroup(operator) from error
                 raise self._rejection(operator, error) from error
             except (EvaluationError, MemoryError) as error:
                 raise self._rejection(operator, error) from error
+            now = perf_counter()
+            operator.seconds += now - since
+            since = now
 
     def commit(self, running: Running) -> None:
         """Makes a transaction final, and keeps what lazy operators will need of it."""

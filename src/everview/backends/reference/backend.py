@@ -21,6 +21,7 @@ from everview.backends import rejections
 from everview.backends.base import WEIGHT, Change, InMemory, Refresh, VersionedDelta, without_sources_of
 from everview.backends.reference.evaluate_plan import evaluate_plan
 from everview.backends.reference.state import TableState
+from everview.backends.refresh_choice import NOTHING_TO_DO, views_over
 from everview.catalog import TableDefinition, ViewDefinition, find_column
 from everview.errors import EvaluationError
 from everview.relational.arrow import canonical_rows, public_rows, rows_to_arrow
@@ -96,6 +97,7 @@ class ReferenceBackend(InMemory):
             if table is not None and not table.definition.retain and table.has_received_rows:
                 raise rejections.too_late_for_view(view, table.definition)
         created = _recomputed(_ViewState(view, {}, self.version), self._state.tables, self._state.views)
+        created = replace(created, updates=0, seconds=0.0)  # being made is no update
         self._state = replace(self._state, views={**self._state.views, view.name.lower(): created})
 
     def drop(self, name: str) -> None:
@@ -112,13 +114,17 @@ class ReferenceBackend(InMemory):
         views: dict[str, _ViewState] = {}
         deltas: dict[str, pa.Table] = {}
         refreshed: dict[str, Refresh] = {}
+        over = views_over(moved, {key: view.definition for key, view in self._state.views.items()})
         for key, old in self._state.views.items():
             views[key] = old
-            if moved.isdisjoint(name.lower() for name in tables_of(old.definition.plan)):
+            if key not in over:
+                continue
+            is_moved = not moved.isdisjoint(name.lower() for name in tables_of(old.definition.plan))
+            if not old.definition.is_assertion:
+                refreshed[old.definition.name] = _RECOMPUTED if is_moved else NOTHING_TO_DO
+            if not is_moved:
                 continue
             views[key] = _recomputed(old, tables, views)
-            if not old.definition.is_assertion:
-                refreshed[old.definition.name] = _RECOMPUTED
             delta = difference(views[key].rows, old.rows)
             if delta:
                 moved.add(key)
@@ -134,7 +140,7 @@ class ReferenceBackend(InMemory):
         return self._state.batches.get(source)
 
     def refreshed(self) -> Mapping[str, Refresh]:
-        """Every view over what moved was recomputed."""
+        """Every view over the tables that changed was recomputed, where something that it reads did change."""
         return self._state.refreshed
 
     def read(self, name: str) -> pa.Table:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,7 +34,7 @@ from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.stages import Grouped
 from everview.backends.spark.stored_deltas import StoredDeltas
 from everview.backends.spark.table_changes import net_rows
-from everview.backends.spark.transactions import Run, View, delta_table, relations_of, table_layout
+from everview.backends.spark.transactions import Run, View, delta_table, relations_of, table_layout, view_of_relation
 from everview.catalog import Definition, TableDefinition, ViewDefinition
 from everview.errors import EvaluationError, UnsupportedOperation
 from everview.relational.arrow import public_rows, rows_from_arrow
@@ -190,7 +191,6 @@ class SparkBackend:
         if source is not None and (last := self.last_batch(source[0])) is not None and source[1] <= last:
             self._refreshed = {}
             return {}
-        started = time.perf_counter()
         work = Work()
         refreshed: dict[str, Refresh] = {}
         with self._engine.jobs() as jobs:
@@ -205,14 +205,12 @@ class SparkBackend:
             except BaseException:
                 self._discard(written)
                 raise
-            seconds = time.perf_counter() - started
             self._compact(written)
             for key in moved:
-                view = self._views[key]
-                view.updates, view.seconds, view.jobs = view.updates + 1, view.seconds + seconds, jobs()
+                self._views[key].count_update(jobs())
         self._refreshed = refreshed
         self._shown.settle()
-        found = [(self._views[k].definition, work.changes[k]) for k in moved if k in work.changes]
+        found = ((self._views[k].definition, work.changes[k]) for k in moved if k in work.changes)
         return {view.name: delta_table(rows, view.fields) for view, rows in found}
 
     def last_batch(self, source: str) -> int | None:
@@ -227,10 +225,20 @@ class SparkBackend:
         moves: dict[str, Move] = {}
         relations = self._files.relations
         for name, rows in work.appended.items():
-            moves[name] = Move((relations[name].write(rows),))
+            with self._timed(name):
+                moves[name] = Move((relations[name].write(rows),))
         for name, made in work.replaced.items():
-            moves[name] = Move(tuple(_segments(relations[name], made)), tuple(relations[name].segments))
+            with self._timed(name):
+                moves[name] = Move(tuple(_segments(relations[name], made)), tuple(relations[name].segments))
         return moves
+
+    @contextmanager
+    def _timed(self, relation: str) -> Iterator[None]:
+        """Puts the time of some work on a relation on the account of the view that keeps it; a table's is no view's."""
+        started = time.perf_counter()
+        yield
+        if (view := self._views.get(view_of_relation(relation))) is not None:
+            view.seconds += time.perf_counter() - started
 
     def _discard(self, written: Mapping[str, Move]) -> None:
         """Removes what a failed transaction wrote, unless its record is on disk after all."""
@@ -243,8 +251,9 @@ class SparkBackend:
     def _compact(self, written: Mapping[str, Move]) -> None:
         moves = {}
         for name in written:
-            relation = self._files.relations[name]
-            merged = compaction_of(relation, self._state_keys(name), self._engine, self._limit)
+            with self._timed(name):
+                relation = self._files.relations[name]
+                merged = compaction_of(relation, self._state_keys(name), self._engine, self._limit)
             if merged is not None:
                 moves[name] = merged
         if moves:

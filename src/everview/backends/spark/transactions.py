@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -10,7 +11,7 @@ import pyarrow.compute as pc
 
 from everview.backends import rejections
 from everview.backends.base import WEIGHT, Change, Refresh
-from everview.backends.refresh_choice import choose_refresh
+from everview.backends.refresh_choice import NOTHING_TO_DO, choose_refresh, views_over
 from everview.backends.spark.database_files import DatabaseFiles
 from everview.backends.spark.maintain import Maintenance, Work
 from everview.backends.spark.relation_store import Layout
@@ -39,8 +40,13 @@ class View:
     created_at: int
     updates: int = 0
     seconds: float = 0.0
+    """Its own: computing its stages, writing and compacting its relations."""
     jobs: int = 0
     """Spark jobs of the last transaction that touched the view: of the whole transaction."""
+
+    def count_update(self, jobs: int) -> None:
+        """A transaction that touched the view is committed."""
+        self.updates, self.jobs = self.updates + 1, jobs
 
 
 @dataclass(frozen=True)
@@ -76,19 +82,25 @@ class Run:
         return frozenset(by_table)
 
     def move_views(self, work: Work, refreshed: dict[str, Refresh]) -> list[str]:
-        """Pushes the changes through every view over them, in order of creation; returns the views by key.
+        """Pushes the changes through every view over them, in order of creation; returns the views that moved, by key.
+
+        ``refreshed`` gets every view over a table with rows in the transaction, directly or through other views.
 
         Raises:
             EvaluationError: a view's arithmetic fails.
             AssertionViolated: an assertion would not be empty.
         """
         moved = []
+        changed = [name for name in self._tables if name in work.changes]
+        over = views_over(changed, {k: v.definition for k, v in self._views.items()})
         maintenance = Maintenance(self._files.relations, self._engine, self._limit, self._files.new_relation)
-        for key, view in self._views.items():
-            if view.program.inputs().isdisjoint(work.changes):
-                continue
-            moved.append(key)
-            done = self._refresh(view, work, maintenance)
+        for key in over:
+            view, done = self._views[key], NOTHING_TO_DO
+            if not view.program.inputs().isdisjoint(work.changes):
+                moved.append(key)
+                started = time.perf_counter()
+                done = self._refresh(view, work, maintenance)
+                view.seconds += time.perf_counter() - started
             if not view.definition.is_assertion:
                 refreshed[view.definition.name] = done
             if view.definition.is_assertion and key in work.changes:
@@ -145,6 +157,15 @@ def relations_of(program: Program) -> dict[str, Layout]:
         if stage.name in stored:
             found[stage.name] = Layout(stage.fields, _output_keys(stage))
     return found
+
+
+def view_of_relation(relation: str) -> str:
+    """The key of the view that keeps a relation; of a table's relation, the table's.
+
+    >>> view_of_relation("totals"), view_of_relation("totals#2"), view_of_relation("totals#2$")
+    ('totals', 'totals', 'totals')
+    """
+    return relation.partition("#")[0].rstrip("$")
 
 
 def table_layout(table: TableDefinition) -> Layout:

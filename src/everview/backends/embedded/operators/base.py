@@ -123,6 +123,8 @@ class Operator:
         self.layout = KeyLayout(self.types, tuple(f.nullable for f in fields))
         self.inputs = inputs
         self.arrangement: Arrangement | None = None
+        self.seconds = 0.0
+        """What transactions have taken in it, as far as that is not on the account of a view yet."""
         self.why_no_tree: str | None = None
         """Why a view tree does not do this operator's work, where one could have been expected to."""
 

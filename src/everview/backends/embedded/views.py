@@ -1,0 +1,99 @@
+"""The views of the embedded backend, and which of them a transaction reaches."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from everview.backends.base import Refresh
+from everview.backends.embedded.dependencies import below
+from everview.backends.embedded.operators.base import Operator
+from everview.backends.embedded.propagation import Running
+from everview.backends.embedded.sources import ScanOperator
+from everview.backends.embedded.vectors import Batch
+from everview.backends.refresh_choice import FROM_DELTAS, NOTHING_TO_DO, views_over
+from everview.catalog import ViewDefinition
+from everview.relational.traverse import tables_of
+
+
+@dataclass(slots=True)
+class MaintainedView:
+    """A view or assertion in force, and what its maintenance has cost."""
+
+    definition: ViewDefinition
+    root: Operator
+    created_at: int
+    refresh: Refresh = FROM_DELTAS
+    updates: int = 0
+    seconds: float = 0.0
+    """As far as they have been shared out; see ``view_times``."""
+
+    @property
+    def is_lazy(self) -> bool:
+        """Whether it moves when it is read."""
+        return self.definition.options.lazy
+
+    @property
+    def is_factorized(self) -> bool:
+        """Whether there is no listing of its rows, only a tree to enumerate them from."""
+        return self.definition.options.representation == "factorized"
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """A view that changes of some tables reach, with what it reads: operators by identity.
+
+    ``reads`` are the outputs that the view itself is computed from, scans of tables and roots of other views; ``scans`` are
+    those of all tables below it, through other views too.
+    """
+
+    key: str
+    name: str | None
+    """None for an assertion."""
+    root: int
+    view: MaintainedView
+    reads: tuple[int, ...]
+    scans: tuple[int, ...]
+
+    def refresh(self, deltas: Mapping[int, Batch]) -> Refresh | None:
+        """How a transaction with these deltas has brought it up to date; None if all rows for its tables cancelled out."""
+        for read in self.reads:
+            if read in deltas:
+                self.view.updates += 1
+                return self.view.refresh
+        return NOTHING_TO_DO if any(scan in deltas for scan in self.scans) else None
+
+
+class Reach:
+    """Which views a change of some tables reaches; remembered until views come or go.
+
+    Args:
+        views: All views by name in small letters, each after those that it reads.
+    """
+
+    def __init__(self, views: Mapping[str, MaintainedView]) -> None:
+        self._views = views
+        self._known: dict[tuple[int, ...], list[Reached]] = {}
+
+    def forget(self) -> None:
+        """The views are others now."""
+        self._known.clear()
+
+    def by(self, running: Running) -> list[Reached]:
+        """The views that are not lazy over the tables of a transaction, in order of creation."""
+        found = self._known.get(running.key)
+        if found is None:
+            names = [t.table.name.lower() for t in running.tables]
+            over = views_over(names, {k: v.definition for k, v in self._views.items()})
+            found = [self._reached(k, self._views[k]) for k in over if not self._views[k].is_lazy]
+            self._known[running.key] = found
+        return found
+
+    def _reached(self, key: str, view: MaintainedView) -> Reached:
+        definition = view.definition
+        names = {n.lower() for n in tables_of(definition.plan)}
+        scans = [o for o in below(view.root) if isinstance(o, ScanOperator)]
+        own = [id(s) for s in scans if s.source.table.name.lower() in names]
+        reads = (*own, *(id(self._views[n].root) for n in names if n in self._views))
+        name = None if definition.is_assertion else definition.name
+        return Reached(key, name, id(view.root), view, reads, tuple(id(s) for s in scans))
