@@ -7,17 +7,20 @@
     cyclic           it has none
 
 The updates are of single rows and the result is kept factorized; a listing pays for every changed row of the result besides.
-Predicates over several atoms (``JoinQuery.together``) are not part of the hypergraph and give no guarantee.
+
+A predicate over several atoms (``JoinQuery.across_atoms``: an inequality, say) counts as one more hyperedge over its variables:
+they have to meet in some view, as those of an atom do. Such a query is never hierarchical, and so never O(1) by its class. But
+a predicate is no finite relation, and the theorems are about relations: the class describes the query and promises no bound.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from everview.planner.dependencies import sigma_reduct
 from everview.planner.hypergraph import hyperedges, is_acyclic, is_free_connex
-from everview.planner.join_query import JoinQuery
+from everview.planner.join_query import Atom, JoinQuery
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,21 @@ class QueryClass:
 
 def classify(query: JoinQuery) -> QueryClass:
     """The classes of the query, without its dependencies."""
+    return _classify(_with_predicates(query, query.across_atoms))
+
+
+def classify_reduct(query: JoinQuery) -> QueryClass:
+    """The classes of the Σ-reduct: those the query is in on databases that satisfy its dependencies.
+
+    A dependency may give an atom all variables of a predicate. That makes no relation of the predicate, though: a change of the
+    determined value (of the average in ``x > (SELECT avg(y) …)``) asks it anew for every row. So it leaves the query as it was.
+    """
+    if query.across_atoms:
+        return classify(query)
+    return _classify(sigma_reduct(query))
+
+
+def _classify(query: JoinQuery) -> QueryClass:
     return QueryClass(
         is_hierarchical=is_hierarchical(query),
         is_q_hierarchical=is_q_hierarchical(query),
@@ -51,9 +69,11 @@ def classify(query: JoinQuery) -> QueryClass:
     )
 
 
-def classify_reduct(query: JoinQuery) -> QueryClass:
-    """The classes of the Σ-reduct: those the query is in on databases that satisfy its dependencies."""
-    return classify(sigma_reduct(query))
+def _with_predicates(query: JoinQuery, predicates: tuple[frozenset[str], ...]) -> JoinQuery:
+    """The query with one more atom, which never changes, for each predicate."""
+    names = [f"predicate {i}" for i in range(len(predicates))]
+    more = (Atom(n, n, tuple(sorted(p)), updatable=False) for n, p in zip(names, predicates, strict=True))
+    return replace(query, atoms=(*query.atoms, *more))
 
 
 def is_hierarchical(query: JoinQuery) -> bool:

@@ -40,6 +40,14 @@ class TreePlan:
     @property
     def class_sentence(self) -> str:
         """The class of the query, and that of its reduct if the dependencies make it better."""
+        across = self.query.across_atoms
+        if across:
+            listed = "; ".join(", ".join(sorted(variables)) for variables in across)
+            which = "predicate" if len(across) == 1 else "predicates"
+            return (
+                f"{self.query_class.name}, counting the {which} over {listed} as "
+                f"{'an edge' if len(across) == 1 else 'edges'}: no relation, so the class promises no bound"
+            )
         if self.reduct_class.name == self.query_class.name:
             return self.query_class.name
         return f"{self.query_class.name}, {self.reduct_class.name} under the dependencies"

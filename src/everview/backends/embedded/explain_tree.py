@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from everview.backends.embedded.operators.base import Operator
+from everview.backends.embedded.sources import ScanOperator
 from everview.backends.embedded.tree.disassemble import leaf_lines, trigger_lines
 from everview.backends.embedded.tree.factorized_operator import FactorizedOperator
 from everview.backends.embedded.tree.join_tree_operator import JoinTreeOperator
@@ -31,12 +32,22 @@ def tree_lines(tree: Tree) -> list[str]:
     if plan is None:
         flat = ["first-order: the result directly over the relations", "views, * stored:", *_flat(program)]
         return [*flat, *_shared(tree)]
-    lines = [f"query: {plan.class_sentence}"]
+    lines = [f"{_subject(tree)}: {plan.class_sentence}"]
     if plan.order.text:
         lines.append(f"variable order: {plan.order.text}")
     lines += ["views, * stored:", *(f"  {line}" for line in _views(plan, program)), *_shared(tree), *_watched(program)]
     lines.append("one changed row of")
     return [*lines, *(f"  {cost.text}" for cost in plan.costs)]
+
+
+def _subject(tree: Tree) -> str:
+    """What the class is a class of: the view's query, or a part of it over what other operators compute."""
+    computed = [
+        atom.name
+        for atom, operator in zip(tree.program.block.atoms, tree.inputs, strict=True)
+        if not isinstance(operator, ScanOperator)
+    ]
+    return f"query over the output{'s' if len(computed) > 1 else ''} {', '.join(computed)}" if computed else "query"
 
 
 def _views(plan: TreePlan, program: Program) -> list[str]:
@@ -94,6 +105,8 @@ def tree_json(tree: Tree) -> dict[str, Any]:
         for cost in plan.costs
     }
     classes = {"class": plan.query_class.name, "class_under_dependencies": plan.reduct_class.name}
+    if plan.query.across_atoms:
+        told["predicates_over_several_relations"] = [sorted(variables) for variables in plan.query.across_atoms]
     return {"kind": plan.representation, **classes, "order": plan.order.text, **told, "updates": updates}
 
 

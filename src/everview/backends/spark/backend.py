@@ -193,8 +193,8 @@ class SparkBackend:
             return {}
         work = Work()
         refreshed: dict[str, Refresh] = {}
+        run = Run(self._files, self._engine, self._limit, self._tables, self._views)
         with self._engine.jobs() as jobs:
-            run = Run(self._files, self._engine, self._limit, self._tables, self._views)
             touched = run.change_tables(changes, work)
             moved = run.move_views(work, refreshed)
             written = self._write(work)
@@ -254,8 +254,7 @@ class SparkBackend:
             with self._timed(name):
                 relation = self._files.relations[name]
                 merged = compaction_of(relation, self._state_keys(name), self._engine, self._limit)
-            if merged is not None:
-                moves[name] = merged
+            moves |= {} if merged is None else {name: merged}
         if moves:
             self._files.commit("compact", self.version, moves)
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from everview.planner.block import Block
 from everview.planner.block_build import build_block
@@ -11,11 +13,42 @@ from everview.planner.block_join_builder import FactsOf, Refused
 from everview.planner.plan_tree import TreePlan, plan_tree
 from everview.relational.expressions import Expression
 from everview.relational.failing import can_fail
-from everview.relational.nodes import Aggregate, Project, Relation
+from everview.relational.nodes import (
+    Aggregate,
+    Distinct,
+    ExceptAll,
+    Filter,
+    Generate,
+    IntersectAll,
+    Join,
+    Project,
+    Relation,
+    Scan,
+    TopK,
+    UnionAll,
+    UnionMax,
+    Values,
+    Window,
+)
 from everview.relational.schema import columns
 from everview.trigger.lower_factorized import FactorizedProgram, lower_factorized
 
 __all__ = ["FactorizedPlan", "Refused", "plan_factorized"]
+
+
+_NAMES: Final[Mapping[type[Relation], str]] = {
+    Aggregate: "its inner aggregate",
+    Distinct: "DISTINCT",
+    UnionAll: "UNION ALL, which outer joins are too,",
+    ExceptAll: "EXCEPT",
+    IntersectAll: "INTERSECT",
+    UnionMax: "union_max",
+    Window: "a window function",
+    TopK: "ORDER BY with LIMIT",
+    Generate: "explode",
+    Values: "VALUES",
+    Join: "a join that is not inner",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +81,13 @@ def plan_factorized(relation: Relation, facts_of: FactsOf) -> FactorizedPlan:
 
 
 def _plan(block: Block, outputs: tuple[Expression, ...], *, is_aggregate: bool) -> FactorizedPlan:
+    (first, *others) = (atom.input for atom in block.atoms)
+    while isinstance(first, Project | Filter):
+        first = first.child
+    if not others and not isinstance(first, Scan):
+        raise Refused(
+            f"it is no join of tables, nor an aggregate over one: the output of {_NAMES[type(first)]} is listed"
+        )
     if block.has_rings:
         raise Refused("a factorized result multiplies numbers when a row is read, not elements of registered rings")
     if any(can_fail(e) for e in outputs):
