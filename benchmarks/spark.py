@@ -1,6 +1,7 @@
 """The Spark backend beside recomputation: TPC-H 3, 5, 10, 12, 14, 18 refreshed after changes of lineitem and orders.
 
     everview bench spark [--quick] [--scale 10]
+    everview bench spark --lookup-bytes 0                                             # without the driver's copies
     python benchmarks/spark.py --scale 0.1 --queries q03 q18 --shares 0.001 0.01      # a part of it
 
 The tables are loaded in bulk with their primary keys; then each query is a view alone in the database. A change deletes and
@@ -11,9 +12,9 @@ Timed, mode ``incremental``: ``db.apply`` in one transaction, from Arrow tables 
 checked, the tables' changes and the view's written as Parquet and committed to the Delta logs, compaction where it was due.
 The value is the median of the refreshes and of their undoing, after a first round (``warm``). The ``first`` refresh of a
 database is a cold one: it searches large segments by Spark jobs (``first_jobs``), and the second look-up in each makes the
-driver's copy of it, ``copied_bytes`` on disk, in which all later ones search without a job. Mode ``recompute``: Spark runs
-the query over plain Parquet files with the same content, answer fetched, the files in the operating system's cache, not in
-Spark's. Writing them is not timed: recomputation gets the tables' changes for nothing. Mode ``fill`` is ``create_view`` over
+driver's copy of it, ``copied_bytes`` on disk, in which all later ones search without a job; with ``lookup_bytes=0`` there are
+no copies, and Spark jobs search every time. Mode ``recompute``: Spark runs the query over plain Parquet files with the same
+content, answer fetched, the files in the operating system's cache, not in Spark's. Writing them is not timed: recomputation gets the tables' changes for nothing. Mode ``fill`` is ``create_view`` over
 the loaded tables, mode ``load`` the load.
 
 ``jobs`` are the Spark jobs of a refresh and ``jobs_for`` what each was for; ``bytes_read`` were read by Spark's tasks,
@@ -57,11 +58,13 @@ QUICK = Plan(0.01, ("q03", "q12"), (0.001, 0.01), ("recent",), rounds=2, recompu
 TABLE_WIDTH = 170
 
 
-def run(*, quick: bool, scale: float | None = None) -> Iterator[Result]:
+def run(*, quick: bool, scale: float | None = None, lookup_bytes: int | None = None) -> Iterator[Result]:
     """Measures, and prints the comparison at the end; wrong answers are printed at once and marked in the results."""
     plan = QUICK if quick else Plan()
+    plan = plan if scale is None else replace(plan, scale=scale)
+    plan = plan if lookup_bytes is None else replace(plan, lookup_bytes=lookup_bytes)
     with spark_session({"driver.memory": MEMORY}) as spark:
-        yield from measure(spark, plan if scale is None else replace(plan, scale=scale))
+        yield from measure(spark, plan)
 
 
 def measure(spark: SparkSession, plan: Plan) -> Iterator[Result]:
@@ -70,10 +73,11 @@ def measure(spark: SparkSession, plan: Plan) -> Iterator[Result]:
     with tempfile.TemporaryDirectory(prefix="spark-bench-") as scratch, counting(spark) as counters:
         folder = Path(scratch)
         workload = prepare(tpch_files(plan.scale), folder, plan.shares, plan.orders)
-        with ev.connect(folder / "db", backend="spark", spark=spark, local_rows=plan.local_rows) as db:
+        options = {"local_rows": plan.local_rows, "lookup_bytes": plan.lookup_bytes}
+        with ev.connect(folder / "db", backend="spark", spark=spark, **options) as db:
             chosen = [query for query in queries("tpch") if query.name in plan.queries]
             seconds = load(db, workload, chosen)
-            common = {"scale": plan.scale, "local_rows": plan.local_rows}
+            common = {"scale": plan.scale, **options}
             rows = workload.row_count(list(db.tables))
             yield Result("load", "seconds", seconds, "s", {**common, "mode": "load", "rows": rows})
             for query in chosen:
@@ -85,7 +89,7 @@ def measure(spark: SparkSession, plan: Plan) -> Iterator[Result]:
                     own = [o for o in outcomes if (o.query, o.change.order) == (query.name, order)]
                     yield from _ratios(own, common)
     console = Console(width=max(Console().width, TABLE_WIDTH))
-    console.print(comparison(outcomes, plan.scale))
+    console.print(comparison(outcomes, plan))
     console.print(explanation(outcomes))
 
 
@@ -123,9 +127,11 @@ def _crossing(outcomes: list[Outcome]) -> str:
     return f"above {last.change.share:.2%}" if last.ratio >= 1 else f"below {first.change.share:.2%}"
 
 
-def comparison(outcomes: list[Outcome], scale: float) -> Table:
+def comparison(outcomes: list[Outcome], plan: Plan) -> Table:
     """A row for each query and share."""
-    table = Table(title=f"Refresh beside Spark's recomputation, scale {scale:g}", title_justify="left")
+    copies = "with copies at the driver" if plan.lookup_bytes else "without copies at the driver"
+    title = f"Refresh beside Spark's recomputation, scale {plan.scale:g}, {copies}"
+    table = Table(title=title, title_justify="left")
     headings = (
         "query",
         "order",
@@ -194,10 +200,11 @@ def main() -> int:
         "--seconds", type=float, help="how long the rounds of a change may take: more on a busy machine"
     )
     parser.add_argument("--refresh", choices=REFRESHES, help="how views are refreshed, by default incremental")
+    parser.add_argument("--lookup-bytes", type=int, help="disk for the driver's copies; 0 for none")
     parser.add_argument("--memory", default=MEMORY, help=f"of Spark's process, by default {MEMORY}")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    single = ("scale", "rounds", "recomputations", "seconds", "refresh")
+    single = ("scale", "rounds", "recomputations", "seconds", "refresh", "lookup_bytes")
     chosen = {name: getattr(given, name) for name in single if getattr(given, name) is not None}
     chosen |= {name: tuple(getattr(given, name)) for name in ("queries", "shares", "orders") if getattr(given, name)}
     plan = replace(QUICK if given.quick else Plan(), **chosen)

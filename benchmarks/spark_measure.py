@@ -24,6 +24,7 @@ from benchmarks.answers import Rows, first_difference
 from benchmarks.spark_changes import ORDERS, Change, Workload, load_batches, undone
 from benchmarks.spark_counters import Counted, Counters
 from benchmarks.tpch_stream import is_static, tables_read
+from everview.backends.spark.lookup_copies import LOOKUP_BYTES
 from tests.corpus.data import TPCH_KEYS, Query
 
 if TYPE_CHECKING:
@@ -39,7 +40,8 @@ LOCAL_ROWS = 200_000
 class Plan:
     """What a run covers. ``seconds`` is how long the rounds of one change may take before the next is left out.
 
-    ``refresh`` is the option of the views; by default changes are taken in as deltas, however many they are.
+    ``refresh`` is the option of the views; by default changes are taken in as deltas, however many they are. ``lookup_bytes``
+    is the disk that the driver may take for copies of tables and state, in which it looks rows up; with 0 Spark jobs do.
     """
 
     scale: float = 1.0
@@ -50,6 +52,7 @@ class Plan:
     recomputations: int = 3
     seconds: float = 40.0
     refresh: str = "incremental"
+    lookup_bytes: int = LOOKUP_BYTES
 
     @property
     def local_rows(self) -> int:

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 import everview as ev
-from benchmarks.steps import Step
+from benchmarks.steps import AnyStep
 
 Seconds: TypeAlias = npt.NDArray[np.float64]
 
@@ -106,7 +106,7 @@ class Timed:
         return ours.rate / theirs.rate, {"by_cpu": by_cpu, "common_batches": common}
 
 
-def feed(db: ev.Database, steps: Sequence[Step], budget: Budget = UNBOUNDED) -> Timed:
+def feed(db: ev.Database, steps: Sequence[AnyStep], budget: Budget = UNBOUNDED) -> Timed:
     """Applies the steps, each a transaction, and times each, until the budget is exhausted.
 
     Python's garbage of the preparation is collected before, so that no transaction pays for it.
@@ -118,8 +118,9 @@ def feed(db: ev.Database, steps: Sequence[Step], budget: Budget = UNBOUNDED) -> 
     at_first = resident_bytes() if is_bounded else 0
     spent, looked, done, stopped = 0.0, -math.inf, 0, None
     for number, step in enumerate(steps):
+        changes = step.changes
         before, started = processor(), clock()
-        db.apply({step.table: step.batch})
+        db.apply(changes)
         seconds[number], worked[number] = clock() - started, processor() - before
         done += 1
         if is_bounded and done < len(steps):

@@ -21,7 +21,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from benchmarks.answers import Rows
-from benchmarks.steps import Step
+from benchmarks.steps import AnyStep
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,17 +30,18 @@ SAMPLES = 20
 SPARK_PASSES = 3
 
 
-def duckdb_seconds_per_batch(sql: str, tables: Mapping[str, pa.Table], steps: Sequence[Step]) -> float:
+def duckdb_seconds_per_batch(sql: str, tables: Mapping[str, pa.Table], steps: Sequence[AnyStep]) -> float:
     """The mean time of inserting a batch and recomputing the query, over ``SAMPLES`` batches of the stream."""
     chosen = set(np.linspace(0, len(steps) - 1, min(SAMPLES, len(steps))).astype(int).tolist())
-    dynamic = {step.table for step in steps}
+    dynamic = {name for step in steps for name in step.changes}
     seconds = []
     with duckdb.connect() as connection:
         for name, table in tables.items():
             _create(connection, name, table.slice(0, 0) if name in dynamic else table)
         for number, step in enumerate(steps):
             started = time.perf_counter()
-            _insert(connection, step.table, step.batch)
+            for name, batch in step.changes.items():
+                _insert(connection, name, batch)
             if number in chosen:
                 connection.execute(sql).fetchnumpy()
                 seconds.append(time.perf_counter() - started)

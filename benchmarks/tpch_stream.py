@@ -1,8 +1,10 @@
 """The TPC-H change streams: which batches arrive in which order, prepared in memory before anything is timed.
 
-Inserts go round robin over the tables a query reads: a batch of B rows of one table, then one of the next, until all are
-exhausted; nation and region are static and loaded first. The second phase changes a fifth of all rows at random: half of them
-are deleted, half updated, that is the old row deleted and one with the same key inserted, its other values permuted.
+Inserts go round robin over the tables a query reads, in one of two settings. ``mixed``, as DBToaster was measured: row by row,
+a transaction being the next B rows, so that it changes several tables. ``one_table``, as F-IVM was: a batch of B rows of one
+table, then one of the next, until all are exhausted. Nation and region are static and loaded first. The second phase changes a
+fifth of all rows at random: half of them are deleted, half updated, that is the old row deleted and one with the same key
+inserted, its other values permuted.
 """
 
 from __future__ import annotations
@@ -14,12 +16,15 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from benchmarks.steps import Step, batches_of, in_turn, round_robin
+from benchmarks.steps import AnyStep, Step, batches_of, in_turn, mixed, round_robin
 from tests.corpus.data import TPCH_KEYS
 
 STATIC = ("region", "nation")
 CHANGED_SHARE = 0.2
 SEED = 7
+MIXED, ONE_TABLE = "mixed", "one_table"
+SETTINGS = (MIXED, ONE_TABLE)
+"""What a transaction holds: rows of all tables, or of one."""
 
 UPDATED_COLUMNS: dict[str, tuple[str, ...]] = {
     "supplier": ("s_nationkey", "s_acctbal"),
@@ -58,6 +63,13 @@ def is_static(table: str) -> bool:
 def insert_steps(tables: Mapping[str, pa.Table], size: int) -> list[Step]:
     """All rows of the tables that are not static, as inserts in batches of ``size`` rows of one table, round robin."""
     return round_robin({name: table for name, table in tables.items() if not is_static(name)}, size)
+
+
+def insert_stream(tables: Mapping[str, pa.Table], size: int, setting: str) -> Sequence[AnyStep]:
+    """The inserts in one of the ``SETTINGS``, in transactions of ``size`` rows."""
+    if setting == ONE_TABLE:
+        return insert_steps(tables, size)
+    return mixed({name: table for name, table in tables.items() if not is_static(name)}, size)
 
 
 def split_tail(tables: Mapping[str, pa.Table], rows: int) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:

@@ -24,16 +24,30 @@ from everview.cli.bench_suites import SUITES, load_suite
     "--plot", "plot_file", metavar="FILE", type=click.Path(path_type=Path), help="Draw the results (svg, png)."
 )
 @click.option("--scale", type=click.FloatRange(min=0, min_open=True), help="The data's scale factor (suite spark).")
-def bench(suite: str, quick: bool, json_file: Path | None, plot_file: Path | None, scale: float | None) -> None:
+@click.option(
+    "--lookup-bytes",
+    type=click.IntRange(min=0),
+    help="Disk for the driver's copies of tables, 0 for none (suite spark).",
+)
+def bench(
+    suite: str,
+    quick: bool,
+    json_file: Path | None,
+    plot_file: Path | None,
+    scale: float | None,
+    lookup_bytes: int | None,
+) -> None:
     """Run a benchmark with its baselines."""
     for file in (json_file, plot_file):  # said now, not after the measurements
         if file is not None and not file.parent.is_dir():
             raise click.ClickException(f"'{file}' cannot be written: there is no directory '{file.parent}'.")
     measure = load_suite(suite)
-    if scale is not None:
-        if "scale" not in inspect.signature(measure).parameters:
-            raise click.BadParameter(f"the suite '{suite}' has none.", param_hint="--scale")
-        measure = partial(measure, scale=scale)
+    for name, value in {"scale": scale, "lookup_bytes": lookup_bytes}.items():
+        if value is not None:
+            if name not in inspect.signature(measure).parameters:
+                option = f"--{name.replace('_', '-')}"
+                raise click.BadParameter(f"the suite '{suite}' has none.", param_hint=option)
+            measure = partial(measure, **{name: value})
     console = Console()
     results: list[Result] = []
     with console.status(f"Measuring {suite}…") as status:

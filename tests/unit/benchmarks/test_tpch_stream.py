@@ -7,7 +7,15 @@ from collections import Counter
 import pyarrow as pa
 import pytest
 
-from benchmarks.tpch_stream import STATIC, change_steps, insert_steps, mixed_steps, split_tail, tables_read
+from benchmarks.tpch_stream import (
+    STATIC,
+    change_steps,
+    insert_steps,
+    insert_stream,
+    mixed_steps,
+    split_tail,
+    tables_read,
+)
 from tests.corpus.data import TPCH_KEYS, queries, tpch_tables
 
 
@@ -39,6 +47,21 @@ def test_inserts_go_round_robin(tables: dict[str, pa.Table]) -> None:
         own = [s.batch for s in steps if s.table == name]
         assert sum(len(b) for b in own) == (0 if name in STATIC else len(table))
         assert all(len(b) == 100 for b in own[:-1])
+
+
+def test_mixed_transactions_have_rows_of_all_tables(tables: dict[str, pa.Table]) -> None:
+    """The tables take turns row by row as long as they have rows, and every row is there."""
+    steps = insert_stream(tables, 600, "mixed")
+    assert set(steps[0].changes) == {"supplier", "customer", "part", "partsupp", "orders", "lineitem"}
+    assert {len(batch) for batch in steps[0].changes.values()} == {100}
+    assert "supplier" not in steps[1].changes  # it has 100 rows
+    assert set(steps[-1].changes) == {"lineitem"}
+    assert all(step.rows == 600 for step in steps[:-1])
+    for name in set(tables) - set(STATIC):
+        given = pa.Table.from_batches([s.changes[name] for s in steps if name in s.changes])
+        assert given.equals(tables[name].combine_chunks()), name
+    assert not any(name in step.changes for step in steps for name in STATIC)
+    assert insert_stream(tables, 600, "one_table") == insert_steps(tables, 600)
 
 
 def test_the_tail_is_taken_from_all_tables(tables: dict[str, pa.Table]) -> None:
