@@ -14,8 +14,8 @@ The value is the median of the refreshes and of their undoing, after a first rou
 database is a cold one: it searches large segments by Spark jobs (``first_jobs``), and the second look-up in each makes the
 driver's copy of it, ``copied_bytes`` on disk, in which all later ones search without a job; with ``lookup_bytes=0`` there are
 no copies, and Spark jobs search every time. Mode ``recompute``: Spark runs the query over plain Parquet files with the same
-content, answer fetched, the files in the operating system's cache, not in Spark's. Writing them is not timed: recomputation gets the tables' changes for nothing. Mode ``fill`` is ``create_view`` over
-the loaded tables, mode ``load`` the load.
+content, answer fetched, the files in the operating system's cache, not in Spark's. Writing them is not timed: recomputation
+gets the tables' changes for nothing. Mode ``fill`` is ``create_view`` over the loaded tables, mode ``load`` the load.
 
 ``jobs`` are the Spark jobs of a refresh and ``jobs_for`` what each was for; ``bytes_read`` were read by Spark's tasks,
 ``driver_bytes`` by this process. ``ratio_to_spark`` is the time of recomputation over that of the refresh: above 1, we are

@@ -4,8 +4,8 @@
     python benchmarks/tpch.py --queries q03 q18 --batches 1000 --modes strict --transactions mixed      # a part of it
 
 All tables a query reads are streamed as inserts, in both settings of ``tpch_stream.py``: ``mixed``, transactions of so many
-rows over all tables, as DBToaster's figures were made, and ``one_table``, batches of one table, as F-IVM's were. Each query has a
-database of its own. Queries are the official texts with the validation parameters (DBToaster and F-IVM use others for Q1 and
+rows over all tables, as DBToaster's figures were made, and ``one_table``, batches of one table, as F-IVM's were. Each query has
+a database of its own. Queries are the official texts with the validation parameters (DBToaster and F-IVM use others for Q1 and
 Q18). Timed is ``db.apply``, session included, from an
 Arrow batch in memory to the views being current, nothing read in between. Making the batches, translating the query, and a
 warm-up (some rows inserted and deleted again) are not timed. ``strict`` keeps the tables with their primary keys and checks
@@ -68,7 +68,7 @@ PRELOAD = 10_000
 """The batch in which all but the last rows are loaded before single rows are timed."""
 COMPARED = 1_000
 """The batch at which baselines are run, and at which deletes and updates are."""
-TABLE_WIDTH = 160
+TABLE_WIDTH = 200
 QUICK_SINGLE = ("q01", "q03", "q06", "q15", "q18")
 """The queries of which a quick run times single rows too."""
 

@@ -249,7 +249,7 @@ class SparkBackend:
                 self._files.relations[name].drop_unused(segment)
 
     def _compact(self, written: Mapping[str, Move]) -> None:
-        moves = {}
+        moves: dict[str, Move] = {}
         for name in written:
             with self._timed(name):
                 relation = self._files.relations[name]
