@@ -10,6 +10,8 @@ PYTHON := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
 SUITE ?= tpch
 ARGS ?=
+WORKERS ?= 2
+PYTEST := $(PYTHON) -m pytest -q -n $(WORKERS) --dist=worksteal
 # What test-all runs a second time, with kernels that test every address (state/checks.py).
 CHECKED := tests/unit/backends/embedded tests/oracle
 
@@ -26,12 +28,12 @@ help: ## list the targets
 demo: java $(INSTALLED) ## install, then the two-minute tour
 	@$(VENV)/bin/everview demo $(ARGS)
 
-test: java $(INSTALLED) ## install, then all tests
-	@HYPOTHESIS_PROFILE=quick $(PYTHON) -m pytest -q $(ARGS)
+test: java $(INSTALLED) ## install, then the quick tests, in WORKERS=2 processes
+	@HYPOTHESIS_PROFILE=quick $(PYTEST) $(ARGS)
 
 test-all: java $(INSTALLED) ## the same with the slow tests and long Hypothesis runs, then the law with checked kernels
-	@EVERVIEW_SLOW=1 HYPOTHESIS_PROFILE=long $(PYTHON) -m pytest -q $(ARGS)
-	@EVERVIEW_CHECKED=1 HYPOTHESIS_PROFILE=quick $(PYTHON) -m pytest -q $(CHECKED)
+	@EVERVIEW_SLOW=1 HYPOTHESIS_PROFILE=long $(PYTEST) $(ARGS)
+	@EVERVIEW_CHECKED=1 HYPOTHESIS_PROFILE=quick $(PYTEST) $(CHECKED)
 
 check: $(INSTALLED) ## ruff, mypy and the import rules; needs no Java
 	@$(PYTHON) -m ruff check --quiet .

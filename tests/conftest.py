@@ -1,4 +1,8 @@
-"""What all tests share: one small Spark session, Hypothesis profiles, and the switch for slow tests."""
+"""What all tests share: one small Spark session a process, Hypothesis profiles, and the switch for slow tests.
+
+Tests run in several processes at once (``make test`` has two): no test may count on what another has done, nor on being the
+only one that runs.
+"""
 
 from __future__ import annotations
 
@@ -17,13 +21,23 @@ hypothesis.settings.register_profile("quick", max_examples=30, deadline=None, de
 hypothesis.settings.register_profile("long", max_examples=1000, deadline=None)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
+# Queries over a handful of rows end before Java's second compiler has paid for itself, and a small heap needs no threads to
+# collect it. The environment hands this to every Java that a test starts, those of other processes included.
+os.environ.setdefault(
+    "PYSPARK_SUBMIT_ARGS",
+    "--conf 'spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData' pyspark-shell",
+)
+
 SPARK_SETTINGS = {
-    "spark.master": "local[2]",
+    "spark.master": "local[1]",  # the other core has the other process
     "spark.app.name": "everview tests",
     "spark.ui.enabled": "false",
-    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.shuffle.partitions": "1",
     "spark.sql.session.timeZone": "UTC",
-    "spark.sql.adaptive.enabled": "false",  # plans of a few rows gain nothing from it
+    # Plans of a few rows gain nothing from being adapted or compiled.
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.log.level": "ERROR",
@@ -36,17 +50,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Skips slow tests unless they are asked for."""
+    """Leaves out slow tests unless they are asked for."""
     if config.getoption("--run-slow") or os.environ.get("EVERVIEW_SLOW") == "1":
         return
-    for item in items:
-        if "slow" in item.keywords:
-            item.add_marker(pytest.mark.skip(reason="slow; use --run-slow or EVERVIEW_SLOW=1"))
+    slow = [item for item in items if "slow" in item.keywords]
+    if slow:
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if "slow" not in item.keywords]
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """One Spark session for all tests; starting it takes seconds."""
+    """One Spark session for all tests of this process; starting it takes seconds."""
     from pyspark.sql import SparkSession
 
     builder = SparkSession.builder

@@ -20,7 +20,7 @@ LACKING = {("spark", "test_registered_rings"): "Spark cannot sum in a user's rin
 """What a backend does not have, by module of tests; not strict, because some of them only check what the front end refuses."""
 
 
-@pytest.hookimpl(tryfirst=True)  # before the slow ones are skipped
+@pytest.hookimpl(tryfirst=True)  # before the slow ones are left out
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks what is slow on Spark, and what a backend lacks."""
     for item in items:

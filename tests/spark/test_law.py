@@ -39,7 +39,7 @@ _QUICK = {
         "exists_inequality",
     ),
 }
-_ON_SPARK = {"q03", "q18", "full_equality"}
+_ON_SPARK = {"q03", "full_equality"}
 _ON_SPARK_SLOW = {
     *(f"q{number:02}" for number in range(1, 23)),
     *("vwap", "axf", "rollup_two", "except_distinct", "intersect_distinct", "nan_except", "negative_zero_group"),

@@ -100,7 +100,7 @@ def test_copies_follow_compaction_and_reopening(
         again.verify()
 
 
-@pytest.mark.parametrize("name", ["q03", "q18", "q13"])
+@pytest.mark.parametrize("name", ["q03", *(pytest.param(q, marks=pytest.mark.slow) for q in ("q18", "q13"))])
 def test_the_law_with_copies(
     name: str, corpus_plan: Callable[[Query], Relation], tmp_path: Path, spark: SparkSession
 ) -> None:

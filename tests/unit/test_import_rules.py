@@ -90,8 +90,13 @@ def modules() -> tuple[Module, ...]:
     return tuple(found)
 
 
-def imports(module: Module) -> Iterator[Import]:
+@cache
+def imports(module: Module) -> tuple[Import, ...]:
     """Every import statement, wherever it stands, with relative ones resolved."""
+    return tuple(_imports(module))
+
+
+def _imports(module: Module) -> Iterator[Import]:
     in_functions = {
         id(inner)
         for outer in ast.walk(module.tree)

@@ -36,7 +36,10 @@ JOINS: dict[str, Callable[[SparkSession], Iterator[Result]]] = {
 }
 
 
-@pytest.mark.parametrize("suite", ["housing", "retailer", pytest.param("favorita", marks=pytest.mark.slow)])
+_LARGER_SUITES = [pytest.param(suite, marks=pytest.mark.slow) for suite in ("retailer", "favorita")]
+
+
+@pytest.mark.parametrize("suite", ["housing", *_LARGER_SUITES])
 def test_join_suites_run(suite: str, spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     """Sums and joins have right rates and sizes, each strategy and representation has some or was skipped aloud."""
     results = list(JOINS[suite](spark))
@@ -74,7 +77,8 @@ def test_a_strategy_that_cannot_do_a_round_is_not_tried_at_larger_lengths(
     assert "less than a round within the budget at k = 3." in said
 
 
-@pytest.mark.parametrize("covered", [CLASSES[1:2], pytest.param(CLASSES, marks=pytest.mark.slow)], ids=["keys", "all"])
+@pytest.mark.slow
+@pytest.mark.parametrize("covered", [CLASSES[1:2], CLASSES], ids=["keys", "all"])
 def test_classes_run(covered: tuple[QueryClass, ...], spark: SparkSession, tmp_path: Path) -> None:
     """Every class has latencies of each table, a delay, and exponents; the results can be drawn over the sizes."""
     results = list(classes.measure(spark, Sizes((200, 400), 24, 2, Budget(seconds=5), Budget(seconds=0)), covered))
