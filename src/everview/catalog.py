@@ -65,7 +65,8 @@ class ViewDefinition:
     """A view, or an assertion (a view that must stay empty).
 
     ``query`` is the SQL text, None for a view made from a DataFrame. ``time_zone`` is the session time zone in which
-    the query was translated.
+    the query was translated, ``settings`` are the others of the session that decided what it means and were not at their
+    default.
     """
 
     name: str
@@ -74,6 +75,7 @@ class ViewDefinition:
     time_zone: str
     options: ViewOptions = field(default_factory=ViewOptions)
     is_assertion: bool = False
+    settings: tuple[tuple[str, str], ...] = ()
 
     @property
     def fields(self) -> Schema:

@@ -25,7 +25,8 @@ to do. Each class has a stable ``code``; a rejected call has changed nothing.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class EverviewError(Exception):
@@ -142,6 +143,36 @@ class InternalError(EverviewError):
 
     def __init__(self, message: str, *, attach: str = "the query and the table definitions") -> None:
         super().__init__(message, hint=f"this is a bug in everview; please report it with {attach}.")
+
+
+_NOT_OURS = (EverviewError, MemoryError, OSError)
+"""What ``guarded`` lets through: errors raised on purpose, and what the machine lacks (memory, disk, network)."""
+
+
+@contextmanager
+def guarded(query: object) -> Iterator[None]:
+    """Around everything that is done with a query: what fails inside is an ``EverviewError``, whatever it was.
+
+    Raises:
+        UnsupportedQuery: the query is nested more deeply than Python can follow.
+        InternalError: anything else that nobody foresaw; it has the query, and the cause is chained.
+    """
+    try:
+        yield
+    except _NOT_OURS:
+        raise
+    except RecursionError as error:
+        raise UnsupportedQuery(
+            "the query is nested too deeply to be translated.",
+            operator="RecursionError",
+            hint="split it into views over views, or raise sys.setrecursionlimit.",
+        ) from error
+    except Exception as error:
+        cause = next(iter(str(error).splitlines()), "")
+        raise InternalError(
+            f"{type(error).__name__}: {cause}\nwith the query: {query}\n",
+            attach="the query, the table definitions and this traceback",
+        ) from error
 
 
 def did_you_mean(name: str, candidates: Iterable[str]) -> str | None:

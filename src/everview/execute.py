@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from everview.backends.base import WEIGHT
 from everview.catalog import TableDefinition, ViewDefinition, find_column
-from everview.errors import EvaluationError, EverviewError, InvalidQuery, UnknownName
+from everview.errors import EvaluationError, EverviewError, InvalidQuery, UnknownName, guarded
 from everview.given_rows import Mode
 from everview.relational.expressions import Cast, Column, Expression, Literal
 from everview.relational.format import format_plan
@@ -91,7 +91,7 @@ def _execute(database: Database, statement: Statement) -> Outcome:
             _drop(database, statement)
             return None
         case Query(text):
-            with database._locked():
+            with database._locked(), guarded(text):
                 return Result(database._backend.query(database._translate(text).plan), database._to_spark)
         case Explain(text, is_name):
             return _explain(database, text, is_name)
@@ -117,10 +117,11 @@ def _explain(database: Database, text: str, is_name: bool) -> str:
     if is_name:
         definition = database._catalog.get(text)
         if isinstance(definition, ViewDefinition):
-            with database._locked():
+            with database._locked(), guarded(definition.query):
                 return database._backend.explain(definition.name, "text")
         text = f"SELECT * FROM {quote(definition.name)}"
-    return format_plan(database._translate(text).plan)
+    with guarded(text):
+        return format_plan(database._translate(text).plan)
 
 
 def _insert(database: Database, statement: Insert) -> Commit:
@@ -136,7 +137,9 @@ def _insert(database: Database, statement: Insert) -> Commit:
             )
         sources = dict(zip(positions, columns(plan), strict=True))
         values = [
-            _assigned(table, field, sources[i], translated.time_zone) if i in sources else Literal(None, field.type)
+            _assigned(table, field, sources[i], translated.settings.time_zone)
+            if i in sources
+            else Literal(None, field.type)
             for i, field in enumerate(table.fields)
         ]
         rows = _query(database, table, Project(plan, tuple(values), tuple(f.name for f in table.fields)))
@@ -174,7 +177,7 @@ def _update(database: Database, statement: Update) -> Commit:
         width = len(table.fields)
         values: list[Expression] = list(found[:width])
         for target, source in zip(targets, found[width:], strict=True):
-            values[target] = _assigned(table, table.fields[target], source, translated.time_zone)
+            values[target] = _assigned(table, table.fields[target], source, translated.settings.time_zone)
         names = tuple(f.name for f in table.fields)
         both = Project(translated.plan, (*found[:width], *values), (*names, *names))
         rows = _query(database, table, both)
@@ -193,7 +196,8 @@ def _select(table: TableDefinition, alias: str | None, more: str, condition: str
 
 def _query(database: Database, table: TableDefinition, plan: Relation) -> pa.Table:
     try:
-        return database._backend.query(plan)
+        with guarded(f"of the new values for table {table.name}"):
+            return database._backend.query(plan)
     except EvaluationError as error:
         message = f"the new values for table '{table.name}' cannot be computed: {error.message}"
         raise EvaluationError(message, condition=error.condition, hint=error.hint) from error

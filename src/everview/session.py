@@ -24,7 +24,7 @@ from everview.changes import check_source, read_changes
 from everview.ddl import read_schema
 from everview.decompose import decompose as decomposed_change
 from everview.delta_storage import KeptOnDisk
-from everview.errors import DependencyError, InvalidChange, UnknownName, UnsupportedOperation
+from everview.errors import DependencyError, InvalidChange, UnknownName, UnsupportedOperation, guarded
 from everview.execute import execute_script
 from everview.factorized_change import is_factorized, read_products
 from everview.feeding import FedFromOutside
@@ -65,7 +65,12 @@ def connect(
         backend: The engine that maintains the views.
         spark: The Spark session to resolve queries with; without one, the active session, or one started when needed.
         **options: What the backend takes; ``history``: for how many versions to keep the deltas of views.
+
+    Raises:
+        UnsupportedOperation: the backend has no such option, or the session has a setting that everview cannot follow.
     """
+    if spark is not None:
+        importlib.import_module("everview.frontend.session_settings").read_settings(spark)
     return Database(open_backend(backend, None if path is None else os.fspath(path), spark, options), spark)
 
 
@@ -326,10 +331,11 @@ class Database(FedFromOutside, KeptOnDisk):
         return self._gateway
 
     def _translate(self, query: str | DataFrame | UnionMaxQuery) -> Translated:
-        if isinstance(query, UnionMaxQuery):
-            parts = [self._spark_gateway().translate(part) for part in query.parts]
-            return replace(parts[0], plan=union_max_plan([p.plan for p in parts]), text=None)
-        return self._spark_gateway().translate(query)
+        with guarded(query):
+            if isinstance(query, UnionMaxQuery):
+                parts = [self._spark_gateway().translate(part) for part in query.parts]
+                return replace(parts[0], plan=union_max_plan([p.plan for p in parts]), text=None)
+            return self._spark_gateway().translate(query)
 
     def _to_spark(self, rows: pa.Table) -> DataFrame:
         return self._spark_gateway().to_dataframe(rows)
@@ -341,8 +347,10 @@ class Database(FedFromOutside, KeptOnDisk):
         translated = self._translate(query)
         if not is_assertion:
             check_columns(f"view '{name}'", columns_of(translated.plan))
-        definition = ViewDefinition(name, translated.plan, translated.text, translated.time_zone, options, is_assertion)
-        self._backend.create_view(definition)
+        zone, others = translated.settings.time_zone, translated.settings.others
+        definition = ViewDefinition(name, translated.plan, translated.text, zone, options, is_assertion, others)
+        with guarded(query):
+            self._backend.create_view(definition)
         self._catalog.add(definition)
         if not isinstance(query, str):
             self._dataframes[name.lower()] = query

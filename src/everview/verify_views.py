@@ -84,11 +84,12 @@ def _recompute(
     source = _source_of(database, definition)
     if source is None:
         return _recompute_plan(database, definition, contents)
+    made_with = (definition.time_zone, definition.settings)
     if not isinstance(source, UnionMaxQuery):
-        return database._spark_gateway().recompute(source, contents)
+        return database._spark_gateway().recompute(source, contents, *made_with)
     counts: Counter[Row] = Counter()
     for part in source.parts:
-        answer = database._spark_gateway().recompute(part, contents)
+        answer = database._spark_gateway().recompute(part, contents, *made_with)
         counts |= Counter(rows_from_arrow(answer, definition.fields))
     return rows_to_arrow(list(counts.elements()), definition.fields)
 

@@ -21,10 +21,11 @@ from pyspark.logger import PySparkLogger
 from everview.errors import UnsupportedQuery
 from everview.frontend.catalyst_functions import NONDETERMINISTIC
 from everview.frontend.catalyst_json import CatalystNode, parse_tree, simple_name
-from everview.frontend.catalyst_transform import rewrite_subqueries
+from everview.frontend.catalyst_transform import rewrite_subqueries, run_transform
 from everview.frontend.spark_rings import is_ring_function
 
 _PREPARE = (
+    "EliminateSQLFunctionNode",  # a function written in SQL becomes its body
     "ReplaceExpressions",  # nullif, to_date and other short-hands become what they stand for
     "PullOutGroupingExpressions",  # before anything rewrites a SELECT list that repeats its grouping expressions
     "ConstantFolding",
@@ -35,6 +36,18 @@ _PREPARE = (
     "SimplifyBinaryComparison",
     "BooleanSimplification",  # NOT (a IN (…) OR b), and (a IN (…)) = FALSE, show their NOT IN
 )
+
+_PLACE_SUBQUERIES = (
+    "FoldablePropagation",
+    "EliminateOuterJoin",
+    "PushDownPredicates",
+    "BooleanSimplification",
+)
+"""What Spark does with a predicate before its subqueries become joins, which decides whether IN can be NULL in it.
+
+Spark's NOT IN knows NULL where it is a condition of WHERE. Elsewhere, as in the ON of an outer join, IN is a mark that is
+never NULL, unless its left side is a constant. So the answer depends on where a predicate stands at that moment.
+"""
 
 _REWRITE_SUBQUERIES = ("RewriteCorrelatedScalarSubquery", "RewriteLateralSubquery", "RewritePredicateSubquery")
 
@@ -54,7 +67,7 @@ _WITH_EVAL_MODE = frozenset(
     {"Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "Pmod", "Cast", "Sum", "Average"}
 )
 _EXACT_LITERALS = ("timestamp", "binary")
-_SUBQUERIES = frozenset({"ScalarSubquery", "Exists"})
+_SUBQUERIES = frozenset({"ScalarSubquery", "Exists", "ListQuery"})
 _LIKE_MANY = frozenset({"LikeAny", "LikeAll", "NotLikeAny", "NotLikeAll"})
 _LIKE = frozenset({"Like", "ILike"})
 _COMMON = frozenset({"CommonExpressionDef", "CommonExpressionRef"})
@@ -103,14 +116,30 @@ class _Exporter:
         return parse_tree(nodes)
 
     def _decorrelate(self, plan: Any) -> Any:
-        plan = self._apply(_PREPARE, plan)
+        plan = self._apply(_PREPARE, self._without_limits_in_exists(plan))
         subqueries = _sequence(plan.subqueriesAll())
         if any(s.subqueriesAll().size() for s in subqueries):
             # Catalyst's rewrites see one level: what a subquery nests must have become joins before it does itself.
             plan = rewrite_subqueries(self._session, plan, self._decorrelate)
         if subqueries:
-            plan = self._apply(_REWRITE_SUBQUERIES, plan)
+            plan = self._apply(_PLACE_SUBQUERIES + _REWRITE_SUBQUERIES, plan)
         return plan
+
+    def _without_limits_in_exists(self, plan: Any) -> Any:
+        """``EXISTS (… LIMIT n)`` without the LIMIT: whichever rows it keeps, there is one if there was one."""
+        if all(s.nodeName() != "GlobalLimit" for s in _sequence(plan.subqueriesAll())):
+            return plan
+
+        def limited_rows(subquery: Any) -> Any | None:
+            limit = subquery.limitExpr() if subquery.nodeName() == "GlobalLimit" else None
+            is_positive = limit is not None and limit.foldable() and (limit.eval(None) or 0) > 0
+            return subquery.child().child() if is_positive else None
+
+        def strip(expression: Any) -> Any:
+            rows = limited_rows(expression.plan()) if expression.getClass().getSimpleName() == "Exists" else None
+            return expression if rows is None else expression.withNewPlan(rows)
+
+        return run_transform(self._session, plan.transformAllExpressions, strip)
 
     def _rewrite(self, plan: Any) -> Any:
         return self._apply(_SIMPLIFY, self._decorrelate(plan))

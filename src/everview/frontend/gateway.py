@@ -1,7 +1,8 @@
 """Our door to Spark: one private session, the database's names as empty temp views, queries in, plans out.
 
 Contract: Spark starts only when a method needs it; a session that the user gave is never stopped or configured: we work in
-``newSession()``, which shares its context but has its own settings (ANSI on) and its own temp views.
+``newSession()``, which shares its context but has its own temp views and settings: ANSI on, and of the user's those that
+decide what a query means (``session_settings``). The active session is the same after a call as before it.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +31,7 @@ from everview.errors import (
 )
 from everview.frontend.catalyst_plan import export_plan, quiet_spark_log
 from everview.frontend.catalyst_transform import rebind_leaves
+from everview.frontend.session_settings import SessionSettings, fingerprint, read_settings, working_in
 from everview.frontend.spark_errors import from_spark_error
 from everview.frontend.spark_rings import SparkRings
 from everview.frontend.spark_types import from_spark_json, schema_to_spark_json
@@ -64,7 +67,7 @@ class Translated:
 
     plan: Relation
     text: str | None
-    time_zone: str
+    settings: SessionSettings
 
 
 class SparkGateway:
@@ -76,6 +79,8 @@ class SparkGateway:
         self._fields: dict[str, tuple[str, Schema]] = {}
         self._pending: set[str] = set()
         self._rings: SparkRings | None = None
+        self._known: tuple[str, SessionSettings] | None = None
+        self._applied: SessionSettings | None = None
 
     @property
     def is_started(self) -> bool:
@@ -107,7 +112,8 @@ class SparkGateway:
         if name.lower() not in self._fields:
             known = [n for n, _ in self._fields.values()]
             raise UnknownName(f"table or view '{name}' does not exist.", hint=did_you_mean(name, known))
-        return self._private_session().table(name)
+        with self._working(self._user_settings()) as session:
+            return session.table(name)
 
     def translate(self, query: str | DataFrame) -> Translated:
         """Resolves a query with Spark and translates it.
@@ -116,32 +122,43 @@ class SparkGateway:
             InvalidQuery: Spark cannot parse or resolve it (UnknownName for a missing table, view or column).
             UnsupportedQuery: it uses something we do not have.
         """
-        session = self._private_session()
-        analyzed = self._analyze(query)
-        text = query if isinstance(query, str) else None
-        zone = session.conf.get("spark.sql.session.timeZone")
-        assert zone is not None
-        try:
-            exported = export_plan(session, analyzed, text)
-        except PySparkException as error:
-            raise UnsupportedQuery(
-                f"Spark resolves this query and then fails to rewrite it: {str(error).splitlines()[0]}",
-                operator="Catalyst",
-                hint="write its subqueries as joins.",
-            ) from error
-        plan = translate_plan(exported, lambda name: self._fields[name.lower()][1], zone)
+        if not isinstance(query, str | DataFrame):
+            raise InvalidQuery(f"a query is SQL text or a DataFrame, and this is of type {type(query).__name__}.")
+        settings = self._user_settings()
+        with self._working(settings) as session:
+            analyzed = self._analyze(query)
+            text = query if isinstance(query, str) else None
+            try:
+                exported = export_plan(session, analyzed, text)
+            except (PySparkException, Py4JJavaError) as error:
+                raise UnsupportedQuery(
+                    f"Spark resolves this query and then fails to rewrite it: {str(error).splitlines()[0]}",
+                    operator="Catalyst",
+                    hint="write its subqueries as joins.",
+                ) from error
+            output = json.loads(analyzed.schema().json())
+        plan = translate_plan(exported, lambda name: self._fields[name.lower()][1], settings.time_zone)
         verify(plan)
-        plan = _with_output(simplify(plan), json.loads(analyzed.schema().json()))
-        return Translated(plan, text, zone)
+        return Translated(_with_output(simplify(plan), output), text, settings)
 
-    def recompute(self, query: str | DataFrame, tables: Mapping[str, pa.Table]) -> pa.Table:
-        """Spark's own answer to a query when each named table holds the given rows."""
-        session = self._private_session()
-        contents = {n.lower(): self._filled(n, t) for n, t in tables.items()}
-        plan = rebind_leaves(session, self._analyze(query), contents)
-        if self._rings is not None:
-            plan = self._rings.runnable(plan)
-        return DataFrame(_dataset(session, plan), session).toArrow()
+    def recompute(
+        self,
+        query: str | DataFrame,
+        tables: Mapping[str, pa.Table],
+        time_zone: str | None = None,
+        settings: tuple[tuple[str, str], ...] = (),
+    ) -> pa.Table:
+        """Spark's own answer to a query when each named table holds the given rows.
+
+        The settings are those that a view was made with; without a time zone, those of the user's session now.
+        """
+        used = self._user_settings() if time_zone is None else SessionSettings(time_zone, settings)
+        with self._working(used) as session:
+            contents = {n.lower(): self._filled(n, t) for n, t in tables.items()}
+            plan = rebind_leaves(session, self._analyze(query), contents)
+            if self._rings is not None:
+                plan = self._rings.runnable(plan)
+            return DataFrame(_dataset(session, plan), session).toArrow()
 
     def to_dataframe(self, rows: pa.Table) -> DataFrame:
         """The rows as a DataFrame of the user's session."""
@@ -150,13 +167,15 @@ class SparkGateway:
 
     def _filled(self, name: str, rows: pa.Table) -> Any:
         """The analyzed plan of a DataFrame with these rows and the table's exact schema."""
-        session = self._private_session()
+        session = self._session
+        assert session is not None, "only called while working in it"
         _, fields = self._fields[name.lower()]
         frame = session.createDataFrame(without_empty_batches(rows), schema=_struct_type(fields))
         return frame._jdf.queryExecution().analyzed()
 
     def _analyze(self, query: str | DataFrame) -> Any:
-        session = self._private_session()
+        session = self._session
+        assert session is not None, "only called while working in it"
         if isinstance(query, DataFrame):
             return query._jdf.queryExecution().analyzed()
         try:
@@ -172,23 +191,33 @@ class SparkGateway:
                 hint="this is an error of Spark's; say the same in other words.",
             ) from error
 
-    def _private_session(self) -> SparkSession:
+    def _user_settings(self) -> SessionSettings:
+        """What the user's session says now."""
+        now = fingerprint(self.user_session)
+        if self._known is None or self._known[0] != now:
+            self._known = (now, read_settings(self.user_session))
+        return self._known[1]
+
+    @contextmanager
+    def _working(self, settings: SessionSettings) -> Iterator[SparkSession]:
+        """Our session, with these settings, every table and ring known to it, and active."""
         if self._session is None:
-            user = self.user_session
-            session = user.newSession()
-            zone = user.conf.get("spark.sql.session.timeZone")
-            assert zone is not None
-            for key, value in {**_OWN_SETTINGS, "spark.sql.session.timeZone": zone}.items():
+            session = self.user_session.newSession()
+            for key, value in _OWN_SETTINGS.items():
                 session.conf.set(key, value)
             self._session, self._rings = session, SparkRings(session)
-        if self._rings is not None:
-            self._rings.register_new()
-        for key in sorted(self._pending):
-            name, fields = self._fields[key]
-            empty = self._session.createDataFrame([], _struct_type(fields))
-            empty.createOrReplaceTempView(name)
-        self._pending.clear()
-        return self._session
+        with working_in(self._session):
+            if self._applied != settings:
+                settings.apply_to(self._session)
+                self._applied = settings
+            if self._rings is not None:
+                self._rings.register_new()
+            for key in sorted(self._pending):
+                name, fields = self._fields[key]
+                empty = self._session.createDataFrame([], _struct_type(fields))
+                empty.createOrReplaceTempView(name)
+            self._pending.clear()
+            yield self._session
 
 
 def _require_query(session: Any, text: str) -> None:

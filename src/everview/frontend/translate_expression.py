@@ -86,6 +86,8 @@ def translate_expression(node: CatalystNode, scope: Scope) -> Expression:
             return _in_list(node, scope)
         case "ScalarSubquery" | "Exists" | "GroupColumn":
             return scope.columns[expr_id(node)]
+        case "InSubquery":
+            return scope.columns[expr_id(node.children[-1])]
         case "With":
             return _with(node, scope)
         case "CommonExpressionRef":

@@ -7,7 +7,6 @@ refer to it. What has no translation raises ``UnsupportedQuery`` with Catalyst's
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from everview.errors import UnsupportedQuery
 from everview.frontend.catalyst_json import CatalystNode, snake_case
@@ -18,8 +17,8 @@ from everview.frontend.translate_expression import (
     expr_id,
     literal_value,
     translate_expression,
-    translate_literal,
 )
+from everview.frontend.translate_limit import LIMITS, NO_ATTRIBUTE, LimitTranslator, is_row_number
 from everview.frontend.translation import (
     Translation,
     existence,
@@ -27,6 +26,7 @@ from everview.frontend.translation import (
     first_columns,
     has_one_row,
     mark_attribute,
+    membership,
     scalar_subqueries,
     select_columns,
     sort_key_of,
@@ -47,8 +47,6 @@ from everview.relational.nodes import (
     Relation,
     Scan,
     Schema,
-    SortKey,
-    TopK,
     UnionAll,
     Values,
     Window,
@@ -58,7 +56,6 @@ from everview.relational.schema import columns
 _TRANSPARENT = frozenset(
     {"SubqueryAlias", "ResolvedHint", "Repartition", "RepartitionByExpression", "RebalancePartitions", "CTERelationDef"}
 )
-_LIMITS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Sort"})
 _JOIN_KINDS = {
     "Inner": JoinKind.INNER,
     "Cross": JoinKind.INNER,
@@ -70,18 +67,8 @@ _JOIN_KINDS = {
     "LeftSingle": JoinKind.SINGLE,
     "ExistenceJoin": JoinKind.MARK,
 }
+_NOTHING = Scope({})
 _FOREIGN_LEAVES = frozenset({"LogicalRDD", "LogicalRelation", "DataSourceV2Relation", "Range", "InMemoryRelation"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Ordered:
-    """Rows ``offset … offset + limit`` of an ordered input, and the projections to apply afterwards."""
-
-    input: Translation
-    order: tuple[SortKey, ...] | None
-    limit: int | None = None
-    offset: int = 0
-    projections: tuple[CatalystNode, ...] = ()
 
 
 def translate_plan(root: CatalystNode, fields_of: Callable[[str], Schema], zone: str) -> Relation:
@@ -96,12 +83,13 @@ class _PlanTranslator:
         self._common_tables: dict[int, Translation] = {}
         self._table: str | None = None
         self._marks: set[int] = set()
+        self._limits = LimitTranslator(self.translate, self._project, self._filtered)
 
     def translate(self, node: CatalystNode) -> Translation:
         if node.name in _TRANSPARENT:
             return self.translate(node.children[0])
-        if node.name in _LIMITS:
-            return self._limited(self._ordered(node))
+        if node.name in LIMITS:
+            return self._limits.limited(node)
         method = getattr(self, f"_translate_{snake_case(node.name)}", None)
         if method is not None:
             translated: Translation = method(node)
@@ -176,7 +164,9 @@ class _PlanTranslator:
         return Translation(Project(child.relation, expressions, names), tuple(expr_id(e) for e in listed))
 
     def _translate_filter(self, node: CatalystNode) -> Translation:
-        child = self.translate(node.children[0])
+        return self._filtered(self.translate(node.children[0]), node)
+
+    def _filtered(self, child: Translation, node: CatalystNode) -> Translation:
         condition = node.tree("condition")
         assert condition is not None
         wide = self._with_subqueries(child, [condition])
@@ -235,16 +225,27 @@ class _PlanTranslator:
         return Translation(UnionAll(tuple(inputs)), tuple(expr_id(a) for a in node.trees("output")))
 
     def _translate_window(self, node: CatalystNode) -> Translation:
-        child = self.translate(node.children[0])
-        scope, listed = child.scope, node.trees("windowExpressions")
-        partition = tuple(translate_expression(e, scope) for e in node.trees("partitionSpec"))
-        order = tuple(sort_key_of(e, scope) for e in node.trees("orderSpec"))
+        # What refers to a column of the input adds nothing; Catalyst lists such when it pulls up a correlated predicate.
+        listed = [e for e in node.trees("windowExpressions") if e.name != "AttributeReference"]
+        partition_by, ordered_by = node.trees("partitionSpec"), node.trees("orderSpec")
+
+        def partition_of(rows: Translation) -> tuple[Expression, ...]:
+            return tuple(translate_expression(e, rows.scope) for e in partition_by)
+
+        if not ordered_by and any(is_row_number(e) for e in listed):  # the LIMIT of a correlated subquery
+            numbered = self._limits.numbered_input(node.children[0], partition_of)
+            child, order = numbered.rows, numbered.order
+        else:
+            child = self.translate(node.children[0])
+            order = tuple(sort_key_of(e, child.scope) for e in ordered_by)
+        scope = child.scope
         # Catalyst makes a constant of what does not depend on the window's rows, such as a count of NULLs.
         moving = [e for e in listed if e.children[0].name == "WindowExpression"]
         functions = tuple(translate_window_function(e.children[0], scope, self._zone) for e in moving)
-        window = Window(child.relation, partition, order, functions, tuple(e.fields["name"] for e in moving))
+        window = Window(child.relation, partition_of(child), order, functions, tuple(e.fields["name"] for e in moving))
         found = Translation(window, child.attributes + tuple(expr_id(e) for e in moving)) if moving else child
-        return with_columns(found, [e for e in listed if e not in moving])
+        found = with_columns(found, [e for e in listed if e not in moving])
+        return select_columns(found, [i for i, a in enumerate(found.attributes) if a != NO_ATTRIBUTE])
 
     def _translate_generate(self, node: CatalystNode) -> Translation:
         child = self.translate(node.children[0])
@@ -293,47 +294,6 @@ class _PlanTranslator:
             return Translation(operator(left.relation, right.relation), left.attributes)
         return Translation(operator(Distinct(left.relation), Distinct(right.relation)), left.attributes)
 
-    # ORDER BY with LIMIT and OFFSET
-
-    def _ordered(self, node: CatalystNode) -> _Ordered:
-        match node.name:
-            case "GlobalLimit" | "LocalLimit":
-                inner = self._ordered(node.children[0])
-                limit = _constant(node, "limitExpr")
-                return _Ordered(inner.input, inner.order, _smaller(inner.limit, limit), inner.offset, inner.projections)
-            case "Offset":
-                inner = self._ordered(node.children[0])
-                skip = _constant(node, "offsetExpr")
-                limit_left = None if inner.limit is None else max(0, inner.limit - skip)
-                return _Ordered(inner.input, inner.order, limit_left, inner.offset + skip, inner.projections)
-            case "Sort":
-                child = self.translate(node.children[0])
-                order = tuple(sort_key_of(e, child.scope) for e in node.trees("order"))
-                return _Ordered(child, order)
-            case "Project" if _leads_to_sort(node):
-                inner = self._ordered(node.children[0])
-                return _Ordered(inner.input, inner.order, inner.limit, inner.offset, (*inner.projections, node))
-            case "SubqueryAlias":
-                return self._ordered(node.children[0])
-            case _:
-                return _Ordered(self.translate(node), None)
-
-    def _limited(self, ordered: _Ordered) -> Translation:
-        result = ordered.input
-        if ordered.limit is not None or ordered.offset:
-            if ordered.order is None and not (has_one_row(result.relation) and not ordered.offset and ordered.limit):
-                raise UnsupportedQuery(
-                    "LIMIT or OFFSET without ORDER BY keeps arbitrary rows, so the view has no well-defined content.",
-                    operator="GlobalLimit",
-                    hint="add an ORDER BY.",
-                )
-            if ordered.order is not None:
-                top = TopK(result.relation, ordered.order, ordered.limit, ordered.offset)
-                result = Translation(top, result.attributes)
-        for projection in ordered.projections:
-            result = self._project(result, projection)
-        return result
-
     # Uncorrelated scalar subqueries
 
     def _with_subqueries(self, child: Translation, expressions: Iterable[CatalystNode]) -> Translation:
@@ -348,6 +308,8 @@ class _PlanTranslator:
             inner = self.translate(subquery.plan).relation
             if subquery.is_exists:
                 inner = existence(inner)
+            elif subquery.values is not None:
+                inner = membership(tuple(translate_expression(v, _NOTHING) for v in subquery.values), inner)
             kind = JoinKind.INNER if has_one_row(inner) else JoinKind.SINGLE
             relation = Join(relation, inner, kind)
             attributes = (*attributes, subquery.identity)
@@ -369,24 +331,6 @@ def _joined(
     if condition is None:
         return Translation(Join(left.relation, right.relation, kind, mark=mark), attributes)
     return Translation(Join(left.relation, right.relation, kind, condition, mark), attributes)
-
-
-def _constant(node: CatalystNode, key: str) -> int:
-    expression = node.tree(key)
-    if expression is None or expression.name != "Literal":
-        raise UnsupportedQuery("LIMIT and OFFSET must be constants.", operator=node.name)
-    return int(translate_literal(expression).value)
-
-
-def _smaller(a: int | None, b: int) -> int:
-    return b if a is None else min(a, b)
-
-
-def _leads_to_sort(node: CatalystNode) -> bool:
-    below = node.children[0]
-    if below.name in ("Project", "SubqueryAlias"):
-        return _leads_to_sort(below)
-    return below.name in _LIMITS
 
 
 def _with_cte_parts(node: CatalystNode) -> tuple[CatalystNode, ...]:

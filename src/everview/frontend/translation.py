@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import reduce
 
 from everview.errors import UnsupportedQuery
 from everview.frontend.catalyst_json import CatalystNode
 from everview.frontend.spark_types import from_spark_json
-from everview.frontend.translate_expression import SUBQUERIES, Scope, expr_id, translate_expression
-from everview.relational.expressions import Call, Expression, Literal
+from everview.frontend.translate_expression import SUBQUERIES, Scope, contains, expr_id, translate_expression
+from everview.relational.expressions import Call, Case, Column, Expression, Literal
+from everview.relational.join_condition import split_join_condition
 from everview.relational.nodes import (
     Aggregate,
     AggregateCall,
+    Distinct,
     Field,
+    Filter,
     Join,
     JoinKind,
     Project,
@@ -23,6 +27,8 @@ from everview.relational.nodes import (
 )
 from everview.relational.schema import columns, schema
 from everview.relational.types import BOOLEAN, INT64, NULL
+
+_ATTRIBUTES = frozenset({"AttributeReference"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +46,12 @@ class Translation:
 
 @dataclass(frozen=True, slots=True)
 class Subquery:
-    """An uncorrelated scalar subquery, or EXISTS; two with one identity are the same."""
+    """An uncorrelated scalar subquery, EXISTS, or IN of constant ``values``; two with one identity are the same."""
 
     identity: int
     plan: CatalystNode
     is_exists: bool = False
+    values: tuple[CatalystNode, ...] | None = None
 
     def __hash__(self) -> int:
         return self.identity
@@ -63,6 +70,15 @@ def scalar_subqueries(node: CatalystNode) -> Iterable[Subquery]:
                 hint="write it as a join with a grouped subquery.",
             )
         yield Subquery(expr_id(node), node.fields["plan_tree"], node.name == "Exists")
+    if node.name == "InSubquery":
+        *values, listed = node.children
+        if any(contains(v, _ATTRIBUTES) for v in values) or listed.fields.get("outerAttrs"):
+            raise UnsupportedQuery(
+                "Spark could not turn this IN subquery into a join.",
+                operator="InSubquery",
+                hint="write it as a join with a grouped subquery.",
+            )
+        yield Subquery(expr_id(listed), listed.fields["plan_tree"], values=tuple(values))
     for child in node.children:
         yield from scalar_subqueries(child)
 
@@ -80,6 +96,28 @@ def has_one_row(relation: Relation) -> bool:
             return not _restricts(relation) and has_one_row(relation.left) and has_one_row(relation.right)
         case Join(kind=JoinKind.LEFT | JoinKind.SINGLE):
             return has_one_row(relation.left) and has_one_row(relation.right)
+        case _:
+            return False
+
+
+def rows_are_unique(relation: Relation, keys: tuple[Expression, ...]) -> bool:
+    """Whether no two rows of the relation agree on the keys, whatever the tables hold."""
+    known = {k.index for k in keys if isinstance(k, Column)}
+    match relation:
+        case Project():
+            return rows_are_unique(relation.child, tuple(relation.expressions[i] for i in known))
+        case Filter():
+            return rows_are_unique(relation.child, keys)
+        case Aggregate():
+            return known.issuperset(range(len(relation.keys)))
+        case Distinct():
+            return known.issuperset(range(len(schema(relation))))
+        case Join(kind=JoinKind.INNER | JoinKind.LEFT | JoinKind.SINGLE):
+            width = len(schema(relation.left))
+            on_right = tuple(k for k in columns(relation)[width:] if k.index in known)
+            partners = (*(e.right for e in split_join_condition(relation).equalities), *on_right)
+            on_left = tuple(k for k in columns(relation)[:width] if k.index in known)
+            return rows_are_unique(relation.left, on_left) and rows_are_unique(relation.right, partners)
         case _:
             return False
 
@@ -143,3 +181,19 @@ def existence(relation: Relation) -> Relation:
     """One row that says whether the relation has any."""
     counted = Aggregate(relation, (), (AggregateCall("count", (), INT64),), ("count",))
     return Project(counted, (Call(">", (*columns(counted), Literal(0, INT64)), BOOLEAN),), ("exists",))
+
+
+def membership(values: tuple[Expression, ...], relation: Relation) -> Relation:
+    """One row that says whether the constants are a row of the relation: NULL where only NULLs keep that from being sure."""
+    equal = reduce(
+        lambda a, b: Call("and", (a, b), BOOLEAN),
+        (Call("=", (v, c), BOOLEAN) for v, c in zip(values, columns(relation), strict=True)),
+    )
+    compared = Project(relation, (equal,), ("equal",))
+    (found,) = columns(compared)
+    unknown = Call("isnull", (found,), BOOLEAN)
+    counts = tuple(AggregateCall("count", (), INT64, filter=condition) for condition in (found, unknown))
+    counted = Aggregate(compared, (), counts, ("equal", "unknown"))
+    has_equal, has_unknown = (Call(">", (c, Literal(0, INT64)), BOOLEAN) for c in columns(counted))
+    answers = ((has_equal, Literal(True, BOOLEAN)), (has_unknown, Literal(None, BOOLEAN)))
+    return Project(counted, (Case(answers, Literal(False, BOOLEAN)),), ("in",))

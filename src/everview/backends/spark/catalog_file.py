@@ -53,6 +53,7 @@ def _entry_to_json(entry: Entry) -> dict[str, Any]:
                     "plan": plan_to_json(view.plan),
                     "query": view.query,
                     "time_zone": view.time_zone,
+                    "settings": dict(view.settings),
                     "options": asdict(view.options),
                     "is_assertion": view.is_assertion,
                 }
@@ -68,7 +69,7 @@ def _entry_from_json(written: dict[str, Any]) -> Entry:
     else:
         view = written["view"]
         options = ViewOptions(**view["options"])
-        definition = ViewDefinition(
-            name, plan_from_json(view["plan"]), view["query"], view["time_zone"], options, view["is_assertion"]
-        )
+        plan, settings = plan_from_json(view["plan"]), tuple(view.get("settings", {}).items())
+        is_assertion = view["is_assertion"]
+        definition = ViewDefinition(name, plan, view["query"], view["time_zone"], options, is_assertion, settings)
     return Entry(definition, written["created_at"])

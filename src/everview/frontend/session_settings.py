@@ -1,0 +1,140 @@
+"""Settings of the user's Spark session that change what a query means.
+
+A setting whose whole effect is in the resolved plan (how names are found, how text is parsed, the time zone) is carried over to
+our session and recorded with the view. A setting that changes how rows are computed is refused by name where it differs from
+Spark's default, because the kernels compute as Spark does by default. All others concern speed or files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from everview.errors import UnsupportedOperation
+
+TIME_ZONE = "spark.sql.session.timeZone"
+
+_CARRIED = (
+    "spark.sql.ansi.doubleQuotedIdentifiers",
+    "spark.sql.ansi.enforceReservedKeywords",
+    "spark.sql.ansi.relationPrecedence",
+    "spark.sql.caseSensitive",
+    "spark.sql.function.concatBinaryAsString",
+    "spark.sql.function.eltOutputAsString",
+    "spark.sql.groupByAliases",
+    "spark.sql.groupByOrdinal",
+    "spark.sql.mapKeyDedupPolicy",
+    "spark.sql.orderByOrdinal",
+    "spark.sql.parser.escapedStringLiterals",
+    "spark.sql.parser.quotedRegexColumnNames",
+)
+_REFUSED = (
+    "spark.sql.ansi.enabled",
+    "spark.sql.charAsVarchar",
+    "spark.sql.chunkBase64String.enabled",
+    "spark.sql.decimalOperations.allowPrecisionLoss",
+    "spark.sql.icu.caseMappings.enabled",
+    "spark.sql.optimizer.optimizeUncorrelatedInSubqueriesInJoinCondition.enabled",
+    "spark.sql.preserveCharVarcharTypeInfo",
+    "spark.sql.storeAssignmentPolicy",
+    "spark.sql.timestampType",
+)
+_LEGACY = "spark.sql.legacy."
+_ABOUT_FILES = tuple(
+    _LEGACY + part
+    for part in ("avro.", "bucketedTableScan.", "createHiveTableByDefault", "csv.", "json.", "orc.", "parquet.", "xml.")
+)
+"""Settings of ``spark.sql.legacy`` for data sources, which a query over tables of a database does not have."""
+_ALWAYS = {"spark.sql.ansi.enabled": "true"}
+"""Where Spark's own default depends on the environment (SPARK_ANSI_SQL_MODE)."""
+
+
+@dataclass(frozen=True, slots=True)
+class SessionSettings:
+    """What of a session decides the meaning of a query: the time zone, and carried settings that are not at their default."""
+
+    time_zone: str
+    others: tuple[tuple[str, str], ...] = ()
+
+    def apply_to(self, session: SparkSession) -> None:
+        """Gives a session of ours these settings, and Spark's defaults for the others that are carried."""
+        values = {key: _default(session, key) for key in _CARRIED}
+        for key, value in {**values, **dict(self.others), TIME_ZONE: self.time_zone}.items():
+            if value is not None:
+                session.conf.set(key, value)
+
+
+def read_settings(session: SparkSession) -> SessionSettings:
+    """The settings of a user's session.
+
+    Raises:
+        UnsupportedOperation: one of them makes Spark compute in a way that everview does not follow.
+    """
+    given: Mapping[str, str] = session.conf.getAll
+    for key in sorted(given):
+        if _changes_values(key) and not _is_default(session, key, given[key]):
+            wanted = _default(session, key)
+            raise UnsupportedOperation(
+                f"the Spark session has {key} = {given[key]}, and everview computes what Spark does with {wanted}: its "
+                "answers would not be those of the session.",
+                hint=f"spark.conf.set('{key}', '{wanted}'), or give connect a session for everview, spark.newSession().",
+            )
+    carried = {key: given[key] for key in _CARRIED if key in given and not _is_default(session, key, given[key])}
+    zone = session.conf.get(TIME_ZONE)
+    assert zone is not None, "Spark always has a time zone"
+    return SessionSettings(zone, tuple(sorted(carried.items())))
+
+
+def fingerprint(session: SparkSession) -> str:
+    """A text that changes with any setting of the session; much cheaper than reading them all."""
+    text: str = _java(session).conf().getAll().toString()
+    return text
+
+
+@contextmanager
+def working_in(session: SparkSession) -> Iterator[None]:
+    """Makes a session the active one, whose settings Catalyst's rules read; afterwards the active one is as before."""
+    jvm: Any = session._jvm
+    sessions = jvm.org.apache.spark.sql.classic.SparkSession
+    before, before_in_python = sessions.getActiveSession(), SparkSession._activeSession
+    sessions.setActiveSession(_java(session))
+    try:
+        yield
+    finally:
+        SparkSession._activeSession = before_in_python
+        if before.isDefined():
+            sessions.setActiveSession(before.get())
+        else:
+            sessions.clearActiveSession()
+
+
+def _changes_values(key: str) -> bool:
+    return key in _REFUSED or (key.startswith(_LEGACY) and not key.startswith(_ABOUT_FILES))
+
+
+def _is_default(session: SparkSession, key: str, value: str) -> bool:
+    default = _default(session, key)
+    return default is None or value.lower() == default.lower()
+
+
+def _default(session: SparkSession, key: str) -> str | None:
+    """What Spark takes without the setting; None where it has no such setting, or no value for it."""
+    if key in _ALWAYS:
+        return _ALWAYS[key]
+    untouched: Any = session._jvm.org.apache.spark.sql.internal.SQLConf()  # type: ignore[union-attr]  # PySpark: Optional
+    default: str | None = untouched.getConfString(key, None)
+    return default
+
+
+def _java(session: SparkSession) -> Any:
+    java = getattr(session, "_jsparkSession", None)
+    if java is None:
+        raise UnsupportedOperation(
+            "a session of Spark Connect does not show how it resolves queries.",
+            hint="give connect a session of a classic Spark driver.",
+        )
+    return java
