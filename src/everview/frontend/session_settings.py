@@ -1,8 +1,8 @@
 """Settings of the user's Spark session that change what a query means.
 
 A setting whose whole effect is in the resolved plan (how names are found, how text is parsed, the time zone) is carried over to
-our session and recorded with the view. A setting that changes how rows are computed is refused by name where it differs from
-Spark's default, because the kernels compute as Spark does by default. All others concern speed or files.
+our session and recorded with the view. A setting that changes how rows are computed, or how the text is read that the Spark
+backend writes, is refused by name where it differs from Spark's default. All others concern speed or files.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from everview.errors import UnsupportedOperation
@@ -23,22 +25,22 @@ _CARRIED = (
     "spark.sql.ansi.enforceReservedKeywords",
     "spark.sql.ansi.relationPrecedence",
     "spark.sql.caseSensitive",
-    "spark.sql.function.concatBinaryAsString",
-    "spark.sql.function.eltOutputAsString",
     "spark.sql.groupByAliases",
     "spark.sql.groupByOrdinal",
     "spark.sql.mapKeyDedupPolicy",
     "spark.sql.orderByOrdinal",
-    "spark.sql.parser.escapedStringLiterals",
-    "spark.sql.parser.quotedRegexColumnNames",
 )
 _REFUSED = (
     "spark.sql.ansi.enabled",
     "spark.sql.charAsVarchar",
     "spark.sql.chunkBase64String.enabled",
     "spark.sql.decimalOperations.allowPrecisionLoss",
+    "spark.sql.function.concatBinaryAsString",
+    "spark.sql.function.eltOutputAsString",
     "spark.sql.icu.caseMappings.enabled",
     "spark.sql.optimizer.optimizeUncorrelatedInSubqueriesInJoinCondition.enabled",
+    "spark.sql.parser.escapedStringLiterals",
+    "spark.sql.parser.quotedRegexColumnNames",
     "spark.sql.preserveCharVarcharTypeInfo",
     "spark.sql.storeAssignmentPolicy",
     "spark.sql.timestampType",
@@ -74,7 +76,7 @@ def read_settings(session: SparkSession) -> SessionSettings:
     Raises:
         UnsupportedOperation: one of them makes Spark compute in a way that everview does not follow.
     """
-    given: Mapping[str, str] = session.conf.getAll
+    given: Mapping[str, str] = {**{key: session.conf.get(key) or "" for key in _ALWAYS}, **session.conf.getAll}
     for key in sorted(given):
         if _changes_values(key) and not _is_default(session, key, given[key]):
             wanted = _default(session, key)
@@ -126,7 +128,10 @@ def _default(session: SparkSession, key: str) -> str | None:
     if key in _ALWAYS:
         return _ALWAYS[key]
     untouched: Any = session._jvm.org.apache.spark.sql.internal.SQLConf()  # type: ignore[union-attr]  # PySpark: Optional
-    default: str | None = untouched.getConfString(key, None)
+    try:
+        default: str = untouched.getConfString(key)
+    except (PySparkException, Py4JJavaError):  # Spark knows of no such setting, or it has no default
+        return None
     return default
 
 

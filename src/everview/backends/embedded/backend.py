@@ -105,10 +105,13 @@ class EmbeddedBackend(InMemory):
         except Refused as refused:
             raise rejections.not_factorizable(view, str(refused)) from refused
         if view.is_assertion:
-            rows = self._rows_of(root.content(), view.fields)
-            if rows:
+            try:
+                rows = self._rows_of(root.content(), view.fields)
+                if rows:
+                    raise rejections.assertion_violated(view, rows)
+            except BaseException:
                 self._graph.drop_view(view.name)
-                raise rejections.assertion_violated(view, rows)
+                raise
         self._views[view.name.lower()] = MaintainedView(view, root, self._version, choices.refresh)
         self._views_changed()
 

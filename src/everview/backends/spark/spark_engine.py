@@ -37,7 +37,11 @@ from everview.relational.nodes import Relation, Scan, Schema
 from everview.relational.traverse import nodes_of
 
 _SETTINGS = {
+    "spark.sql.ansi.doubleQuotedIdentifiers": "false",
     "spark.sql.ansi.enabled": "true",
+    "spark.sql.ansi.enforceReservedKeywords": "false",
+    "spark.sql.ansi.relationPrecedence": "false",
+    "spark.sql.caseSensitive": "false",
     "spark.sql.debug.maxToStringFields": "100000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
 }
