@@ -24,6 +24,8 @@ from everview.frontend.catalyst_json import CatalystNode, parse_tree, simple_nam
 from everview.frontend.catalyst_transform import rewrite_subqueries, run_transform
 from everview.frontend.spark_rings import is_ring_function
 
+_OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
+
 _PREPARE = (
     "EliminateSQLFunctionNode",  # a function written in SQL becomes its body
     "ReplaceExpressions",  # nullif, to_date and other short-hands become what they stand for
@@ -39,10 +41,13 @@ _PREPARE = (
 
 _PLACE_SUBQUERIES = (
     "FoldablePropagation",
-    "EliminateOuterJoin",
     "PushDownPredicates",
+    "EliminateOuterJoin",
+    "PushDownPredicates",  # once more: what stands in the ON of an inner join belongs to its sides
     "BooleanSimplification",
 )
+_INFER_IN_JOINS = ("InferFiltersFromConstraints", "PushDownPredicates")
+"""Where IN is left in a join's condition, with an equality Spark also filters the other side by it."""
 """What Spark does with a predicate before its subqueries become joins, which decides whether IN can be NULL in it.
 
 Spark's NOT IN knows NULL where it is a condition of WHERE. Elsewhere, as in the ON of an outer join, IN is a mark that is
@@ -116,14 +121,37 @@ class _Exporter:
         return parse_tree(nodes)
 
     def _decorrelate(self, plan: Any) -> Any:
-        plan = self._apply(_PREPARE, self._without_limits_in_exists(plan))
+        plan = self._apply(_PREPARE, self._without_limits_in_exists(self._with_inlined_tables(plan)))
         subqueries = _sequence(plan.subqueriesAll())
         if any(s.subqueriesAll().size() for s in subqueries):
             # Catalyst's rewrites see one level: what a subquery nests must have become joins before it does itself.
             plan = rewrite_subqueries(self._session, plan, self._decorrelate)
         if subqueries:
-            plan = self._apply(_PLACE_SUBQUERIES + _REWRITE_SUBQUERIES, plan)
+            plan = self._apply(_PLACE_SUBQUERIES, self._without_names(plan))
+            if _joins_on_membership(plan.toJSON()):
+                plan = self._apply(_INFER_IN_JOINS, plan)
+            plan = self._apply(_REWRITE_SUBQUERIES, plan)
         return plan
+
+    def _with_inlined_tables(self, plan: Any) -> Any:
+        """Common tables in the places that refer to them, as Spark has them, where it makes a difference.
+
+        No predicate moves into a common table, nor out of one inside a subquery. Elsewhere they stay, and are kept once.
+        """
+        subqueries = _sequence(plan.subqueriesAll())
+        is_inside = any("WithCTE" in s.toString() for s in subqueries)
+        if not is_inside and not (subqueries and _joins_on_membership(plan.toJSON())):
+            return plan
+        java_class = self._session._jvm.java.lang.Class.forName(f"{_OPTIMIZER}.InlineCTE")
+        flags = java_class.getConstructors()[
+            0
+        ].getParameterCount()  # they differ between versions of Spark; all are off
+        return self._rules.InlineCTE(*[False] * flags).apply(plan)
+
+    def _without_names(self, plan: Any) -> Any:
+        """The plan without the nodes that only name what is below; no rule moves a predicate through them."""
+        with quiet_spark_log():
+            return self._session._jvm.org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases.apply(plan)
 
     def _without_limits_in_exists(self, plan: Any) -> Any:
         """``EXISTS (… LIMIT n)`` without the LIMIT: whichever rows it keeps, there is one if there was one."""
@@ -218,6 +246,14 @@ class _Exporter:
         for child in _sequence(expression.children()) if fields["num-children"] else ():
             following = self._annotate_expression(child, tree, following)
         return following
+
+
+def _joins_on_membership(plan_json: str) -> bool:
+    return "InSubquery" in plan_json and any(
+        simple_name(node["class"]) == "Join" and any(simple_name(e["class"]) == "InSubquery" for e in tree)
+        for node in json.loads(plan_json)
+        for tree in _expression_lists(node)
+    )
 
 
 def _expression_lists(node: dict[str, Any]) -> Iterator[list[dict[str, Any]]]:

@@ -58,6 +58,8 @@ _START_SETTINGS = {
 _OWN_SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.debug.maxToStringFields": "100000",
+    # Else Spark computes parts of a query over rows at hand before it has optimized it, and its answer is not that of tables.
+    "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
 }
 
 

@@ -109,7 +109,7 @@ class LimitTranslator:
             case "Project" if _leads_to_sort(node):
                 inner = self._ordered(node.children[0])
                 return _Ordered(inner.input, inner.order, inner.limit, inner.offset, (*inner.projections, node))
-            case "SubqueryAlias":
+            case "SubqueryAlias" | "PipeOperator":
                 return self._ordered(node.children[0])
             case _:
                 return _Ordered(self._translate(node), None)
@@ -125,7 +125,7 @@ class LimitTranslator:
                 found = self._with_keys(found, projection)
             return found
         match node.name:
-            case "SubqueryAlias":
+            case "SubqueryAlias" | "PipeOperator":
                 return self._sorted(node.children[0])
             case "Project":
                 below = self._sorted(node.children[0])
@@ -187,6 +187,6 @@ def _smaller(a: int | None, b: int) -> int:
 
 def _leads_to_sort(node: CatalystNode) -> bool:
     below = node.children[0]
-    if below.name in ("Project", "SubqueryAlias"):
+    if below.name in ("Project", "SubqueryAlias", "PipeOperator"):
         return _leads_to_sort(below)
     return below.name in LIMITS

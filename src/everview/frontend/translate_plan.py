@@ -54,7 +54,15 @@ from everview.relational.nodes import (
 from everview.relational.schema import columns
 
 _TRANSPARENT = frozenset(
-    {"SubqueryAlias", "ResolvedHint", "Repartition", "RepartitionByExpression", "RebalancePartitions", "CTERelationDef"}
+    {
+        "SubqueryAlias",
+        "PipeOperator",
+        "ResolvedHint",
+        "Repartition",
+        "RepartitionByExpression",
+        "RebalancePartitions",
+        "CTERelationDef",
+    }
 )
 _JOIN_KINDS = {
     "Inner": JoinKind.INNER,
