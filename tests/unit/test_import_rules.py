@@ -42,7 +42,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
 }
 """Libraries with a price at import, and the only parts that may pay it."""
 
-LONGEST = 400
+LONGEST = 450
 LONGER: dict[str, str] = {
     "backends/embedded/tree/view_kernels.py": "one compiled unit: Numba's cache notices changes of a kernel's own file only",
 }
@@ -203,7 +203,7 @@ def test_imports_stand_at_the_top() -> None:
 
 
 def test_modules_are_short() -> None:
-    """A module above 400 lines has a seam; the exceptions are named with their reasons, and are still needed."""
+    """A module above 450 lines has a seam; the exceptions are named with their reasons, and are still needed."""
     lengths = {str(m.path.relative_to(SOURCE / "everview")): len(m.text.splitlines()) for m in modules()}
     assert {name: lines for name, lines in lengths.items() if lines > LONGEST and name not in LONGER} == {}
     assert [name for name in LONGER if lengths.get(name, 0) <= LONGEST] == []
