@@ -29,6 +29,8 @@ def as_tree(operator: Operator) -> Tree | None:
 def tree_lines(tree: Tree) -> list[str]:
     """Class, variable order, views (a star: stored) and costs; without a plan, the flat tree of first-order maintenance."""
     plan, program = tree.plan, tree.program
+    if isinstance(tree, TreeOperator) and tree.rows is not None:
+        return ["for now summed row by row: NaN, infinity, or numbers too large for a view tree take part"]
     if plan is None:
         flat = ["first-order: the result directly over the relations", "views, * stored:", *_flat(program)]
         return [*flat, *_shared(tree)]
@@ -95,6 +97,8 @@ def tree_json(tree: Tree) -> dict[str, Any]:
         for v in program.views
     ]
     told: dict[str, Any] = {"views": views, "result": program.result}
+    if isinstance(tree, TreeOperator) and tree.rows is not None:
+        told["row_by_row"] = True
     shared = {name: {"with": list(s.others), "written_here": s.is_owned} for name, s in tree.sharing().items()}
     if shared:
         told["shared"] = shared

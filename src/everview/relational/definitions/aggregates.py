@@ -4,8 +4,8 @@ Rows with a NULL argument do not count, as in Spark; an aggregate of nothing is 
 correctly rounded (``math.fsum``): the reference is right to the last bit, and comparisons allow for others' rounding.
 
 Beyond the range of a double, Spark's answer may depend on the order of rows: 1e308 + 1e308 - 1e308 is 1e308 or infinite. Here
-it does not. A sum is the exact one, infinite only where that is out of range; so are the sums that a variance is a quotient of.
-Infinities of both signs, or a NaN, make NaN.
+it does not. A sum is the exact one, infinite only where that is out of range; so are the sums that a variance is a quotient
+of. Infinities of both signs, or a NaN, make NaN.
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ from everview.backends.embedded.state.accumulate import (
     FLOAT_PARTS,
     LARGE,
     SMALL_WEIGHT,
-    distilled,
+    distill,
     scatter_add_float,
 )
 from everview.backends.embedded.state.keymap import KeyMap, SlotArray
@@ -86,7 +86,7 @@ class MomentAccumulator(Accumulator):
         finite = np.ones(len(slots), dtype=np.bool_)
         for counters in self._counters:
             finite &= ~counters.data[slots, :FLOAT_COUNTERS].any(axis=1)
-        sums = {p: distilled(s.data[slots])[:, :2] for p, s in zip(self._products, self._sums, strict=True)}
+        sums = {p: _pairs(s.data[slots]) for p, s in zip(self._products, self._sums, strict=True)}
         return finish_moments(self._call, counts, sums, finite, self._corrected(slots, counts))
 
     def _corrected(self, slots: Ints, counts: Ints) -> Corrected | None:
@@ -128,6 +128,12 @@ class MomentAccumulator(Accumulator):
     @property
     def nbytes(self) -> int:
         return self._large.nbytes + sum(a.nbytes for a in (*self._sums, *self._counters))
+
+
+def _pairs(parts: Floats) -> Payloads:
+    """Sums of several parts as double-doubles; ``parts`` is changed."""
+    distill(parts)
+    return parts[:, :2]
 
 
 def finish_moments(

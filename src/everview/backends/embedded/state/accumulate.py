@@ -123,8 +123,11 @@ def scatter_add_float(
 
 
 @kernel
-def _distill(parts: Floats) -> None:
-    """Adds each part to the one before it, which keeps the sum and leaves the rounding error, again and again."""
+def distill(parts: Floats) -> None:
+    """Put the parts of sums in order: the first becomes the sum, rounded, the next what that lacks, and so on.
+
+    Each part is added to the one before it, which keeps the sum and leaves the rounding error, again and again.
+    """
     last = parts.shape[1] - 1
     for i in range(parts.shape[0]):
         for _ in range(last + 1):
@@ -145,19 +148,11 @@ def is_left(values: Floats, weights: Ints) -> Bools:
 
 
 def float_totals(sums: Floats, counters: Ints) -> Floats:
-    """The values of float accumulators: ``sums`` float64[n, parts], ``counters`` int64[n, 3]."""
-    parts = distilled(sums)
-    totals: Floats = parts[:, 0].copy()
+    """The values of float accumulators: ``sums`` float64[n, parts], which are distilled, ``counters`` int64[n, 3]."""
+    distill(sums)
+    totals: Floats = sums[:, 0].copy()
     mark_specials(totals, counters)
     return totals
-
-
-def distilled(sums: Floats) -> Floats:
-    """The same sums with the parts in order: the first is the sum, rounded, the next what that lacks, and so on."""
-    parts = np.ascontiguousarray(sums)
-    parts = parts.copy() if parts is sums else parts
-    _distill(parts)
-    return parts
 
 
 def mark_specials(totals: Floats, counters: Ints) -> None:

@@ -112,7 +112,12 @@ class TreeOperator(TreeBacked):
         if self.rows is not None:
             return self._push_rows(self.rows, deltas)
         try:
-            return super().push(deltas)
+            if self.group is None:
+                self.state.begin()
+                self.state.take(deltas)
+            elif not self.group.has_run_for(self):
+                return None
+            return self.moved()
         except TreeOutgrown:
             if self._make_rows is None or self.group is not None:
                 raise  # a group lets the tree go first
@@ -146,13 +151,12 @@ class TreeOperator(TreeBacked):
     def commit(self) -> None:
         if self._watched is not None:
             self._watched.commit()
-        if self._before is not None:
-            self._before = None
-            if self.rows is not None:
-                self.adopt(self._empty_state())
         if self.rows is not None:
+            if self._before is not None:
+                self.adopt(self._empty_state())
             self.rows.commit()
-        super().commit()
+        self._before = None
+        self.state.commit()
 
     def rollback(self) -> None:
         if self._watched is not None:

@@ -909,9 +909,6 @@ def _sum(code: Word, registers: Word, rows: Word, known: Word) -> Word:
         if g != group:
             store_float(first, group, summed)
             store_float(second, group, rest)
-            if note != 0 or not abs(summed) < BIG:
-                note = _sum_note(note, 0, load(first, group))
-                is_range |= _specials(note) == TOO_MANY
             store(third, group, note)
             summed, rest, note, group = load_float(first, g), load_float(second, g), load(third, g), g
         if kind == FLOATING:
@@ -941,11 +938,9 @@ def _sum(code: Word, registers: Word, rows: Word, known: Word) -> Word:
         rest -= summed - new
         if given != 0:
             note = _sum_note(note, given, 0)
+            is_range |= _specials(note) == TOO_MANY
     store_float(first, group, summed)
     store_float(second, group, rest)
-    if note != 0 or not abs(summed) < BIG:
-        note = _sum_note(note, 0, load(first, group))
-        is_range |= _specials(note) == TOO_MANY
     store(third, group, note)
     return FLOAT_RANGE if is_range != 0 else 0
 

@@ -43,7 +43,7 @@ class Accumulators:
         weights = np.array([w for _, _, w in rows], dtype=np.int64)
         self.left = scatter_add_float(self.payload, 1, self.counters, 1, slots, values, weights)
         assert self.left == is_left(values, weights).sum()
-        return float_totals(self.payload[:, 1:-1], self.counters[:, 1:]).tolist()
+        return float_totals(self.payload[:, 1:-1].copy(), self.counters[:, 1:]).tolist()
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), finite, weight), max_size=40), st.randoms())
