@@ -135,12 +135,15 @@ class TreeOperator(TreeBacked):
             self.adopt(self._empty_state())
             try:
                 self._fill([i.content() for i in self.inputs])
+                self.rows = None
+                delta = self._since(rows.content())
             except TreeOutgrown:
+                self.rows = rows
                 self.adopt(before)
             else:
                 self.state.commit()
-                self.rows, self._before = None, (rows, before)
-                return self._since(rows.content())
+                self._before = rows, before
+                return delta
         return rows.push(deltas)
 
     def _since(self, old: Batch) -> Batch | None:
