@@ -186,3 +186,146 @@ def test_what_spark_fails_to_analyze_is_refused(spark: SparkSession) -> None:
         )
         with pytest.raises(ev.UnsupportedQuery, match="Spark fails to analyze the query"):
             db.create_view("v", query)
+
+
+_SALES = (
+    table("emp", "id int, v int", [(1, 2), (2, None), (None, 3), (3, 3), (1, 2), (4, 1)]),
+    table(
+        "sale",
+        "id int, qty int, v int, ts int",
+        [(i, (i * 7) % 4 if i % 5 else None, (i * i) % 11, (i * 13) % 101) for i in range(1, 15)],
+    ),
+)
+
+_LIMITED = [
+    "SELECT s.id FROM sale s WHERE s.qty = e.id ORDER BY s.ts DESC LIMIT 1",
+    "SELECT s.v * 2 FROM sale s WHERE s.qty = e.id ORDER BY s.id DESC LIMIT 1",
+    "SELECT s.id FROM sale s WHERE s.qty = e.id ORDER BY s.ts LIMIT 1 OFFSET 1",
+    "SELECT s.id FROM sale s WHERE s.qty < e.id ORDER BY s.ts + s.id LIMIT 1",
+    "SELECT s.v FROM sale s WHERE s.qty = e.id GROUP BY s.v ORDER BY count(*) DESC, max(s.ts) LIMIT 1",
+    "SELECT x.id FROM (SELECT s.id FROM sale s WHERE s.qty = e.id ORDER BY s.ts LIMIT 3) x LIMIT 1",
+    "SELECT x.id FROM (SELECT s.id, s.qty FROM sale s ORDER BY s.ts LIMIT 9) x WHERE x.qty = e.id LIMIT 1",
+    "SELECT max(s.id) FROM sale s WHERE s.qty = e.id LIMIT 1",
+]
+_AROUND_LIMITED = [
+    "SELECT e.id, ({}) AS c FROM emp e",
+    "SELECT e.id, CASE WHEN e.v > 1 THEN ({}) ELSE 0 END AS c FROM emp e",
+    "SELECT e.id FROM emp e WHERE ({}) > 3",
+    "SELECT e.id FROM emp e WHERE e.v IN ({})",
+    "SELECT e.id FROM emp e WHERE EXISTS ({})",
+    "SELECT e.id, l.c FROM emp e LEFT JOIN LATERAL ({}) AS l(c) ON true",
+    "SELECT p.id, (SELECT max(l.c) FROM emp e, LATERAL ({}) AS l(c) WHERE e.v = p.v) AS c FROM emp p",
+]
+
+
+@pytest.mark.parametrize("around", _AROUND_LIMITED)
+@pytest.mark.parametrize("limited", _LIMITED)
+def test_order_by_what_is_not_selected_in_a_limited_subquery(oracle: Oracle, limited: str, around: str) -> None:
+    """Spark numbers the rows of a window without order over sorted rows; the order was lost, and any row was taken."""
+    oracle.load(_SALES)
+    assert oracle.check(around.format(limited)) is Outcome.EQUAL
+
+
+def test_limit_without_order_in_a_correlated_subquery(oracle: Oracle) -> None:
+    """It keeps arbitrary rows, and is refused like any other; in EXISTS it keeps some row, and that is enough."""
+    oracle.load(_SALES)
+    limited = "SELECT s.id FROM sale s WHERE s.qty = e.id LIMIT 1"
+    with pytest.raises(ev.UnsupportedQuery, match="without ORDER BY"):
+        oracle.translate(f"SELECT e.id, ({limited}) AS c FROM emp e")
+    assert oracle.check(f"SELECT e.id FROM emp e WHERE NOT EXISTS ({limited})") is Outcome.EQUAL
+
+
+_MEMBERS = (
+    table("t0", "a int, b int", [(1, 2), (2, None), (None, 3), (3, 3), (1, 2), (4, 1)]),
+    table("t1", "b int, c int", [(1, 1), (None, 2), (3, 1), (3, 4)]),
+    table("t2", "c int, d int", [(1, 10), (2, 20), (None, 30), (4, 5)]),
+    table("n1", "b int not null", [(1,), (2,), (5,)]),
+)
+
+
+@pytest.mark.parametrize("kind", ["JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "LEFT SEMI JOIN", "LEFT ANTI JOIN"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "(5 IN (SELECT b FROM t1)) IS NULL",
+        "(5, 1) NOT IN (SELECT b, c FROM t1)",
+        "NOT (t0.a IN (SELECT b FROM t1))",
+        "t2.c NOT IN (SELECT b FROM t1)",
+        "t0.a NOT IN (SELECT b FROM n1)",
+        "t0.a NOT IN (SELECT b FROM t1) AND t0.a = t2.c",
+        "(t0.a NOT IN (SELECT b FROM t1)) IS NOT TRUE",
+        "coalesce(t0.a NOT IN (SELECT b FROM t1), true)",
+        "CASE WHEN t0.a IN (SELECT b FROM t1) THEN t0.a = t2.c ELSE t0.b = t2.c END",
+    ],
+)
+def test_membership_in_the_condition_of_a_join(oracle: Oracle, condition: str, kind: str) -> None:
+    """Whether IN can be NULL depends on where the predicate stands when Spark makes a join of it; ours stood elsewhere."""
+    oracle.load(_MEMBERS)
+    listed = "t0.a, t0.b" if "SEMI" in kind or "ANTI" in kind else "t0.a, t0.b, t2.d"
+    assert oracle.check(f"SELECT {listed} FROM t0 {kind} t2 ON {condition}") is Outcome.EQUAL
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT x.a, t2.d FROM (SELECT 5 AS a) x LEFT JOIN t2 ON (x.a IN (SELECT b FROM t1)) IS NULL",
+        "SELECT x.a, t2.d FROM (SELECT 5 AS a, b FROM t0) x LEFT JOIN t2 ON (x.a IN (SELECT b FROM t1)) IS NULL",
+        "SELECT t0.a FROM t0 LEFT JOIN t1 ON t0.a NOT IN (SELECT c FROM t2) WHERE t1.c > 0",
+        "SELECT x.a FROM (SELECT t0.a, t1.c FROM t0 LEFT JOIN t1 ON t0.a NOT IN (SELECT c FROM t2)) x WHERE x.c > 0",
+        "WITH x AS (SELECT t0.a, t1.c FROM t0 LEFT JOIN t1 ON a NOT IN (SELECT c FROM t2)) SELECT a FROM x WHERE c > 0",
+        "SELECT a, (WITH z AS (SELECT c FROM t1 WHERE t1.b = t0.a) SELECT max(c) FROM z) AS m FROM t0",
+    ],
+)
+def test_what_spark_moves_before_subqueries_become_joins(oracle: Oracle, sql: str) -> None:
+    """Constants into conditions, filters through outer joins, names and common tables: only then is IN NULL or not."""
+    oracle.load(_MEMBERS)
+    assert oracle.check(sql) is Outcome.EQUAL
+
+
+@pytest.mark.parametrize("compared", ["<", "<=", "="])
+@pytest.mark.parametrize("window", ["ORDER BY c", "PARTITION BY b ORDER BY c"])
+def test_a_window_inside_exists(oracle: Oracle, window: str, compared: str) -> None:
+    """An IndexError: Catalyst lists columns among the window functions when it pulls up a correlated predicate."""
+    oracle.load(_MEMBERS)
+    exists = f"EXISTS (SELECT rank() OVER ({window}) FROM t1 WHERE t1.b {compared} t0.a)"
+    assert oracle.check(f"SELECT a FROM t0 WHERE {exists}") is Outcome.EQUAL
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "FROM t0 |> WHERE a > 1 |> SELECT a, b",
+        "FROM t0 |> ORDER BY a, b |> LIMIT 2",
+        "FROM t0 |> WHERE a IN (SELECT b FROM t1) |> AGGREGATE count(*) AS n",
+        "FROM t0 |> EXTEND named_struct('i1', a, 'i2', b) AS col |> DROP col.i1",
+    ],
+)
+def test_pipes(oracle: Oracle, sql: str) -> None:
+    """The node that marks a pipe was refused."""
+    oracle.load(_MEMBERS)
+    assert oracle.check(sql) is Outcome.EQUAL
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT a FROM t0 WHERE ev_found_plus(a) > 2",
+        "SELECT ev_found_max(a) AS m, a FROM t0",
+        "SELECT a FROM t0 WHERE ev_found_max(a) > 1",
+        "SELECT ev_found_plus(a) AS g, count(*) AS n FROM t0 GROUP BY ev_found_plus(a)",
+        "SELECT a FROM t0 WHERE a IN (SELECT ev_found_plus(b) FROM t1)",
+    ],
+)
+def test_functions_written_in_sql(spark: SparkSession, query: str) -> None:
+    """They were refused, or a KeyError where they hide a subquery: Catalyst had not replaced them by their bodies."""
+    with ev.connect(backend="reference", spark=spark) as db:
+        for t in _MEMBERS[:2]:
+            db.create_table(t.name, ", ".join(f"{f.name} {f.type}" for f in t.fields)).insert(list(t.rows))
+        session = db.spark_table("t0").sparkSession
+        session.sql("CREATE OR REPLACE TEMPORARY FUNCTION ev_found_plus(x INT) RETURNS INT RETURN x + 1")
+        session.sql(
+            "CREATE OR REPLACE TEMPORARY FUNCTION ev_found_max(x INT) RETURNS INT RETURN (SELECT max(c) FROM t1 WHERE b = x)"
+        )
+        db.create_view("v", query)
+        db.verify("v")
+        assert db.view("v").rows()
