@@ -16,9 +16,10 @@ import numpy as np
 
 from everview.backends.embedded.state.accumulate import Floats, scatter_add_float, scatter_add_int
 from everview.backends.embedded.state.consolidate import consolidate
-from everview.backends.embedded.state.keymap import KeyMap, WeightMap
+from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.state.ordered import OrderedIndex
 from everview.backends.embedded.state.slices import SliceIndex
+from everview.backends.embedded.state.weight_map import WeightMap
 from everview.backends.embedded.state.wide import scatter_add_wide
 from everview.backends.embedded.vectors import Ints
 

@@ -63,7 +63,17 @@ class TableInput:
         """Applies the changes of one transaction to the table, and offers them to the scans.
 
         Products are offered as they are; a table that keeps its rows expands them for itself, and so does a static one.
+        What fails has changed nothing.
         """
+        try:
+            self._prepare(changes)
+        except BaseException:
+            if self.table.is_prepared:
+                self.table.rollback()
+            self.withdraw()
+            raise
+
+    def _prepare(self, changes: Sequence[Change]) -> None:
         plain = [c for c in changes if not isinstance(c, FactorizedChange)]
         if len(plain) == len(changes) or any(c.kind is not ChangeKind.WEIGHTED for c in changes):
             delta = self.table.prepare(changes)

@@ -18,7 +18,8 @@ from everview.backends.embedded.operators.accumulator import Accumulator
 from everview.backends.embedded.operators.accumulators import accumulator_for
 from everview.backends.embedded.operators.base import Cost, Operator
 from everview.backends.embedded.operators.sums import add_counts
-from everview.backends.embedded.state.keymap import KeyMap, SlotArray
+from everview.backends.embedded.state.keymap import KeyMap
+from everview.backends.embedded.state.slot_array import SlotArray
 from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, Vector, concatenate
 from everview.relational.expressions import Expression
 from everview.relational.nodes import Aggregate

@@ -16,7 +16,7 @@ from everview.backends.embedded.operators.ranges import RangeAccess, RangeIndex
 from everview.backends.embedded.state.accumulate import total_weight
 from everview.backends.embedded.state.consolidate import consolidate
 from everview.backends.embedded.state.slices import SliceIndex
-from everview.backends.embedded.state.weight_map import WeightMap
+from everview.backends.embedded.state.weight_map import WeightChanges, WeightMap
 from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, Vector, empty_batch
 from everview.relational.nodes import Schema
 
@@ -46,17 +46,21 @@ class Arrangement:
         self._slices: dict[tuple[int, ...], SliceIndex] = {}
         self._ranges: dict[tuple[tuple[int, ...], RangeAccess], RangeIndex] = {}
         self._applied: list[tuple[Ints, Ints]] = []
+        self._is_torn = False
+        """Whether an index could not take in what the rows have taken in, for lack of memory."""
         self.is_asked_by_users = False
         """Whether look-ups use it, which will come again."""
 
     def apply(self, delta: Batch) -> None:
         """Adds a change; ``rollback`` takes it back."""
         keys = self.layout.pack(delta.columns, len(delta))
-        self._add(keys, delta.weights)
+        changes = self.rows.add_weights(keys, delta.weights)
         self._applied.append((keys, delta.weights))
+        self._is_torn = True
+        self._tell_indexes(changes)
+        self._is_torn = False
 
-    def _add(self, keys: Ints, weights: Ints) -> None:
-        changes = self.rows.add_weights(keys, weights)
+    def _tell_indexes(self, changes: WeightChanges) -> None:
         if not self._slices and not self._ranges:
             return
         created = changes.slots[(changes.old == 0) & (changes.new != 0)]
@@ -77,7 +81,14 @@ class Arrangement:
     def rollback(self) -> None:
         """Takes back the changes since the last commit."""
         for keys, weights in reversed(self._applied):
-            self._add(keys, -weights)
+            changes = self.rows.add_weights(keys, -weights)
+            if not self._is_torn:
+                self._tell_indexes(changes)
+        if self._is_torn:
+            for index in (*self._slices.values(), *self._ranges.values()):
+                index.clear()
+                index.add(self.rows.live_slots())
+        self._is_torn = False
         self._applied.clear()
 
     def index(self, columns: Sequence[int]) -> SliceIndex:

@@ -12,7 +12,8 @@ import numpy as np
 
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.operators.sums import add_counts
-from everview.backends.embedded.state.keymap import KeyMap, SlotArray
+from everview.backends.embedded.state.keymap import KeyMap
+from everview.backends.embedded.state.slot_array import SlotArray
 from everview.backends.embedded.vectors import Batch, Ints, KeyLayout
 from everview.relational.nodes import Distinct, ExceptAll, IntersectAll, UnionMax
 from everview.relational.schema import schema

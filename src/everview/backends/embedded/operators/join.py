@@ -2,12 +2,13 @@
 
 With L and R the new contents:  δ(L ⋈ R) = δL ⋈ R + L ⋈ δR - δL ⋈ δR.
 
-A conjunct of the condition that equates a column of each side is answered by the index; the rest is checked on the pairs.
+A conjunct of the condition that equates a column of each side is answered by the index; the rest is checked on the pairs,
+of which a bounded number is made at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
@@ -20,6 +21,11 @@ from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.vectors import Batch, Bools, Ints, KeyLayout, Vector, concatenate
 from everview.relational.expressions import Expression
 from everview.relational.nodes import Schema
+
+FIRST_PROBES = 1024
+"""Rows that look for their partners at once, as long as nothing is known of how many they have."""
+PAIRS_AT_ONCE = 1 << 16
+"""Pairs that are put together at once to be checked; about as many are looked for at once."""
 
 
 class Side:
@@ -57,6 +63,20 @@ class Side:
         if self._range is not None:
             return f"range of an ordered index{f' by {names}' if names else ''}"
         return f"slice by {names}" if names else "scan"
+
+    def matches_in_turns(self, probing: Batch, key_columns: Sequence[int]) -> Iterator[tuple[Ints, Ints]]:
+        """The same as ``matches``, for some of the probing rows after others, so that there are not too many pairs at once."""
+        count, size = len(probing), FIRST_PROBES
+        if count <= size:
+            yield self.matches(probing, key_columns)
+            return
+        start = 0
+        while start < count:
+            positions = np.arange(start, min(start + size, count))
+            rows, slots = self.matches(probing.take(positions), key_columns)
+            yield rows + start, slots
+            start += size
+            size = max(1, min(2 * size, size * PAIRS_AT_ONCE // (len(rows) + 1)))
 
     def matches(self, probing: Batch, key_columns: Sequence[int]) -> tuple[Ints, Ints]:
         """Pairs of a probing row and a slot of this side; the batch's key columns are at the given positions."""
@@ -130,26 +150,21 @@ class JoinOperator(Operator):
 
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
         left, right = deltas
-        parts = []
-        if left is not None and len(left):
-            parts.append(self._with_right(left))
-        if right is not None and len(right):
-            parts.append(self._with_left(right))
-        if len(parts) == 2:
-            assert left is not None
-            assert right is not None
-            parts.append(self._between(left, right).negated())
+        if left is not None and len(left) and right is not None and len(right):
+            parts = [*self._with_right(left), *self._with_left(right), self._between(left, right).negated()]
             # The three terms may hold a pair and take it back; above, an expression may fail on what is not there.
-            whole = self._checked(concatenate(parts), consolidate=True)
-        elif parts:
-            whole = self._checked(parts[0], consolidate=False)
+            whole = self._checked(consolidated(concatenate(parts), self.layout))
+        elif left is not None and len(left):
+            whole = self._all_checked(self._with_right(left))
+        elif right is not None and len(right):
+            whole = self._all_checked(self._with_left(right))
         else:
             return None
         return whole if len(whole) else None
 
     def load(self, contents: Sequence[Batch]) -> Batch:
         # The arrangements hold the contents already: joining one side with the other's arrangement is the whole join.
-        return self._checked(self._with_right(contents[0]), consolidate=False)
+        return self._all_checked(self._with_right(contents[0]))
 
     def recompute(self, contents: Sequence[Batch]) -> Batch:
         return self.load(contents)
@@ -159,17 +174,21 @@ class JoinOperator(Operator):
             return self.arrangement.content()
         return self.load([self.left.arrangement.content()])
 
-    def _with_right(self, left: Batch) -> Batch:
-        rows, slots = self.right.matches(left, self.left.columns)
-        found = self.right.arrangement.at(slots)
-        taken = left.take(rows)
-        return Batch(taken.columns + found.columns, joined_weights(taken.weights, found.weights))
+    def _with_right(self, left: Batch) -> Iterator[Batch]:
+        for taken, found in self._pairs(left, self.left, self.right):
+            yield Batch(taken.columns + found.columns, joined_weights(taken.weights, found.weights))
 
-    def _with_left(self, right: Batch) -> Batch:
-        rows, slots = self.left.matches(right, self.right.columns)
-        found = self.left.arrangement.at(slots)
-        taken = right.take(rows)
-        return Batch(found.columns + taken.columns, joined_weights(found.weights, taken.weights))
+    def _with_left(self, right: Batch) -> Iterator[Batch]:
+        for taken, found in self._pairs(right, self.right, self.left):
+            yield Batch(found.columns + taken.columns, joined_weights(found.weights, taken.weights))
+
+    @staticmethod
+    def _pairs(delta: Batch, own: Side, other: Side) -> Iterator[tuple[Batch, Batch]]:
+        """The rows of a change and their partners, some at a time."""
+        for rows, slots in other.matches_in_turns(delta, own.columns):
+            for at in range(0, len(rows), PAIRS_AT_ONCE):
+                some = slice(at, at + PAIRS_AT_ONCE)
+                yield delta.take(rows[some]), other.arrangement.at(slots[some])
 
     def _between(self, left: Batch, right: Batch) -> Batch:
         rows, partners = pairs_between(
@@ -180,9 +199,11 @@ class JoinOperator(Operator):
         a, b = left.take(rows), right.take(partners)
         return Batch(a.columns + b.columns, joined_weights(a.weights, b.weights))
 
-    def _checked(self, pairs: Batch, *, consolidate: bool) -> Batch:
-        if consolidate:
-            pairs = consolidated(pairs, self.layout)
+    def _all_checked(self, pairs: Iterator[Batch]) -> Batch:
+        kept = [checked for some in pairs if len(checked := self._checked(some))]
+        return concatenate(kept) if kept else self.nothing()
+
+    def _checked(self, pairs: Batch) -> Batch:
         if self._residual is None or not len(pairs):
             return pairs
         return pairs.take(self._residual(pairs.columns, len(pairs)))

@@ -17,7 +17,7 @@ import numpy as np
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate
 from everview.backends.embedded.operators.base import Arrangement, Cost, Operator, consolidated
-from everview.backends.embedded.operators.join import Keys, Side, pairs_between, sides
+from everview.backends.embedded.operators.join import PAIRS_AT_ONCE, Keys, Side, pairs_between, sides
 from everview.backends.embedded.operators.sums import add_counts
 from everview.backends.embedded.state.weight_map import WeightMap
 from everview.backends.embedded.vectors import Batch, Bools, Ints, concatenate
@@ -196,8 +196,8 @@ class MatchByPairOperator(Operator):
 
     def _turned(self, right: Batch) -> list[Batch]:
         """The left rows, as they are now, whose answer the right delta changes."""
-        _, slots = self.left.matches(right, self.right.columns)
-        affected = np.unique(slots)
+        slots = [np.unique(found) for _, found in self.left.matches_in_turns(right, self.right.columns)]
+        affected = slots[0] if len(slots) == 1 else np.unique(np.concatenate(slots))
         if not len(affected):
             return []
         found = self.left.arrangement.at(affected)
@@ -212,8 +212,12 @@ class MatchByPairOperator(Operator):
 
     def _partners(self, left: Batch) -> Ints:
         """How many right rows match each left row now."""
-        rows, slots = self.right.matches(left, self.left.columns)
-        return self._counted(left, rows, self.right.arrangement.at(slots))
+        counts = np.zeros(len(left), dtype=np.int64)
+        for rows, slots in self.right.matches_in_turns(left, self.left.columns):
+            for at in range(0, len(rows), PAIRS_AT_ONCE):
+                some = slice(at, at + PAIRS_AT_ONCE)
+                self._count_pairs(counts, left, rows[some], self.right.arrangement.at(slots[some]))
+        return counts
 
     def _partners_in(self, left: Batch, right: Batch) -> Ints:
         """How much the right delta adds to each left row's matches."""
@@ -222,16 +226,19 @@ class MatchByPairOperator(Operator):
             [right.columns[c] for c in self.right.columns], len(right),
             self.right,
         )  # fmt: skip
-        return self._counted(left, rows, right.take(partners))
+        counts = np.zeros(len(left), dtype=np.int64)
+        for at in range(0, len(rows), PAIRS_AT_ONCE):
+            some = slice(at, at + PAIRS_AT_ONCE)
+            self._count_pairs(counts, left, rows[some], right.take(partners[some]))
+        return counts
 
-    def _counted(self, left: Batch, rows: Ints, partners: Batch) -> Ints:
+    def _count_pairs(self, counts: Ints, left: Batch, rows: Ints, partners: Batch) -> None:
+        """Adds the weights of partners to their left rows, where the pair meets the condition."""
         weights = partners.weights
         if self._residual is not None and len(rows):
             pairs = tuple(c.take(rows) for c in left.columns) + partners.columns
             weights = np.where(self._residual(pairs, len(rows)), weights, 0)
-        counts = np.zeros((len(left), 1), dtype=np.int64)
-        add_counts(counts, 0, rows, weights)
-        return counts[:, 0]
+        add_counts(counts[:, None], 0, rows, weights)
 
     def searches(self) -> tuple[Arrangement, ...]:
         return (self.left.arrangement, self.right.arrangement)

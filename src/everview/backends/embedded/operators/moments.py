@@ -24,8 +24,9 @@ from everview.backends.embedded.state.accumulate import (
     distill,
     scatter_add_float,
 )
-from everview.backends.embedded.state.keymap import KeyMap, SlotArray
+from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.state.large_floats import UNIT_BITS, LargeFloats, in_units, to_float
+from everview.backends.embedded.state.slot_array import SlotArray
 from everview.backends.embedded.vectors import Bools, Ints, Vector
 from everview.relational.definitions.sum_aggregates import sum_aggregate
 from everview.relational.nodes import AggregateCall

@@ -84,6 +84,10 @@ class RangeIndex:
         self._index = OrderedIndex(len(self._words) + 2)
         self.add(rows.live_slots())
 
+    def clear(self) -> None:
+        """Forgets all slots."""
+        self._index = OrderedIndex(len(self._words) + 2)
+
     def add(self, slots: Ints) -> None:
         """Takes in slots that have been created."""
         self._change(slots, 1)

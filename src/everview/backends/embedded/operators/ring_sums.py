@@ -19,7 +19,8 @@ from everview.backends.embedded.expressions.cells import Cells
 from everview.backends.embedded.expressions.words import value_reader, words_of_cells
 from everview.backends.embedded.operators.accumulator import Accumulator, without_nulls
 from everview.backends.embedded.operators.sums import add_counts
-from everview.backends.embedded.state.keymap import KeyMap, SlotArray
+from everview.backends.embedded.state.keymap import KeyMap
+from everview.backends.embedded.state.slot_array import SlotArray
 from everview.backends.embedded.vectors import Ints, Vector
 from everview.relational.arrow import column_to_arrow
 from everview.relational.nodes import AggregateCall

@@ -19,8 +19,9 @@ from everview.backends.embedded.state.accumulate import (
     scatter_add_float,
     scatter_add_weight,
 )
-from everview.backends.embedded.state.keymap import KeyMap, SlotArray
+from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.state.large_floats import UNIT_BITS, LargeFloats, in_units, to_float
+from everview.backends.embedded.state.slot_array import SlotArray
 from everview.backends.embedded.vectors import Bools, Ints, Kind, Values, Vector, kind_of
 from everview.errors import EvaluationError
 from everview.relational.functions.decimals import CONTEXT

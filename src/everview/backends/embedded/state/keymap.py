@@ -18,10 +18,9 @@ keep their key words until the next call that changes the map, so that indexes c
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from everview.backends.embedded.state import keymap_kernels as kernels
 from everview.backends.embedded.state.keymap_kernels import (
@@ -94,11 +93,11 @@ class KeyMap:
         self.inline: Ints = store[:, self.width :]
         self._meta[TRIM_AT] = len(store) // 2 if len(store) > SMALLEST else NEVER
 
-    def _set_table(self, length: int) -> None:
-        """Have an empty table of this length, for slots up to the capacity and as many as the table is long."""
+    def _set_table(self, length: int, capacity: int = 0) -> None:
+        """Have an empty table of this length, for slots up to the capacity (or a larger one) and as many as it is long."""
         self._table: Entries = np.zeros(length, dtype=np.uint32)
         self._meta[SHIFT] = 33 - length.bit_length()
-        self._meta[BITS] = max(length.bit_length() - 1, (self.capacity + 1).bit_length())
+        self._meta[BITS] = max(length.bit_length() - 1, (max(self.capacity, capacity) + 1).bit_length())
 
     def __len__(self) -> int:
         return int(self._meta[LIVE])
@@ -241,11 +240,11 @@ class KeyMap:
             self._resize_table(_power_of_two(max(4 * live, 2 * SMALLEST)))
         if live * 4 < self.capacity and self.capacity > SMALLEST:
             slots = self.live_slots()
-            meta[HIGH] = slots[-1] + 1 if live else 0
-            is_free = np.ones(meta[HIGH], dtype=np.bool_)
+            high = int(slots[-1]) + 1 if live else 0
+            is_free = np.ones(high, dtype=np.bool_)
             is_free[slots] = False
             self._free = np.flatnonzero(is_free)[::-1].astype(np.uint32)  # the lowest is the next to be used
-            meta[FREE] = len(self._free)
+            meta[HIGH], meta[FREE] = high, len(self._free)
             capacity = _power_of_two(max(2 * int(meta[HIGH]), SMALLEST))
             if capacity < self.capacity:
                 self._resize_store(capacity)
@@ -269,46 +268,25 @@ class KeyMap:
 
     def _resize_store(self, capacity: int) -> None:
         assert capacity <= MOST_SLOTS, f"a map of {capacity} entries is larger than this engine can hold"
-        self._set_store(_with_length(self.store, capacity, self.used))
-        if (capacity + 1).bit_length() > self._meta[BITS]:
-            self._resize_table(len(self._table))
+        # What fails for memory must not leave the map with more slots than a follower, or than its table can number.
+        is_growing = capacity > self.capacity
+        store = _with_length(self.store, capacity, self.used)
+        if is_growing:
+            self._resize_followers(capacity)
+            if (capacity + 1).bit_length() > self._meta[BITS]:
+                self._resize_table(len(self._table), capacity)
+        self._set_store(store)
+        if not is_growing:
+            self._resize_followers(capacity)
+
+    def _resize_followers(self, capacity: int) -> None:
         for follower in self._followers:
             follower.resize(capacity)
 
-    def _resize_table(self, length: int) -> None:
-        self._set_table(length)
-        kernels.rehash(self._table, self.store, self._meta, self.width, self.live_slots())
-
-
-class SlotArray:
-    """A payload matrix ``data[capacity, columns]`` that follows a map: 0 in new slots and in removed ones."""
-
-    def __init__(self, keymap: KeyMap, dtype: npt.DTypeLike, columns: int = 1) -> None:
-        self.data: npt.NDArray[Any] = np.zeros((0, columns), dtype=dtype)
-        self._keymap = keymap
-        keymap.follow(self)
-
-    @property
-    def nbytes(self) -> int:
-        """Memory of the matrix, as far as its slots have been used."""
-        return int(self._keymap.used * self.data.itemsize * self.data.shape[1])
-
-    def resize(self, capacity: int) -> None:
-        """Have this many slots, new ones 0."""
-        data = np.zeros((capacity, self.data.shape[1]), dtype=self.data.dtype)
-        kept = min(capacity, len(self.data), self._keymap.used)
-        data[:kept] = self.data[:kept]
-        self.data = data
-
-    def vacate(self, slots: Ints) -> None:
-        """Set removed slots to 0."""
-        self.data[slots] = 0
-
-    def reorder(self, live: Ints, capacity: int) -> None:
-        """Keep the live slots only, in their new order."""
-        kept = self.data[live]
-        self.data = np.zeros((capacity, kept.shape[1]), dtype=kept.dtype)
-        self.data[: len(kept)] = kept
+    def _resize_table(self, length: int, capacity: int = 0) -> None:
+        slots = self.live_slots()
+        self._set_table(length, capacity)
+        kernels.rehash(self._table, self.store, self._meta, self.width, slots)
 
 
 def _power_of_two(least: int) -> int:

@@ -50,7 +50,8 @@ class SliceIndex:
     def _set_table(self, length: int) -> None:
         self._table: Entries = np.zeros(length, dtype=np.uint32)
         self._meta[SHIFT] = 33 - length.bit_length()
-        self._meta[BITS] = max(length.bit_length() - 1, (self.keymap.capacity + 1).bit_length())
+        slots = max(self.keymap.capacity, len(self._links))  # the map may be about to grow
+        self._meta[BITS] = max(length.bit_length() - 1, (slots + 1).bit_length())
 
     @property
     def nbytes(self) -> int:

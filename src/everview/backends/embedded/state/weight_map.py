@@ -36,8 +36,8 @@ class WeightMap(KeyMap):
         super().__init__(width, capacity, inline=1)
 
     def _set_store(self, store: Ints) -> None:
-        super()._set_store(store)
         marks: Bytes = np.zeros(len(store), dtype=np.uint8)
+        super()._set_store(store)
         kept = min(len(marks), len(self._marks), self.used)  # a batch may be under way
         marks[:kept] = self._marks[:kept]
         self._marks = marks
@@ -74,17 +74,14 @@ class WeightMap(KeyMap):
         n = len(keys)
         out = np.empty((4, n), dtype=np.int64)
         done = 0
-        while True:
-            done = kernels.add_weights(
-                self._table, self.store, self._free, self._meta, self._marks, keys, weights, done, out
-            )
-            if done == n:
-                break
-            if done == NO_STACK:
-                self._stack_up(int(self._meta[TOUCHED]))
-                done = n
-            else:
+        try:
+            while (done := self._add(keys, weights, done, out)) < n:
                 self._take_care(n - done)
+        except MemoryError:
+            count = self._meta[TOUCHED]
+            self.store[out[0, :count], self.width] = out[2, :count]
+            self._add(keys, weights, n, out)
+            raise
         count = self._meta[TOUCHED]
         changes = WeightChanges(out[0, :count], out[1, :count], out[2, :count], out[3, :count])
         if self._followers:
@@ -92,3 +89,12 @@ class WeightMap(KeyMap):
             for follower in self._followers:
                 follower.vacate(removed)
         return changes
+
+    def _add(self, keys: Ints, weights: Ints, start: int, out: Ints) -> int:
+        """Adds rows from one on; where it gets to the end, what weighs nothing is removed."""
+        arrays = keys, weights, start, out
+        done = kernels.add_weights(self._table, self.store, self._free, self._meta, self._marks, *arrays)
+        if done != NO_STACK:
+            return int(done)
+        self._stack_up(int(self._meta[TOUCHED]))
+        return self._add(keys, weights, len(keys), out)

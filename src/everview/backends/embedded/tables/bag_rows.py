@@ -100,15 +100,15 @@ class BagRows:
 
     def _append(self, given: WeightedRows) -> TableDelta:
         mark, before = self._log.mark(), self.row_count
-        self._log.append(given.rows, given.weights)
-        weights = given.each_weight()
-        self.row_count += total_weight(weights)
 
         def undo() -> None:
             self._log.cut_back(mark)
             self.row_count = before
 
-        self._undo = undo
+        self._undo = undo  # before the first change: there may be no memory for the rest of it
+        self._log.append(given.rows, given.weights)
+        weights = given.each_weight()
+        self.row_count += total_weight(weights)
         return TableDelta(given.rows, weights, has_deletes=False)
 
     def _as_map(self) -> WeightMap:

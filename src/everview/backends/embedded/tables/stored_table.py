@@ -68,7 +68,8 @@ class StoredTable:
         self.has_received_rows = False
         """Whether any change ever arrived, also where it left no trace."""
         self._received_before = False
-        self._is_prepared = False
+        self.is_prepared = False
+        """Whether a transaction is under way."""
         self._rows: _Rows
         if not definition.retain:
             self._rows = PassingRows(definition)
@@ -98,30 +99,34 @@ class StoredTable:
         Raises:
             InvalidChange: the table cannot be in the state that the changes lead to.
         """
-        assert not self._is_prepared, f"table '{self.name}' is in a transaction"
+        assert not self.is_prepared, f"table '{self.name}' is in a transaction"
         changes = [change for change in changes if change.given.num_rows]
         if self.definition.static and self.has_received_rows and changes:
             raise static_changed(self.definition)
         if changes:
-            delta = self._rows.prepare(changes)
+            try:
+                delta = self._rows.prepare(changes)
+            except MemoryError:
+                self._rows.rollback()
+                raise
         else:
             empty = arrow_schema(self.definition.fields).empty_table()
             delta = TableDelta(empty, np.zeros(0, dtype=np.int64), has_deletes=False)
-        self._is_prepared = True
+        self.is_prepared = True
         self._received_before = self.has_received_rows
         self.has_received_rows = self.has_received_rows or bool(changes)
         return delta
 
     def commit(self) -> None:
         """Keeps what was prepared."""
-        assert self._is_prepared, f"table '{self.name}' is in no transaction"
-        self._is_prepared = False
+        assert self.is_prepared, f"table '{self.name}' is in no transaction"
+        self.is_prepared = False
         self._rows.commit()
 
     def rollback(self) -> None:
         """Undoes what was prepared."""
-        assert self._is_prepared, f"table '{self.name}' is in no transaction"
-        self._is_prepared = False
+        assert self.is_prepared, f"table '{self.name}' is in no transaction"
+        self.is_prepared = False
         self.has_received_rows = self._received_before
         self._rows.rollback()
 

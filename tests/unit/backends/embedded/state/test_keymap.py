@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from everview.backends.embedded.state.consolidate import consolidate
-from everview.backends.embedded.state.keymap import SMALLEST, KeyMap, SlotArray
+from everview.backends.embedded.state.keymap import SMALLEST, KeyMap
 from everview.backends.embedded.state.keymap_kernels import BITS, SHIFT, STRONG, _tag
+from everview.backends.embedded.state.slot_array import SlotArray
 from everview.backends.embedded.state.weight_map import WeightMap
 from everview.backends.embedded.vectors import Ints
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
+from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree import enumerate_kernels, view_kernels
 from everview.backends.embedded.tree.plan_factorized import FactorizedPlan, Refused, plan_factorized
 from everview.errors import InternalError, UnsupportedOperation
@@ -162,7 +163,7 @@ def delays(run: FactorizedRun, limit: int) -> list[int]:
     slots = np.empty(len(run.operator.enumeration.steps), dtype=np.int64)
     found: list[int] = []
     before = 0
-    while len(found) < limit and cursor.next_slots(slots.ctypes.data, 1):
+    while len(found) < limit and cursor.next_slots(address_of(slots), 1):
         found.append(cursor.steps - before)
         before = cursor.steps
     return found
@@ -205,7 +206,7 @@ def test_a_product_with_nothing_is_known_to_be_empty() -> None:
     relation = joined(table("R", "A"), table("S", "B"))
     run = FactorizedRun(relation, planned(relation), {"R": [(i,) for i in range(1_000)], "S": []})
     cursor = run.operator.enumeration.cursor({})
-    assert cursor.next_slots(np.empty(2, dtype=np.int64).ctypes.data, 1) == 0
+    assert cursor.next_slots(address_of(np.empty(2, dtype=np.int64)), 1) == 0
     assert cursor.steps == 0
 
 
@@ -218,7 +219,7 @@ def test_lookup_by_a_prefix_visits_only_its_rows() -> None:
         run.check_lookup(wanted)
     cursor = run.operator.enumeration.cursor({"A": np.array([7]), "B": np.array([7])})
     slots = np.empty((len(run.operator.enumeration.steps), 10), dtype=np.int64)
-    assert cursor.next_slots(slots.ctypes.data, 10) == 2
+    assert cursor.next_slots(address_of(slots), 10) == 2
     assert cursor.steps <= 8
 
 
