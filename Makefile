@@ -11,6 +11,8 @@ INSTALLED := $(VENV)/.installed
 SUITE ?= tpch
 ARGS ?=
 WORKERS ?= 2
+MINUTES ?= 10
+SEED ?=
 PYTEST := $(PYTHON) -m pytest -q -n $(WORKERS) --dist=worksteal
 # What test-all runs a second time, with kernels that test every address (state/checks.py).
 CHECKED := tests/unit/backends/embedded tests/oracle
@@ -20,7 +22,7 @@ ifneq ($(shell cat $(INSTALLED) 2>/dev/null),$(CURDIR))
 .PHONY: $(INSTALLED)
 endif
 
-.PHONY: help demo test test-all check bench docs clean java
+.PHONY: help demo test test-all soak check bench docs clean java
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
@@ -35,6 +37,9 @@ test-all: java $(INSTALLED) ## the same with the slow tests and long Hypothesis 
 	@EVERVIEW_SLOW=1 HYPOTHESIS_PROFILE=long $(PYTEST) $(ARGS)
 	@EVERVIEW_CHECKED=1 HYPOTHESIS_PROFILE=quick $(PYTEST) $(CHECKED)
 
+soak: java $(INSTALLED) ## generated queries and streams, every answer compared: make soak MINUTES=60 SEED=7
+	@$(PYTHON) -m tests.soak --minutes $(MINUTES) --workers $(WORKERS) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
 check: $(INSTALLED) ## ruff, mypy and the import rules; needs no Java
 	@$(PYTHON) -m ruff check --quiet .
 	@$(PYTHON) -m ruff format --check --quiet . || { $(PYTHON) -m ruff format --check .; exit 1; }
@@ -48,7 +53,7 @@ docs: $(INSTALLED) ## write docs/supported-sql.md from the corpus
 	@PYTHONPATH=. $(PYTHON) tools/supported_sql.py
 
 clean: ## remove what make made, the environment included
-	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist src/*.egg-info spark-warehouse
+	rm -rf $(VENV) .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis soak build dist src/*.egg-info spark-warehouse
 	find src tests tools examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 java:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from tests.oracle.choices import Choices
 from tests.oracle.generate_expressions import (
     NUMBERS,
     SUMMABLE,
-    Choices,
     Column,
     Scope,
     any_value,
@@ -40,7 +40,7 @@ _RANGES: Final = (
 
 def aggregate(choices: Choices, scope: Scope) -> Column:
     """An aggregate whose value is exact, over expressions of the scope."""
-    forms = (_count, _sum, _extreme, _sum, _extreme, _of_truths, _count_distinct, _sum_distinct)
+    forms = (_count, _sum, _extreme, _sum, _extreme, _of_truths, _count_distinct, _sum_distinct, _overflowing)
     call = choices.pick(forms)(choices, scope)
     condition = f" FILTER (WHERE {predicate(choices, scope, 0)})" if choices.once_in(5) else ""
     return Column(call.sql + condition, call.kind, is_plain=False)
@@ -76,6 +76,17 @@ def _sum(choices: Choices, scope: Scope, distinct: str = "") -> Column:
 
 def _sum_distinct(choices: Choices, scope: Scope) -> Column:
     return _sum(choices, scope, "DISTINCT ")
+
+
+def _overflowing(choices: Choices, scope: Scope) -> Column:
+    """A sum of doubles that leaves their range; no term is negative, so it does so in every order."""
+    huge, large = columns_of(scope, Kind.HUGE), columns_of(scope, Kind.LARGE)
+    if not huge and not large:
+        return _sum(choices, scope)
+    forms = [f"avg({c.sql})" for c in (*huge, *large)] + [f"sum({c.sql})" for c in huge]
+    forms += [f"sum({a.sql} * {b.sql})" for a in huge for b in huge]
+    forms += [f"sum({a.sql} * abs({b.sql}))" for a in huge for b in columns_of(scope, Kind.INTEGER)]
+    return Column(choices.pick(forms), Kind.EDGE)
 
 
 def _extreme(choices: Choices, scope: Scope) -> Column:

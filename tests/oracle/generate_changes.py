@@ -12,7 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from hypothesis import strategies as st
 
 from everview.relational.types import Row
-from tests.oracle.generate_tables import TableData, row_of
+from tests.oracle.choices import Choices
+from tests.oracle.generate_tables import TableData, make_row
 
 WeightedRow = tuple[Row, int]
 Transaction = Mapping[str, tuple[WeightedRow, ...]]
@@ -44,40 +45,45 @@ def replay(tables: Sequence[TableData], stream: Iterable[Transaction]) -> Iterat
         yield content
 
 
-@st.composite
-def streams(draw: st.DrawFn, tables: Sequence[TableData], max_transactions: int = 5) -> list[Transaction]:
+def streams(tables: Sequence[TableData], max_transactions: int = 5) -> st.SearchStrategy[list[Transaction]]:
     """Transactions that the tables can take one after the other."""
+    return st.composite(lambda draw: make_stream(Choices.drawn(draw), tables, max_transactions))()
+
+
+def make_stream(choices: Choices, tables: Sequence[TableData], max_transactions: int) -> list[Transaction]:
+    """The same by any choices."""
     content = content_of(tables)
     stream: list[Transaction] = []
-    for _ in range(draw(st.integers(1, max_transactions))):
-        transaction = draw(_transaction(tables, content))
+    for _ in range(choices.count(1, max_transactions)):
+        transaction = make_transaction(choices, tables, content)
         content = apply_transaction(content, transaction)
         stream.append(transaction)
     return stream
 
 
-@st.composite
-def _transaction(draw: st.DrawFn, tables: Sequence[TableData], content: Content) -> Transaction:
-    touched = draw(st.lists(st.sampled_from(tables), max_size=3, unique_by=lambda t: t.name))
-    size = draw(st.sampled_from((1, 1, 4, 8)))
-    return {t.name: draw(_batch(t, content[t.name], size)) for t in touched}
+def make_transaction(choices: Choices, tables: Sequence[TableData], content: Content) -> Transaction:
+    """One transaction that the tables can take when they hold this content."""
+    touched = choices.some(tables, 0, 3)
+    size = choices.pick((1, 1, 4, 8))
+    return {t.name: _batch(choices, t, content[t.name], size) for t in touched}
 
 
-@st.composite
-def _batch(draw: st.DrawFn, table: TableData, bag: Counter[Row], size: int) -> tuple[WeightedRow, ...]:
+def _batch(choices: Choices, table: TableData, bag: Counter[Row], size: int) -> tuple[WeightedRow, ...]:
     """At most ``size`` steps on one table, each an insert, a delete, an update or a change that cancels itself."""
     present = Counter(bag)
     rows: list[WeightedRow] = []
-    for _ in range(draw(st.integers(min(size, 1), size))):
-        step = draw(st.sampled_from(("insert", "delete", "update", "cancel", "clear")))
+    has_edges = choices.once_in(4)
+    for _ in range(choices.count(1, size)):
+        step = choices.pick(("insert", "delete", "update", "cancel", "clear"))
         held = sorted(present, key=repr)
-        new = row_of(table.fields) if not held else row_of(table.fields) | st.sampled_from(held)
         made: list[WeightedRow] = []
         if step in ("insert", "update", "cancel") or not held:
-            made.append((draw(new), draw(st.sampled_from((1, 1, 2)))))
+            is_again = held and choices.once_in(2)
+            new = choices.pick(held) if is_again else make_row(choices, table.fields, has_edges=has_edges)
+            made.append((new, choices.pick((1, 1, 2))))
         if step in ("delete", "update") and held:
-            gone = draw(st.sampled_from(held))
-            made.append((gone, -draw(st.integers(1, present[gone]))))
+            gone = choices.pick(held)
+            made.append((gone, -choices.count(1, present[gone])))
         if step == "cancel":
             made += [(row, -weight) for row, weight in made]
         if step == "clear":
@@ -86,4 +92,4 @@ def _batch(draw: st.DrawFn, table: TableData, bag: Counter[Row], size: int) -> t
             present[row] += weight
         present = +present
         rows += made
-    return tuple(draw(st.permutations(rows)))
+    return tuple(choices.shuffled(rows))

@@ -6,15 +6,12 @@ whether at all, it evaluates what a query does not need. ``may_fail`` makes the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, TypeVar
+from typing import Final
 
-from hypothesis import strategies as st
-
+from tests.oracle.choices import Choices
 from tests.oracle.generate_tables import Kind
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,47 +26,27 @@ class Column:
 Scope = tuple[Column, ...]
 
 
-class Choices:
-    """Hypothesis' choices, as the grammar likes to make them; every one shrinks towards the first option."""
-
-    def __init__(self, draw: st.DrawFn) -> None:
-        self._draw = draw
-        self._names = 0
-
-    def pick(self, options: Sequence[T]) -> T:
-        """One of the options."""
-        return self._draw(st.sampled_from(options))
-
-    def some(self, options: Sequence[T], at_least: int = 1, at_most: int = 3) -> list[T]:
-        """Different options, in any order."""
-        most = min(at_most, len(options))
-        positions = st.lists(st.integers(0, len(options) - 1), min_size=min(at_least, most), max_size=most, unique=True)
-        return [options[i] for i in self._draw(positions)]
-
-    def count(self, at_least: int, at_most: int) -> int:
-        """A small number."""
-        return self._draw(st.integers(at_least, at_most))
-
-    def once_in(self, times: int) -> bool:
-        """True about once in so many times."""
-        return self._draw(st.integers(1, times)) == times
-
-    def name(self, prefix: str) -> str:
-        """A name that the query does not have yet."""
-        self._names += 1
-        return f"{prefix}{self._names}"
-
-
 NUMBERS: Final = (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE, Kind.RATIO)
 SUMMABLE: Final = (Kind.INTEGER, Kind.DECIMAL, Kind.DOUBLE)
+_COMPARABLE: Final = (*NUMBERS, Kind.EDGE, Kind.HUGE, Kind.EXTREME, Kind.LARGE)
 _COMPARISONS: Final = ("=", "<", "<=", ">", ">=", "<>", "<=>")
 LITERALS: Final = {
     Kind.INTEGER: ("0", "1", "2", "3", "-1", "CAST(2 AS BIGINT)", "CAST(NULL AS INT)"),
     Kind.DECIMAL: ("1.25", "0.50", "-0.75", "2.0", "CAST(1 AS DECIMAL(6,2))", "CAST(NULL AS DECIMAL(6,2))"),
     Kind.DOUBLE: ("1.125D", "0D", "-0.25D", "CAST(2 AS DOUBLE)", "CAST(NULL AS DOUBLE)"),
     Kind.RATIO: ("0.5D", "1D", "CAST(NULL AS DOUBLE)"),
+    Kind.EDGE: ("double('inf')", "double('NaN')", "1e308D", "float('-inf')", "CAST(NULL AS DOUBLE)"),
+    Kind.HUGE: ("1e200D", "0D", "double('inf')", "CAST(NULL AS DOUBLE)"),
+    Kind.EXTREME: ("9223372036854775807", "CAST(-128 AS TINYINT)", "0", "CAST(NULL AS BIGINT)"),
+    Kind.LARGE: ("4611686018427387904", "1L", "CAST(NULL AS BIGINT)"),
+    Kind.WIDE: (
+        "CAST('9999999999999999999999999999999999.9999' AS DECIMAL(38,4))",
+        "CAST(0 AS DECIMAL(38,4))",
+        "CAST(NULL AS DECIMAL(38,4))",
+    ),
     Kind.STRING: ("'a'", "'b'", "''", "'ab'", "CAST(NULL AS STRING)"),
     Kind.DATE: ("DATE'2024-02-29'", "DATE'2024-03-01'", "CAST(NULL AS DATE)"),
+    Kind.MOMENT: ("TIMESTAMP'2024-02-29 23:30:00 UTC'", "TIMESTAMP'2024-02-28'", "CAST(NULL AS TIMESTAMP)"),
     Kind.BOOLEAN: ("TRUE", "FALSE", "CAST(NULL AS BOOLEAN)"),
 }
 """The first of each kind is not NULL."""
@@ -122,6 +99,8 @@ def key(choices: Choices, scope: Scope) -> Column:
             forms[f"upper({column.sql})"] = Kind.STRING
         case Kind.DATE:
             forms[f"month({column.sql})"] = Kind.INTEGER
+        case Kind.MOMENT:
+            forms[f"CAST({column.sql} AS DATE)"] = Kind.DATE
         case _:
             pass
     sql = choices.pick(list(forms))
@@ -145,6 +124,12 @@ def may_fail(choices: Choices, scope: Scope) -> str:
                 forms += [f"CAST({c.sql} AS INT)", f"CAST({c.sql} AS DATE)", f"CAST({c.sql} AS DOUBLE)"]
             case Kind.DECIMAL:
                 forms += [f"1 / {c.sql}", f"CAST({c.sql} * 1000 AS DECIMAL(5,2))"]
+            case Kind.EXTREME | Kind.LARGE:
+                forms += [f"{c.sql} + 1", f"-{c.sql}", f"CAST({c.sql} AS INT)", f"{c.sql} * 2"]
+            case Kind.WIDE:
+                forms += [f"{c.sql} * 10", f"{c.sql} + {c.sql}", f"CAST({c.sql} AS DECIMAL(20,2))"]
+            case Kind.EDGE | Kind.HUGE:
+                forms += [f"CAST({c.sql} AS BIGINT)", f"1 / {c.sql}", f"CAST({c.sql} AS DECIMAL(38,4))"]
             case Kind.DOUBLE:
                 forms += [f"1 / {c.sql}", f"CAST({c.sql} AS INT)", f"CAST({c.sql} * 100 AS TINYINT)"]
             case _:
@@ -189,7 +174,8 @@ def _measured(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
     text, date = value(choices, scope, Kind.STRING, depth), value(choices, scope, Kind.DATE, depth)
     other = value(choices, scope, Kind.DATE, 0)
     forms = (f"length({text})", f"instr({text}, 'b')", f"day({date})", f"datediff({date}, {other})")
-    return choices.pick((*forms, f"CAST({value(choices, scope, Kind.BOOLEAN, depth)} AS INT)"))
+    forms += (f"CAST({value(choices, scope, Kind.BOOLEAN, depth)} AS INT)",)
+    return choices.pick((*forms, f"hour({value(choices, scope, Kind.MOMENT, depth)})"))
 
 
 def _rounded(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
@@ -218,7 +204,21 @@ def _shown(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
 def _moved_date(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
     inner, days = value(choices, scope, kind, depth), value(choices, scope, Kind.INTEGER, 0)
     forms = (f"date_add({inner}, {choices.count(-1, 2)})", f"last_day({inner})", f"({inner} + INTERVAL 1 MONTH)")
-    return choices.pick((*forms, f"date_sub({inner}, CAST({days} AS INT))"))
+    moment = value(choices, scope, Kind.MOMENT, 0)
+    return choices.pick((*forms, f"date_sub({inner}, CAST({days} AS INT))", f"CAST({moment} AS DATE)"))
+
+
+def _moved_moment(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
+    inner = value(choices, scope, kind, depth)
+    return choices.pick(
+        (f"date_trunc('HOUR', {inner})", f"date_trunc('MONTH', {inner})", f"({inner} - INTERVAL 1 DAY)")
+    )
+
+
+def _ratio_of_edges(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
+    """Whatever comes of it, NaN and the infinities included, is the same for the same row."""
+    left, right = value(choices, scope, kind, depth), value(choices, scope, kind, 0)
+    return f"({left} {choices.pick(('+', '-', '*'))} {right})"
 
 
 def _truth(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
@@ -249,8 +249,14 @@ _COMBINATIONS: Final[dict[Kind, tuple[_Combination, ...]]] = {
     Kind.DECIMAL: (_arithmetic, _with_integer, _quotient, _rounded, _as_decimal, _unary),
     Kind.DOUBLE: (_arithmetic, _with_integer, _as_double, _unary),
     Kind.RATIO: (_quotient,),
+    Kind.EDGE: (_ratio_of_edges, _unary),
+    Kind.HUGE: (),
+    Kind.EXTREME: (),
+    Kind.LARGE: (),
+    Kind.WIDE: (),
     Kind.STRING: (_text, _shown),
     Kind.DATE: (_moved_date,),
+    Kind.MOMENT: (_moved_moment,),
     Kind.BOOLEAN: (_truth,),
 }
 
@@ -259,7 +265,7 @@ _COMBINATIONS: Final[dict[Kind, tuple[_Combination, ...]]] = {
 
 def _comparison(choices: Choices, scope: Scope, depth: int) -> str:
     left = any_value(choices, scope, depth)
-    kind = choices.pick(NUMBERS) if left.kind in NUMBERS and choices.once_in(4) else left.kind
+    kind = choices.pick(_COMPARABLE) if left.kind in _COMPARABLE and choices.once_in(4) else left.kind
     return f"{left.sql} {choices.pick(_COMPARISONS)} {value(choices, scope, kind, depth)}"
 
 

@@ -1,7 +1,8 @@
 """Small tables to query: a few columns of the common types, full of NULLs and duplicates, sometimes empty.
 
-Values are few, so that joins meet, and small, so that arithmetic stays far from overflow. Doubles are multiples of 1/8:
-their sums are exact, hence the same in every order of addition. NaN and the infinities keep that property.
+Values are few, so that joins meet. Those of the plain columns are small, so that arithmetic stays far from overflow, and
+doubles are multiples of 1/8: their sums are exact, hence the same in every order of addition. The columns of *edges* hold the
+ends of their types; their kinds say what may be done with them so that the answer does not depend on the order of rows.
 """
 
 from __future__ import annotations
@@ -19,29 +20,45 @@ from everview.relational.nodes import Field, Schema
 from everview.relational.types import (
     BOOLEAN,
     DATE,
+    FLOAT32,
     FLOAT64,
+    INT8,
     INT32,
     INT64,
     NAN,
     STRING,
+    TIMESTAMP,
     DataType,
     Decimal,
     Row,
 )
+from tests.oracle.choices import Choices
 
 
 class Kind(Enum):
     """What an expression may be used for: types that Spark coerces into each other are one kind."""
 
     INTEGER = auto()
-    """int or bigint."""
+    """int or bigint, far from overflow."""
     DECIMAL = auto()
     DOUBLE = auto()
     """A double whose sums are exact."""
     RATIO = auto()
     """A double with digits to lose: fit for comparing and grouping, but its sum depends on the order of addition."""
+    EDGE = auto()
+    """A float or double at an end of its type: fit for comparing and grouping."""
+    HUGE = auto()
+    """A double that is not negative: its sums overflow, and do so in every order."""
+    EXTREME = auto()
+    """An integer at an end of its type: fit for comparing and grouping, and any arithmetic could fail."""
+    LARGE = auto()
+    """A bigint that is not negative: a sum fails, and does so in every order."""
+    WIDE = auto()
+    """A decimal of 38 digits: fit for comparing and grouping."""
     STRING = auto()
     DATE = auto()
+    MOMENT = auto()
+    """A timestamp, of which the session's time zone makes dates and hours."""
     BOOLEAN = auto()
 
 
@@ -56,7 +73,7 @@ class TableData:
     def __repr__(self) -> str:
         """The table as an argument that ``test_found.py`` takes."""
         columns = ", ".join(f"{f.name} {f.type}{'' if f.nullable else ' not null'}" for f in self.fields)
-        rows = ", ".join(_show_row(row, self.fields) for row in self.rows)
+        rows = ", ".join(show_row(row, self.fields) for row in self.rows)
         return f'table("{self.name}", "{columns}", [{rows}])'
 
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
@@ -79,22 +96,24 @@ def day(text: str) -> int:
     return (datetime.date.fromisoformat(text) - _EPOCH).days
 
 
-def kind_of(data_type: DataType) -> Kind:
-    """The kind of a column's type."""
-    return Kind.DECIMAL if isinstance(data_type, Decimal) else _KINDS[data_type]
+def kind_of(field: Field) -> Kind:
+    """What a column may be used for. The name decides where the type does not: that of ``x`` and ``h`` is double."""
+    return _KIND_OF_NAME.get(field.name) or (Kind.DECIMAL if isinstance(field.type, Decimal) else _KINDS[field.type])
 
 
 _EPOCH: Final = datetime.date(1970, 1, 1)
 _PRICE: Final = Decimal(6, 2)
+_WIDE: Final = Decimal(38, 4)
 _KINDS: Final = {
     INT32: Kind.INTEGER,
     INT64: Kind.INTEGER,
     FLOAT64: Kind.DOUBLE,
     STRING: Kind.STRING,
     DATE: Kind.DATE,
+    TIMESTAMP: Kind.MOMENT,
     BOOLEAN: Kind.BOOLEAN,
 }
-_COLUMNS: Final = {
+_PLAIN: Final = {
     "k": INT32,
     "i": INT32,
     "j": INT64,
@@ -105,49 +124,92 @@ _COLUMNS: Final = {
     "b": BOOLEAN,
 }
 """What a table may have. Tables share names, so that USING has something to use."""
-
-_TEXTS: Final = ("a", "b", "ab", "a,b", "", "B", "a_b", "b,,a", " a ", "10")
-_SPECIAL: Final = (NAN, math.inf, -math.inf)
-_VALUES: Final[dict[DataType, st.SearchStrategy[Any]]] = {
-    INT32: st.integers(-2, 4),
-    INT64: st.integers(-3, 6),
-    _PRICE: st.integers(-8, 12).map(lambda quarters: (Number(quarters) / 4).quantize(Number("0.01"))),
-    FLOAT64: st.integers(-12, 20).map(lambda eighths: eighths / 8),
-    STRING: st.sampled_from(_TEXTS),
-    DATE: st.integers(day("2024-02-27"), day("2024-03-02")),
-    BOOLEAN: st.booleans(),
+_EDGES: Final = {
+    "h": FLOAT64,
+    "f": FLOAT64,
+    "y": FLOAT32,
+    "e": INT64,
+    "q": INT8,
+    "g": INT64,
+    "w": _WIDE,
+    "t": TIMESTAMP,
+}
+"""What some tables have besides."""
+_KIND_OF_NAME: Final = {
+    "h": Kind.HUGE,
+    "f": Kind.EDGE,
+    "y": Kind.EDGE,
+    "e": Kind.EXTREME,
+    "q": Kind.EXTREME,
+    "g": Kind.LARGE,
+    "w": Kind.WIDE,
+}
+_FIRST_DAY: Final = day("2024-02-27")
+_MINUTE: Final = 60_000_000
+_PLAIN_VALUES: Final[dict[str, tuple[Any, ...]]] = {
+    "k": (0, 1, 2, 3),
+    "i": tuple(range(-2, 5)),
+    "j": tuple(range(-3, 7)),
+    "n": tuple((Number(quarters) / 4).quantize(Number("0.01")) for quarters in range(-8, 13)),
+    "x": tuple(eighths / 8 for eighths in range(-12, 21)),
+    "s": ("a", "b", "ab", "a,b", "", "B", "a_b", "b,,a", " a ", "10"),
+    "d": tuple(range(_FIRST_DAY, _FIRST_DAY + 5)),
+    "b": (False, True),
+    "t": tuple(_FIRST_DAY * 1440 * _MINUTE + minutes * _MINUTE for minutes in (0, 1, 59, 719, 1410, 1440, 2879)),
+}
+_EDGE_VALUES: Final[dict[str, tuple[Any, ...]]] = {
+    "x": (NAN, math.inf, -math.inf),
+    "s": ("é", "日本", "😀", "ß", "a" * 300, "\t", "'"),
+    "d": (day("9999-12-31"), day("0001-01-01"), day("1582-10-04"), day("1969-12-31")),
+    "t": (253_402_300_799_999_999 - 1440 * _MINUTE, -62_135_596_800_000_000 + 1440 * _MINUTE, -1),
+    "h": (0.0, 1.0, 1e200, 1e308, math.inf, NAN, 5e-324, 1e-200),
+    "f": (0.0, 1e308, -1e308, math.inf, -math.inf, NAN, 5e-324, 1.5),
+    "y": (0.0, 1.5, math.inf, -math.inf, NAN, 3.4028234663852886e38, 1.401298464324817e-45),
+    "e": (0, 1, -1, 2**63 - 1, -(2**63), 2**62, 2**53 + 1, 2**53),
+    "q": (0, 1, -1, 127, -128),
+    "g": (0, 1, 2**62, 2**63 - 1, 2**31),
+    "w": tuple(Number(f"{n}e-4") for n in (0, 1, -1, 10**38 - 1, -(10**38) + 1, 12345678901234567890)),
 }
 
 
 def tables(max_rows: int = 8) -> st.SearchStrategy[tuple[TableData, ...]]:
     """Two to four tables ``t0``, ``t1``, … with a column ``k`` to join on and up to four more."""
-    return st.integers(2, 4).flatmap(lambda n: st.tuples(*(_table(f"t{i}", max_rows) for i in range(n))))
+    return st.composite(lambda draw: make_tables(Choices.drawn(draw), max_rows))()
 
 
-@st.composite
-def _table(draw: st.DrawFn, name: str, max_rows: int) -> TableData:
-    chosen = draw(st.sets(st.sampled_from(sorted(_COLUMNS)), min_size=1, max_size=4)) | {"k"}
-    fields = tuple(Field(n, t, nullable=draw(st.integers(0, 5)) < 5) for n, t in _COLUMNS.items() if n in chosen)
-    has_special = draw(st.integers(0, 3)) == 3
-    rows = draw(st.lists(row_of(fields, has_special=has_special), max_size=max_rows))
-    return TableData(name, fields, tuple(rows))
+def make_tables(choices: Choices, max_rows: int = 8) -> tuple[TableData, ...]:
+    """The same by any choices."""
+    return tuple(_make_table(choices, f"t{i}", max_rows) for i in range(choices.count(2, 4)))
 
 
-def row_of(fields: Schema, *, has_special: bool = False) -> st.SearchStrategy[Row]:
-    """A row of a table with these columns; ``has_special``: perhaps with NaN and the infinities."""
-    return st.tuples(*(_value_of(f, has_special) for f in fields))
+def _make_table(choices: Choices, name: str, max_rows: int) -> TableData:
+    chosen = {"k", *choices.some([n for n in _PLAIN if n != "k"], 1, 4)}
+    if choices.once_in(3):
+        chosen |= set(choices.some(list(_EDGES), 1, 2))
+    listed = {n: t for n, t in (_PLAIN | _EDGES).items() if n in chosen}
+    fields = tuple(Field(n, t, nullable=not choices.once_in(6)) for n, t in listed.items())
+    has_edges = choices.once_in(4)
+    rows = tuple(make_row(choices, fields, has_edges=has_edges) for _ in range(choices.count(0, max_rows)))
+    return TableData(name, fields, rows)
 
 
-def _value_of(field: Field, has_special: bool) -> st.SearchStrategy[Any]:
-    values = _VALUES[field.type]
-    if has_special and field.type == FLOAT64:
-        values = values | st.sampled_from(_SPECIAL)
-    return st.one_of(values, values, values, st.none()) if field.nullable else values
+def make_row(choices: Choices, fields: Schema, *, has_edges: bool = False) -> Row:
+    """A row of a table with these columns; ``has_edges``: perhaps with the ends of types in the plain columns too."""
+    return tuple(_make_value(choices, f, has_edges) for f in fields)
+
+
+def _make_value(choices: Choices, field: Field, has_edges: bool) -> Any:
+    if field.nullable and choices.once_in(8 if field.name == "k" else 4):
+        return None
+    plain, edges = _PLAIN_VALUES.get(field.name), _EDGE_VALUES.get(field.name, ())
+    if plain is None or (has_edges and edges and choices.once_in(3)):
+        return choices.pick(edges)
+    return choices.pick(plain)
 
 
 def _read_field(words: list[str]) -> Field:
     name, type_name, *rest = words
-    types = {str(t): t for t in _VALUES}
+    types: dict[str, DataType] = {str(t): t for t in (_PLAIN | _EDGES).values()}
     return Field(name, types[type_name], nullable=not rest)
 
 
@@ -155,7 +217,8 @@ def _internal(value: Any) -> Any:
     return NAN if isinstance(value, float) and math.isnan(value) else value
 
 
-def _show_row(row: Row, fields: Schema) -> str:
+def show_row(row: Row, fields: Schema) -> str:
+    """The row as Python text that ``table`` takes."""
     shown = [_show(v, f.type) for v, f in zip(row, fields, strict=True)]
     return f"({', '.join(shown)}{',' if len(shown) == 1 else ''})"
 

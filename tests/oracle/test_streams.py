@@ -19,11 +19,10 @@ from hypothesis import strategies as st
 
 import everview as ev
 from everview.backends.reference.evaluate_plan import evaluate_plan
-from everview.relational.arrow import public_rows, rows_from_arrow, rows_to_arrow
-from everview.relational.nodes import Relation, Schema
-from everview.relational.schema import schema
+from everview.relational.arrow import rows_to_arrow
+from everview.relational.nodes import Schema
 from everview.relational.types import Row
-from tests.oracle.bags import assert_same_bag
+from tests.oracle.followed import WEIGHT, Followed
 from tests.oracle.generate_changes import (
     Content,
     Transaction,
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 
 BACKENDS = ("reference", "embedded")
 
-_WEIGHT = "_weight"
 _IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 _LAW = settings(
     max_examples=300 if _IS_LONG else 12,
@@ -77,45 +75,6 @@ def _failing_cases(draw: st.DrawFn) -> Case:
     return Case(made, (draw(failing_queries(made)), draw(queries(made, depth=0))), tuple(draw(streams(made))))
 
 
-class _Followed:
-    """A view, the plan of its query, and its content as the sum of its deltas."""
-
-    def __init__(self, view: ev.View, plan: Relation, version: int) -> None:
-        self.view = view
-        self.plan = plan
-        self._fields: Schema = schema(plan)
-        self._sum = Counter(self._rows(view.to_arrow()))
-        self._version = version
-
-    def recompute(self, content: Content) -> list[Row]:
-        """The bag that the view should have."""
-        return evaluate_plan(self.plan, {name: list(bag.elements()) for name, bag in content.items()})
-
-    def check(self, content: Content, version: int) -> None:
-        """The view equals its query on this content, and the sum of its deltas equals the view."""
-        expected = public_rows(rows_to_arrow(self.recompute(content), self._fields))
-        assert_same_bag(self.view.rows(), expected, f"version {version} of {self.view.query}")
-        for change in self.view.changes(since=self._version):
-            assert self._version < change.version <= version, "deltas come in order, once each"
-            self._version = change.version
-            self._add(change.delta)
-        self._version = version
-        assert self._sum == Counter(self._rows(self.view.to_arrow())), "the sum of the deltas is the content"
-
-    def _add(self, delta: pa.Table) -> None:
-        rows = self._rows(delta.drop_columns([_WEIGHT]))
-        assert rows, "a version that did not move the view has no delta"
-        assert len(set(rows)) == len(rows), "a delta has each row once"
-        for row, weight in zip(rows, delta.column(_WEIGHT).to_pylist(), strict=True):
-            assert weight != 0, "a delta has no row of weight 0"
-            assert self._sum[row] + weight >= 0, f"a delta deletes {row}, which is not there"
-            self._sum[row] += weight
-        self._sum = +self._sum
-
-    def _rows(self, table: pa.Table) -> list[Row]:
-        return rows_from_arrow(table, self._fields)
-
-
 @pytest.mark.parametrize("backend", BACKENDS)
 @_LAW
 @given(case=_cases())
@@ -130,7 +89,7 @@ def test_views_follow_their_tables(backend: str, case: Case, oracle: Oracle, spa
             content = apply_transaction(content, transaction)
             db.apply(_as_changes(transaction, case.tables))
             for view in followed:
-                view.check(content, db.version)
+                view.check(_recompute(view, content), db.version)
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
@@ -151,12 +110,12 @@ def test_a_rejected_transaction_changes_nothing(backend: str, case: Case, oracle
                 with pytest.raises(ev.EvaluationError):
                     db.apply(_as_changes(transaction, case.tables))
                 for view in followed:
-                    view.check(content, db.version)
+                    view.check(_recompute(view, content), db.version)
                 return  # the rest of the stream counts on this transaction
             db.apply(_as_changes(transaction, case.tables))
             content = after
             for view in followed:
-                view.check(content, db.version)
+                view.check(_recompute(view, content), db.version)
 
 
 def _create_tables(db: ev.Database, made: Sequence[TableData]) -> None:
@@ -165,7 +124,7 @@ def _create_tables(db: ev.Database, made: Sequence[TableData]) -> None:
         db.create_table(t.name, empty.schema).insert(rows_to_arrow(t.rows, t.fields))
 
 
-def _create_views(db: ev.Database, listed: Sequence[str], oracle: Oracle) -> list[_Followed]:
+def _create_views(db: ev.Database, listed: Sequence[str], oracle: Oracle) -> list[Followed]:
     """The views that Spark and the backend accept; which queries must be accepted is for other tests to say."""
     followed = []
     for number, sql in enumerate(listed):
@@ -174,14 +133,19 @@ def _create_views(db: ev.Database, listed: Sequence[str], oracle: Oracle) -> lis
         except (ev.InvalidQuery, ev.UnknownName, ev.UnsupportedQuery) as error:
             event(type(error).__name__)  # how often shows with --hypothesis-show-statistics
             continue
-        followed.append(_Followed(view, oracle.translate(sql), db.version))
+        followed.append(Followed(view, oracle.translate(sql), db.version))
     return followed
 
 
-def _fails(followed: Sequence[_Followed], content: Content) -> bool:
+def _recompute(followed: Followed, content: Content) -> list[Row]:
+    """The bag that the view should have."""
+    return evaluate_plan(followed.plan, {name: list(bag.elements()) for name, bag in content.items()})
+
+
+def _fails(followed: Sequence[Followed], content: Content) -> bool:
     try:
         for view in followed:
-            view.recompute(content)
+            _recompute(view, content)
     except ev.EvaluationError:
         return True
     return False
@@ -194,4 +158,4 @@ def _as_changes(transaction: Transaction, made: Sequence[TableData]) -> dict[str
 
 def _weighted(rows: Sequence[WeightedRow], fields: Schema) -> pa.Table:
     weights = pa.array([weight for _, weight in rows], pa.int64())
-    return rows_to_arrow([row for row, _ in rows], fields).append_column(_WEIGHT, weights)
+    return rows_to_arrow([row for row, _ in rows], fields).append_column(WEIGHT, weights)
