@@ -80,7 +80,7 @@ class Answers:
             return NoAnswer.REFUSED
         except (PySparkException, Py4JJavaError) as error:
             condition = re.search(r"\[([A-Z_]+)[].]", str(error))
-            is_internal = condition is None or condition[1] == "INTERNAL_ERROR"
+            is_internal = condition is None or condition[1].startswith("INTERNAL_ERROR")
             return NoAnswer.REFUSED if is_internal else NoAnswer.FAILED
 
     def ask_of_tables(self, sql: str) -> pa.Table | NoAnswer:

@@ -85,7 +85,8 @@ class Arrangement:
             if not self._is_torn:
                 self._tell_indexes(changes)
         if self._is_torn:
-            for index in (*self._slices.values(), *self._ranges.values()):
+            indexes: list[SliceIndex | RangeIndex] = [*self._slices.values(), *self._ranges.values()]
+            for index in indexes:
                 index.clear()
                 index.add(self.rows.live_slots())
         self._is_torn = False

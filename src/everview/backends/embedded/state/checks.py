@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from llvmlite import binding, ir  # type: ignore[import-untyped]  # llvmlite ships no type information
+from llvmlite import binding, ir
 from numba import cfunc
 from numba.core import cgutils, types
 from numba.extending import intrinsic
@@ -64,7 +64,8 @@ class Structures:
         self._forget_the_dead()
         key, start = id(array), int(array.ctypes.data)
         known = self._held.get(key)
-        if known is not None and known[1]() is array and known[0][0][:2] == (start, start + array.nbytes):
+        end = start + int(array.nbytes)
+        if known is not None and known[1]() is array and known[0][0][:2] == (start, end):
             return
         for one in () if known is None else known[0]:
             self._remove(one)

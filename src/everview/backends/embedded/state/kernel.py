@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import numba
-from llvmlite import ir  # type: ignore[import-untyped]  # llvmlite ships no type information
+from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 from numba.np import arrayobj
@@ -55,7 +55,7 @@ def _prefetch(_typing: Any, array: Any, _index: Any) -> Any:
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array_type = arrayobj.make_array(signature.args[0])  # type: ignore[no-untyped-call]  # Numba's own
+        array_type = arrayobj.make_array(signature.args[0])
         data = array_type(context, builder, arguments[0]).data
         address_type = ir.IntType(8).as_pointer()
         number = ir.IntType(32)
@@ -78,7 +78,7 @@ def _address_of(_typing: Any, array: Any) -> Any:
     """Where the data of an array begins."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array_type = arrayobj.make_array(signature.args[0])  # type: ignore[no-untyped-call]  # Numba's own
+        array_type = arrayobj.make_array(signature.args[0])
         given, word = array_type(context, builder, arguments[0]), ir.IntType(64)
         start = builder.ptrtoint(given.data, word)
         make_known(builder, start, builder.mul(given.nitems, given.itemsize))

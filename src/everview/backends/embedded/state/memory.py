@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from llvmlite import ir  # type: ignore[import-untyped]  # llvmlite ships no type information
+from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
