@@ -269,11 +269,11 @@ def test_rings_with_an_addition_of_their_own_are_summed_after_the_join(spark: Sp
     ("query", "reason"),
     [
         (f"SELECT complex_sum(x * y) AS z {R_S}", "an argument of complex_sum reads several tables"),
-        (f"SELECT totals(b + 1, c) AS z {R_S}", "can fail"),
+        (f"SELECT totals(b + 1, c) AS z {R_S}", "summed row by row, for now"),
     ],
 )
 def test_what_no_leaf_can_lift_is_summed_after_the_join(spark: SparkSession, query: str, reason: str) -> None:
-    """An argument over two tables, or one that can fail for rows without a partner, needs the joined rows."""
+    """An argument over two tables, or one that overflows for a row without a partner, needs the joined rows."""
     with _open(spark) as db:
         view = db.create_view("v", query)
         db.apply(
