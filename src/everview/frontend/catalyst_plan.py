@@ -48,10 +48,11 @@ _PLACE_SUBQUERIES = (
 )
 _INFER_IN_JOINS = ("InferFiltersFromConstraints", "PushDownPredicates")
 """Where IN is left in a join's condition, with an equality Spark also filters the other side by it."""
-"""What Spark does with a predicate before its subqueries become joins, which decides whether IN can be NULL in it.
+"""What Spark does with the ON of a join before its subqueries become joins, which decides whether IN can be NULL in it.
 
 Spark's NOT IN knows NULL where it is a condition of WHERE. Elsewhere, as in the ON of an outer join, IN is a mark that is
-never NULL, unless its left side is a constant. So the answer depends on where a predicate stands at that moment.
+never NULL, unless its left side is a constant. So the answer depends on where a predicate stands at that moment. What is in
+WHERE already means the same wherever it is moved to, and stays.
 """
 
 _REWRITE_SUBQUERIES = ("RewriteCorrelatedScalarSubquery", "RewriteLateralSubquery", "RewritePredicateSubquery")
@@ -126,10 +127,11 @@ class _Exporter:
         if any(s.subqueriesAll().size() for s in subqueries):
             # Catalyst's rewrites see one level: what a subquery nests must have become joins before it does itself.
             plan = rewrite_subqueries(self._session, plan, self._decorrelate)
-        if subqueries:
+        if subqueries and _joins_on_membership(plan.toJSON()):
             plan = self._apply(_PLACE_SUBQUERIES, self._without_names(plan))
             if _joins_on_membership(plan.toJSON()):
                 plan = self._apply(_INFER_IN_JOINS, plan)
+        if subqueries:
             plan = self._apply(_REWRITE_SUBQUERIES, plan)
         return plan
 
@@ -143,9 +145,8 @@ class _Exporter:
         if not is_inside and not (subqueries and _joins_on_membership(plan.toJSON())):
             return plan
         java_class = self._session._jvm.java.lang.Class.forName(f"{_OPTIMIZER}.InlineCTE")
-        flags = java_class.getConstructors()[
-            0
-        ].getParameterCount()  # they differ between versions of Spark; all are off
+        (constructor,) = java_class.getConstructors()
+        flags = constructor.getParameterCount()  # not the same in every version of Spark; all are off
         return self._rules.InlineCTE(*[False] * flags).apply(plan)
 
     def _without_names(self, plan: Any) -> Any:

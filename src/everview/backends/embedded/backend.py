@@ -106,8 +106,7 @@ class EmbeddedBackend(InMemory):
             raise rejections.not_factorizable(view, str(refused)) from refused
         if view.is_assertion:
             try:
-                rows = self._rows_of(root.content(), view.fields)
-                if rows:
+                if rows := self._rows_of(root.content(), view.fields):
                     raise rejections.assertion_violated(view, rows)
             except BaseException:
                 self._graph.drop_view(view.name)
