@@ -340,7 +340,7 @@ def test_a_view_that_fails_is_named() -> None:
     p, q = Scan("p", (Field("k", INT32, False), Field("d", wide, True))), Scan("q", (Field("k", INT32, False),))
     k, d, same = Column(0, INT32, False), Column(1, wide, True), Column(2, INT32, False)
     relation = Join(p, q, JoinKind.INNER, Call("=", (k, same), BOOLEAN))
-    calls = {"first": COUNT, "sum": AggregateCall("try_sum", (d,), wide), "last": AggregateCall("count", (d,), INT64)}
+    calls = {"first": COUNT, "sum": AggregateCall("sum", (d,), wide), "last": AggregateCall("count", (d,), INT64)}
     backend = EmbeddedBackend()
     for scan in (p, q):
         backend.create_table(TableDefinition(scan.table, scan.fields))
@@ -357,7 +357,7 @@ def test_a_view_that_fails_is_named() -> None:
     backend.apply([change(p, [(1, half)]), change(q, [(1,)])])
     before = [backend.read(name) for name in calls]
     for failing in (change(q, [(1,), (2,)]), change(p, [(1, half)])):  # in the code of three trees, and in that of one
-        with pytest.raises(EvaluationError, match=r"view 'sum'.*128 bits"):
+        with pytest.raises(EvaluationError, match=r"view 'sum'.*cannot be represented"):
             backend.apply([failing])
         assert [backend.read(name) for name in calls] == before
     backend.apply([change(q, [(2,)]), change(p, [(2, None)])])

@@ -111,7 +111,9 @@ PAUSED: Final = 5
 EXACT_RANGE: Final = 6
 NEED_INDEX: Final = 7
 COUNT_RANGE: Final = 8
-WATCHED_RANGE: Final = 9
+FLOAT_LOST: Final = 9
+"""A float sum has lost digits. The instruction is done: whoever bears that goes on with the next."""
+WATCHED_RANGE: Final = 10
 
 # Words of the machine's environment.
 SCRATCH: Final = 0

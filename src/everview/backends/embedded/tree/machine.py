@@ -19,6 +19,7 @@ from everview.backends.embedded.tree.layout import (
     DONE,
     ENVIRONMENT_WORDS,
     EXACT_RANGE,
+    FLOAT_LOST,
     FLOAT_RANGE,
     INT_VALUES,
     NEED,
@@ -63,6 +64,7 @@ def range_error(need: int) -> EvaluationError:
     if need == COUNT_RANGE:
         return count_overflow()
     what = "a floating-point number takes part that is NaN, infinite, or too large for a product of sums."
+    assert need in (FLOAT_RANGE, FLOAT_LOST, EXACT_RANGE), f"a machine that asks for {need}"
     if need == EXACT_RANGE:
         what = "a sum, or a part of one, has outgrown the 128 bits that a view tree has for it."
     if need == WATCHED_RANGE:
@@ -77,6 +79,8 @@ class Scratch:
         self.environment = np.zeros(ENVIRONMENT_WORDS, dtype=np.int64)
         self.words = self.environment.data
         """The same, as Python reads it soonest."""
+        self.bears_loss = True
+        """Whether to go on with float sums that have lost digits, as nothing can stand in for the tree."""
         self.address = address_of(self.environment)
         self._table: Ints = np.zeros(0, dtype=np.int64)
         self.grow(2 * FIRST_ROWS)
@@ -170,8 +174,9 @@ class RegisterMachine:
                 self._compute(self._pauses[which])
             else:
                 self.failed_at = (at - self._start) // 8
-                assert need in (COUNT_RANGE, EXACT_RANGE, FLOAT_RANGE), f"a machine that asks for {need}"
-                raise range_error(need)
+                if need != FLOAT_LOST or not self._scratch.bears_loss:
+                    raise range_error(need)
+                at += 8 * int(self._code[self.failed_at + 1])
 
     def _broken(self, error: OutOfBounds) -> InternalError:
         """In checked mode, what an instruction would have done, and which it is."""

@@ -62,6 +62,7 @@ class TreeOperator(TreeBacked):
 
     def _bind(self) -> None:
         """Reads answers off the result view of the state."""
+        self.state.scratch.bears_loss = self._make_rows is None
         program = self.state.program
         block, result = program.block, program.view(program.result)
         self._result = self.state.maps[program.result]

@@ -47,6 +47,7 @@ from everview.backends.embedded.tree.layout import (
     EXACT,
     EXACT_RANGE,
     FIRST_RING,
+    FLOAT_LOST,
     FLOAT_RANGE,
     FLOATING,
     FREE,
@@ -529,10 +530,9 @@ def _product_note(one: Word, bits: Word, other: Word, other_bits: Word) -> Word:
 
 
 @kernel
-def _is_trusted(note: Word, bits: Word) -> bool:
-    """Whether a noted sum still has enough correct digits, and could count what is not finite."""
-    top = _top(note)
-    return bool(_specials(note) != TOO_MANY and (top < BIG_EXPONENT or _exponent(bits) + LOST_BITS >= top))
+def _has_lost(note: Word, bits: Word) -> bool:
+    """Whether a noted sum has too few correct digits left."""
+    return bool(_top(note) >= BIG_EXPONENT and _exponent(bits) + LOST_BITS < _top(note))
 
 
 @inlined
@@ -1311,7 +1311,7 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> Word:
     entries, log, logged, touched = load(view, ENTRIES), load(view, LOG), load(view, LOG_COUNT), load(view, TOUCHED)
     part_count, keys, indexes = load(view, PARTS), load(view, KEY_WORDS), load(view, INDEXES)
     index_count, longest, suspect = load(view, INDEX_COUNT), load(view, LONGEST), load(view, SUSPECT)
-    outgrown, wrapped, is_range = 0, 0, 0
+    outgrown, wrapped, is_range, is_lost = 0, 0, 0, 0
     for i in range(count):
         if i & (BLOCK - 1) == 0:
             _hash_and_fetch(view, code, 6, width, registers, i, min(i + BLOCK, count), slots)
@@ -1370,10 +1370,12 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> Word:
                 note, given = load(entry, at + 2), load(load(registers, register + 2), i)
                 if note | given != 0 or not abs(load_float(entry, at)) < BIG:
                     note = _sum_note(note, given, load(entry, at))
-                    store(entry, at + 2, note)
+                    is_range |= _specials(note) == TOO_MANY
                     # Without rows there is no sum, and so nothing that it could have lost.
-                    if load(entry, keys) != 0 and not _is_trusted(note, load(entry, at)):
-                        is_range = 1
+                    if load(entry, keys) != 0 and _has_lost(note, load(entry, at)):
+                        is_lost = 1
+                        note = _note(_specials(note), 0)
+                    store(entry, at + 2, note)
                 at += 3
     store(view, LOG_COUNT, logged)
     store(view, LONGEST, longest)
@@ -1382,7 +1384,9 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> Word:
         return COUNT_RANGE
     if outgrown < 0:
         return EXACT_RANGE
-    return FLOAT_RANGE if is_range != 0 else 0
+    if is_range != 0:
+        return FLOAT_RANGE
+    return FLOAT_LOST if is_lost != 0 else 0
 
 
 @kernel

@@ -43,7 +43,7 @@ def words_of(kind: int, part: Part) -> list[int]:
         return [signed(int(part[0]), 64)]
     if kind == EXACT:
         return [signed(int(part[0]), 64), signed(int(part[0]) >> 64, 64)]
-    return [int(np.float64(part[0]).view(np.int64)), 0, int(part[1])]
+    return [int(np.float64(part[0]).view(np.int64)), 0, int(part[1]) & ((1 << SPECIAL_BITS) - 1)]
 
 
 def part_of(kind: int, words: Sequence[int]) -> Part:

@@ -70,7 +70,7 @@ def random_parts(rng: random.Random, kinds: tuple[int, ...]) -> tuple[Part, ...]
     parts: list[Part] = []
     for kind in kinds:
         if kind == COUNTED:
-            parts.append((rng.choice((0, 1, -1, 2**62, 5)),))
+            parts.append((rng.choice((0, 1, -1, 2**40, 5)),))
         elif kind == EXACT:
             parts.append((rng.choice((0, 1, -1, 2**63, -(2**63) - 1, 2**100, -(2**100), 17)),))
         else:
@@ -165,11 +165,11 @@ def test_memory_goes_back_after_mass_deletion() -> None:
 def test_a_failed_transaction_gives_rounding_back_too() -> None:
     """Sums that are not exact are bit for bit what they were, although adding the opposite would not restore them."""
     driver = MapDriver(1, (COUNTED, FLOATING), is_result=True)
-    driver.upsert([((1,), ((1,), (0.1, 0))), ((2,), ((1,), (1e300, 0)))])
+    driver.upsert([((1,), ((1,), (0.1, 0))), ((2,), ((1,), (1e19, 0)))])
     driver.settle()
     bits = driver.words()
-    driver.upsert([((1,), ((1,), (1e200, 0))), ((2,), ((1,), (1.0, NAN_UNIT))), ((3,), ((1,), (1.0, 0)))])
-    driver.upsert([((1,), ((-1,), (-1e200, 0))), ((3,), ((-1,), (-1.0, 0)))])
+    driver.upsert([((1,), ((1,), (1e18, 0))), ((2,), ((1,), (1.0, NAN_UNIT))), ((3,), ((1,), (1.0, 0)))])
+    driver.upsert([((1,), ((-1,), (-1e18, 0))), ((3,), ((-1,), (-1.0, 0)))])
     driver.undo()
     assert driver.words() == bits
 
