@@ -18,7 +18,13 @@ VIEWS = {
     "tree": "SELECT r.g, count(*) AS n, sum(s.x) AS x FROM r JOIN s ON r.k = s.k GROUP BY r.g",
     "triangle": "SELECT count(*) AS n FROM r JOIN s ON r.k = s.k JOIN t ON s.g = t.g AND r.g = t.k",
     "listed": "SELECT r.id, s.id AS i, t.x FROM r JOIN s ON r.k = s.k JOIN t ON s.g = t.g AND t.x = r.x",
-    "shared": "SELECT r.k, count(*) AS n, avg(s.x) AS m FROM r JOIN s ON r.k = s.k GROUP BY r.k",
+    "joined": "SELECT r.id, s.id AS i FROM r JOIN s ON r.k = s.k AND r.x < s.x",
+    "unmatched": "SELECT r.id, r.k FROM r WHERE NOT EXISTS (SELECT 1 FROM s WHERE r.k = s.k)",
+    "outer_joined": "SELECT r.id, s.x FROM r LEFT JOIN s ON r.id = s.id AND r.x <= s.x",
+    "grouped": "SELECT k % 7 AS m, count(DISTINCT g) AS d, max(x) AS x, avg(x) AS a FROM r GROUP BY k % 7",
+    "ranked": "SELECT id, row_number() OVER (PARTITION BY g ORDER BY x, id) AS n FROM r",
+    "top": "SELECT id, x FROM r ORDER BY x DESC, id LIMIT 5",
+    "difference": "SELECT k FROM r EXCEPT SELECT k FROM s",
 }
 ALLOCATIONS = (
     "empty",

@@ -97,6 +97,15 @@ def out_of_memory(what: str) -> OutOfMemory:
     )
 
 
+def lost_for_memory(views: Sequence[ViewDefinition]) -> OutOfMemory:
+    """Views that a lack of memory has left half changed, and that could not be made anew."""
+    names = ", ".join(f"'{v.name}'" for v in views)
+    return OutOfMemory(
+        f"there was not enough memory to change, nor to restore, view{'s' if len(views) > 1 else ''} {names}.",
+        hint="the database cannot be used any more; open another, with fewer views or more memory.",
+    )
+
+
 def assertion_violated(assertion: ViewDefinition, rows: Sequence[Row]) -> AssertionViolated:
     """An assertion whose query would return rows."""
     shown = show_internal_rows(rows, assertion.fields)

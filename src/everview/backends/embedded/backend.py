@@ -9,7 +9,6 @@ from __future__ import annotations
 import datetime
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -25,31 +24,23 @@ from everview.backends.embedded.graph import Graph
 from everview.backends.embedded.lookup import rows_with
 from everview.backends.embedded.operators.base import Operator, consolidated
 from everview.backends.embedded.propagation import Propagation, Running
+from everview.backends.embedded.restoration import add_to_graph, made_anew
 from everview.backends.embedded.sources import ScanOperator, TableInput
 from everview.backends.embedded.tables.stored_table import StoredTable
-from everview.backends.embedded.text_tests import expose_text_tests
 from everview.backends.embedded.tree.plan_block import Refused
 from everview.backends.embedded.vectors import Batch
 from everview.backends.embedded.view_choices import choices_of
+from everview.backends.embedded.view_deltas import Moved, ViewDeltas
 from everview.backends.embedded.view_times import share_out
 from everview.backends.embedded.views import MaintainedView, Reach, Reached
 from everview.catalog import TableDefinition, ViewDefinition
-from everview.errors import EvaluationError
+from everview.errors import EvaluationError, OutOfMemory
 from everview.relational.arrow import arrow_schema, public_rows, rows_from_arrow
 from everview.relational.nodes import Relation, Schema
 from everview.relational.rules import SPLIT_JOINS, run_rules
 from everview.relational.schema import schema
 from everview.relational.traverse import tables_of
 from everview.relational.types import Value
-
-
-@dataclass(slots=True)
-class _Moved:
-    """What one transaction did to the views, by lower-case name; consolidated when somebody asks."""
-
-    version: int
-    committed_at: datetime.datetime
-    deltas: dict[str, Batch]
 
 
 class EmbeddedBackend(InMemory):
@@ -68,9 +59,11 @@ class EmbeddedBackend(InMemory):
         self._views: dict[str, MaintainedView] = {}
         self._reach = Reach(self._views)
         self._version = 0
-        self._history: deque[_Moved] = deque(maxlen=history)
+        self._history: deque[Moved] = deque(maxlen=history)
         self._batches: dict[str, int] = {}
         self._refreshed: dict[str, Refresh] = {}
+        self._lost: OutOfMemory | None = None
+        """Why the database cannot be used any more."""
 
     @property
     def version(self) -> int:
@@ -93,11 +86,8 @@ class EmbeddedBackend(InMemory):
         for name in tables_of(view.plan):
             if name.lower() in self._views and self._views[name.lower()].is_factorized:
                 raise rejections.factorized_has_no_rows(self._views[name.lower()].definition, "another view reads it")
-        plan = run_rules(view.plan, SPLIT_JOINS)
-        if choices.strategy != "recompute":
-            plan = expose_text_tests(plan, self._graph.tables)
         try:
-            root = self._graph.add_view(view.name, plan, choices)
+            root = add_to_graph(self._graph, view, choices)
         except EvaluationError as error:
             raise rejections.failed_in_view(view, error) from error
         except MemoryError as error:
@@ -113,6 +103,21 @@ class EmbeddedBackend(InMemory):
                 raise
         self._views[view.name.lower()] = MaintainedView(view, root, self._version, choices.refresh)
         self._views_changed()
+
+    def _restore(self) -> None:
+        """Makes views anew that a lack of memory has left half changed, and all lazy ones beside them."""
+        torn = self._propagation.torn
+        if torn is not None:
+            over = [v for v in self._views.values() if v.is_lazy or any(o is torn for o in below(v.root))]
+            self._lost = rejections.lost_for_memory([v.definition for v in over])
+            roots = made_anew(self._graph, [v.definition for v in over], self._lost)
+            for view, root in zip(over, roots, strict=True):
+                view.root = root
+                if view.is_lazy:  # it has caught up, and nobody knows what has changed in it
+                    view.created_at = self._version
+            self._lost = None
+            self._propagation.forget()
+            self._views_changed()
 
     def drop(self, name: str) -> None:
         """Removes a table, view or assertion."""
@@ -134,6 +139,8 @@ class EmbeddedBackend(InMemory):
 
     def apply(self, changes: Sequence[Change], *, source: tuple[str, int] | None = None) -> Mapping[str, pa.Table]:
         """Commits one transaction, or leaves everything as it was."""
+        if self._lost is not None:
+            raise self._lost
         running = Running()
         try:
             self._prepare_tables(changes, running)
@@ -142,6 +149,7 @@ class EmbeddedBackend(InMemory):
             self._check_assertions(reached, running)
         except BaseException:
             running.rollback()
+            self._restore()
             raise
         self._propagation.commit(running)
         self._version += 1
@@ -156,8 +164,8 @@ class EmbeddedBackend(InMemory):
             if refresh is not None and each.name is not None:
                 refreshed[each.name] = refresh
         self._refreshed = refreshed
-        self._history.append(_Moved(self._version, datetime.datetime.now(datetime.UTC), moved))
-        return _Deltas(self, moved)
+        self._history.append(Moved(self._version, datetime.datetime.now(datetime.UTC), moved))
+        return ViewDeltas(moved, self._named_delta)
 
     def last_batch(self, source: str) -> int | None:
         """The last committed batch of a source."""
@@ -186,6 +194,8 @@ class EmbeddedBackend(InMemory):
         return rejections.failed_in_view(view, error)
 
     def _catch_up_for(self, name: str) -> None:
+        if self._lost is not None:
+            raise self._lost
         view = self._views.get(name.lower())
         if view is not None and view.is_lazy:
             self._catch_up()
@@ -194,11 +204,15 @@ class EmbeddedBackend(InMemory):
         """Brings lazy views up to date; their deltas count for the current version."""
         if not self._propagation.has_waiting:
             return
-        deltas = self._propagation.catch_up()
+        try:
+            deltas = self._propagation.catch_up()
+        except BaseException:
+            self._restore()
+            raise
         moved = {k: deltas[id(v.root)] for k, v in self._views.items() if v.is_lazy and id(v.root) in deltas}
         for key in moved:
             self._views[key].updates += 1
-        self._history.append(_Moved(self._version, datetime.datetime.now(datetime.UTC), moved))
+        self._history.append(Moved(self._version, datetime.datetime.now(datetime.UTC), moved))
 
     def _view_over(self, operator: Operator) -> ViewDefinition:
         """The first view that uses an operator."""
@@ -344,6 +358,9 @@ class EmbeddedBackend(InMemory):
         weights = pa.array(minimal.weights)
         return table.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), weights)
 
+    def _named_delta(self, view: str, delta: Batch) -> tuple[str, pa.Table]:
+        return self._views[view].definition.name, self.delta_table(view, delta)
+
     def _to_arrow(self, batch: Batch, fields: Schema) -> pa.Table:
         if not (batch.weights == 1).all():
             batch = batch.take(np.repeat(np.arange(len(batch)), batch.weights))
@@ -358,32 +375,6 @@ class _TableRows(ScanOperator):
 
     def __init__(self, source: TableInput) -> None:
         super().__init__(source, tuple(range(len(source.fields))))
-
-
-class _Deltas(Mapping[str, pa.Table]):
-    """The deltas of a commit by view name, made into Arrow when one is looked at."""
-
-    def __init__(self, backend: EmbeddedBackend, moved: dict[str, Batch]) -> None:
-        self._backend = backend
-        self._moved = moved
-        self._made: dict[str, pa.Table] | None = None
-
-    def _all(self) -> dict[str, pa.Table]:
-        if self._made is None:
-            named = {
-                self._backend._views[k].definition.name: self._backend.delta_table(k, d) for k, d in self._moved.items()
-            }
-            self._made = {name: table for name, table in named.items() if len(table)}
-        return self._made
-
-    def __getitem__(self, name: str) -> pa.Table:
-        return self._all()[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._all())
-
-    def __len__(self) -> int:
-        return len(self._all())
 
 
 def _arrow_table(batch: Batch, fields: Schema, dictionary: Dictionary) -> pa.Table:

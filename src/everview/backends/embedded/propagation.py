@@ -130,6 +130,8 @@ class Propagation:
         self._waiting: dict[int, Waiting] = {}
         self._routes: dict[tuple[int, ...], list[Stop]] = {}
         self._routed = -1
+        self.torn: Operator | None = None
+        """An operator whose state a lack of memory has left half changed: it cannot be rolled back."""
 
     def set_lazy(self, views: Iterable[str]) -> None:
         """Which views are lazy; nothing waits when this is called, unless all that happened is that a lazy one has gone."""
@@ -213,11 +215,20 @@ class Propagation:
                 if isinstance(operator, TreeOperator) and operator.group is not None and operator.may_leave_tree:
                     raise LeavesGroup(operator) from error
                 raise self._rejection(operator, error) from error
-            except (EvaluationError, MemoryError) as error:
+            except EvaluationError as error:
+                raise self._rejection(operator, error) from error
+            except MemoryError as error:
+                if not operator.survives_lack_of_memory:
+                    self.torn = touched.pop()
                 raise self._rejection(operator, error) from error
             now = perf_counter()
             operator.seconds += now - since
             since = now
+
+    def forget(self) -> None:
+        """All operators are at the newest contents, lazy ones too."""
+        self.torn = None
+        self._waiting.clear()
 
     def commit(self, running: Running) -> None:
         """Makes a transaction final, and keeps what lazy operators will need of it."""

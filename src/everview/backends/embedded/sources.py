@@ -175,6 +175,8 @@ class TableInput:
 class ScanOperator(Operator):
     """Some columns of a table."""
 
+    survives_lack_of_memory = True
+
     def __init__(self, source: TableInput, columns: tuple[int, ...]) -> None:
         every = source.all_fields
         super().__init__(tuple(every[c] for c in columns), ())

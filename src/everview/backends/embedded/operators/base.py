@@ -129,6 +129,9 @@ class Arrangement:
 class Operator:
     """A node of the DAG: stateless unless a subclass says otherwise."""
 
+    survives_lack_of_memory: bool = False
+    """Whether ``rollback`` helps where ``push`` has failed at any allocation; otherwise the operator is made anew."""
+
     def __init__(self, fields: Schema, inputs: tuple[Operator, ...]) -> None:
         self.fields = fields
         self.types = tuple(f.type for f in fields)

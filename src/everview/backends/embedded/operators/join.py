@@ -135,6 +135,8 @@ def sides(left: Operator, right: Operator, keys: Keys, residual: Expression | No
 class JoinOperator(Operator):
     """L ⋈ R on equal columns and a residual condition."""
 
+    survives_lack_of_memory = True
+
     def __init__(
         self,
         fields: Schema,

@@ -133,6 +133,8 @@ class MatchByKeyOperator(Operator):
 class MatchByPairOperator(Operator):
     """L ⋉ R or L ▷ R on any condition; with SINGLE, L itself after checking that no left row has two partners."""
 
+    survives_lack_of_memory = True
+
     def __init__(
         self,
         fields: Schema,

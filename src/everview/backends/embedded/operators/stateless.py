@@ -19,6 +19,8 @@ from everview.relational.schema import schema
 class FilterOperator(Operator):
     """δσ[p](R) = σ[p](δR)."""
 
+    survives_lack_of_memory = True
+
     def __init__(self, node: Filter, child: Operator, dictionary: Dictionary) -> None:
         super().__init__(schema(node), (child,))
         self._holds = compile_predicate(node.condition, dictionary)
@@ -43,6 +45,8 @@ class FilterOperator(Operator):
 
 class ProjectOperator(Operator):
     """δπ[e](R) = π[e](δR)."""
+
+    survives_lack_of_memory = True
 
     def __init__(self, node: Project, child: Operator, dictionary: Dictionary) -> None:
         super().__init__(schema(node), (child,))
@@ -86,6 +90,8 @@ class ProjectOperator(Operator):
 
 class UnionAllOperator(Operator):
     """δ(R ⊎ S) = δR ⊎ δS."""
+
+    survives_lack_of_memory = True
 
     def __init__(self, node: UnionAll, inputs: tuple[Operator, ...]) -> None:
         super().__init__(schema(node), inputs)

@@ -63,13 +63,13 @@ class Structures:
         """Makes an array known until it is no more; again where it has been resized."""
         self._forget_the_dead()
         key, start = id(array), int(array.ctypes.data)
-        known = self._held.get(key)
         end = start + int(array.nbytes)
+        known = self._held.get(key)
         if known is not None and known[1]() is array and known[0][0][:2] == (start, end):
             return
         for one in () if known is None else known[0]:
             self._remove(one)
-        made = self._insert(start, start + array.nbytes, what or f"an array of shape {array.shape}")
+        made = self._insert(start, end, what or f"an array of shape {array.shape}")
         gone = self._gone
         self._held[key] = ((made,), weakref.ref(array, lambda _: gone.append(key)))
 
@@ -196,7 +196,7 @@ def _make_functions() -> tuple[Any, ...]:
         return 0
 
     word = types.int64
-    made = cfunc(word(word, word, word))(is_known), cfunc(word(word, word))(learn)
+    made: tuple[Any, ...] = cfunc(word(word, word, word))(is_known), cfunc(word(word, word))(learn)
     for name, function in zip((_KNOWN, _LEARN), made, strict=True):
         binding.add_symbol(name, function.address)
     return made
@@ -209,14 +209,18 @@ def guard(context: Any, builder: Any, base: Any, place: Any, size: int) -> None:
     """In a checked kernel, the test of an access of so many bytes; in others, nothing."""
     if not IS_CHECKED:
         return
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_I64, [_I64] * 3), _KNOWN)
-    known = builder.call(function, [base, place, _I64(size)])
-    with cgutils.if_unlikely(builder, builder.icmp_signed("==", known, _I64(0))):
+    known = builder.call(_function(builder, _KNOWN, 3), [base, place, _I64(size)])
+    is_outside = builder.icmp_signed("==", known, _I64(0))
+    with cgutils.if_unlikely(builder, is_outside):  # type: ignore[no-untyped-call]  # Numba's own
         context.call_conv.return_user_exc(builder, OutOfBounds, ())
 
 
 def make_known(builder: Any, start: Any, size: Any) -> None:
     """In a checked kernel, makes an array known that it was called with; in others, nothing."""
     if IS_CHECKED:
-        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_I64, [_I64] * 2), _LEARN)
-        builder.call(function, [start, size])
+        builder.call(_function(builder, _LEARN, 2), [start, size])
+
+
+def _function(builder: Any, name: str, arguments: int) -> Any:
+    kind = ir.FunctionType(_I64, [_I64] * arguments)
+    return cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]  # Numba's own

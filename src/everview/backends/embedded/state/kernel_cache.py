@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import llvmlite
+import llvmlite  # type: ignore[import-untyped]  # it ships no type information
 import numba
 from numba.core import serialize
 from numba.core.caching import _Cache
@@ -62,10 +62,12 @@ def _hash(path: Path) -> bytes:
 @cache
 def _folders() -> tuple[Path, ...]:
     """Where to look, and where to write: ``NUMBA_CACHE_DIR``, or next to the sources, or where those are read-only, at home."""
-    if numba.config.CACHE_DIR:
-        roots = [Path(numba.config.CACHE_DIR) / "everview"]
+    chosen: str = getattr(numba.config, "CACHE_DIR", "")
+    if chosen:
+        roots = [Path(chosen) / "everview"]
     else:
-        roots = [PACKAGE / "__pycache__", Path(AppDirs(appname="everview", appauthor=False).user_cache_dir)]
+        home = AppDirs(appname="everview", appauthor=False)  # type: ignore[no-untyped-call]  # Numba's own
+        roots = [PACKAGE / "__pycache__", Path(home.user_cache_dir)]
     return tuple(root / f"kernels-{_version()}" for root in roots)
 
 
@@ -107,7 +109,7 @@ def _mark_used(folder: Path) -> None:
         os.utime(folder)
 
 
-class KernelCache(_Cache):  # type: ignore[misc]  # Numba has no types
+class KernelCache(_Cache):
     """The compiled versions of one kernel, by the types of its arguments."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -123,12 +125,15 @@ class KernelCache(_Cache):  # type: ignore[misc]  # Numba has no types
         """The kernel for these types, or None."""
         target_context.refresh()
         data = _read(self._name(sig, target_context.codegen())) if self._is_enabled else None
-        return None if data is None else CompileResult._rebuild(target_context, *pickle.loads(data))
+        if data is None:
+            return None
+        return CompileResult._rebuild(target_context, *pickle.loads(data))  # type: ignore[no-untyped-call]  # Numba's own
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keeps a kernel. One that holds addresses of this process cannot be kept."""
         if self._is_enabled and not data.library.has_dynamic_globals:
-            _write(self._name(sig, data.codegen), serialize.dumps(data._reduce()))
+            content = serialize.dumps(data._reduce())  # type: ignore[no-untyped-call]  # Numba's own
+            _write(self._name(sig, data.codegen), content)
 
     def _name(self, signature: Any, codegen: Any) -> str:
         function = self._function

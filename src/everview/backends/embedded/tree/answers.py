@@ -39,7 +39,7 @@ Terms: TypeAlias = tuple[tuple[int, int, bool], ...]
 
 
 def finishers(
-    block: Block, payload: Sequence[Monomial], offsets: Sequence[int], dictionary: Dictionary
+    block: Block, payload: Sequence[Monomial], offsets: Sequence[int], dictionary: Dictionary, *, bears_loss: bool
 ) -> tuple[Finish, ...]:
     """For each answer of the block a function from payload rows to the column of answers.
 
@@ -48,9 +48,10 @@ def finishers(
         payload: The parts of the result view.
         offsets: The first word of each part in a payload row.
         dictionary: Where strings and nested values get their codes.
+        bears_loss: Whether answers are given that have too few digits, as nothing can stand in for the tree.
     """
     place = dict(zip(payload, offsets, strict=True))
-    return tuple(_finisher(block, answer, place, dictionary) for answer in block.answers)
+    return tuple(_finisher(block, answer, place, dictionary, bears_loss=bears_loss) for answer in block.answers)
 
 
 def always_fit(block: Block) -> bool:
@@ -73,7 +74,9 @@ def _always_fits(block: Block, answer: Answer) -> bool:
     return answer.call.type == INT64 and total <= 1
 
 
-def _finisher(block: Block, answer: Answer, place: dict[Monomial, int], dictionary: Dictionary) -> Finish:
+def _finisher(
+    block: Block, answer: Answer, place: dict[Monomial, int], dictionary: Dictionary, *, bears_loss: bool
+) -> Finish:
     call = answer.call
     valid = tuple((c, place[m]) for c, m in answer.valid)
     if call.is_ring:
@@ -94,7 +97,7 @@ def _finisher(block: Block, answer: Answer, place: dict[Monomial, int], dictiona
             (truths,) = answer.sums
             return _finish_truths(call, tuple((c, place[m]) for c, m in truths), valid)
         case Summed.FLOATS:
-            return _finish_moments(call, sums, valid)
+            return _finish_moments(call, sums, valid, bears_loss=bears_loss)
         case _:
             (terms,) = sums
     if is_floating(call.args[0].type):
@@ -138,7 +141,7 @@ def _finish_truths(call: AggregateCall, truths: CountTerms, valid: CountTerms) -
     return finish
 
 
-def _finish_moments(call: AggregateCall, sums: tuple[Terms, ...], valid: CountTerms) -> Finish:
+def _finish_moments(call: AggregateCall, sums: tuple[Terms, ...], valid: CountTerms, *, bears_loss: bool) -> Finish:
     declared = sum_aggregate(call)
     assert declared is not None, f"{call.function} is a function of sums"
     products = declared.products
@@ -150,7 +153,8 @@ def _finish_moments(call: AggregateCall, sums: tuple[Terms, ...], valid: CountTe
         finite = ~np.logical_or.reduce([counters.any(axis=1) for _, counters in read])
         pairs = {product: pair for product, (pair, _) in zip(products, read, strict=True)}
         counts = _counts(rows, valid)
-        _check_digits(rows[:, noted] >> SPECIAL_BITS & _EXPONENT, counts, pairs, finite)
+        if not bears_loss:
+            _check_digits(rows[:, noted] >> SPECIAL_BITS & _EXPONENT, counts, pairs, finite)
         return finish_moments(call, counts, pairs, finite)
 
     return finish

@@ -64,7 +64,7 @@ def range_error(need: int) -> EvaluationError:
     if need == COUNT_RANGE:
         return count_overflow()
     what = "a floating-point number takes part that is NaN, infinite, or too large for a product of sums."
-    assert need in (FLOAT_RANGE, FLOAT_LOST, EXACT_RANGE), f"a machine that asks for {need}"
+    assert need in (FLOAT_RANGE, FLOAT_LOST, EXACT_RANGE, WATCHED_RANGE), f"a machine that asks for {need}"
     if need == EXACT_RANGE:
         what = "a sum, or a part of one, has outgrown the 128 bits that a view tree has for it."
     if need == WATCHED_RANGE:

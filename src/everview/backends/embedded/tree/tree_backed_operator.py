@@ -47,6 +47,8 @@ class Sharing:
 class TreeBacked(Operator):
     """An operator that a view tree maintains. In a group, the triggers have run before ``push``."""
 
+    survives_lack_of_memory = True
+
     def __init__(
         self,
         fields: Schema,
@@ -195,6 +197,8 @@ class TreeGroup(Operator):
         members: The trees, in the order in which they were made: the first that stores a view owns it.
         users: Names the user views over a tree.
     """
+
+    survives_lack_of_memory = True
 
     def __init__(self, members: Sequence[TreeBacked], users: Callable[[Operator], tuple[str, ...]]) -> None:
         inputs = tuple(dict.fromkeys(i for m in members for i in m.inputs))

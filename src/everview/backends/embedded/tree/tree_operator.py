@@ -68,7 +68,9 @@ class TreeOperator(TreeBacked):
         self._result = self.state.maps[program.result]
         self._result_layout = key_layout(block, result.keys)
         self._key_places = tuple(result.keys.index(k) for k in block.keys)
-        self._finish = finishers(block, result.payload, self._result.offsets, self._dictionary)
+        self._finish = finishers(
+            block, result.payload, self._result.offsets, self._dictionary, bears_loss=self._make_rows is None
+        )
         self._finish_row = row_finishers(block, result.payload, self._result.offsets) if self._is_global else None
 
     def adopt(self, state: TreeState) -> None:
@@ -103,6 +105,11 @@ class TreeOperator(TreeBacked):
 
     def _empty_state(self) -> TreeState:
         return self.state_over(self.program, {}, frozenset())
+
+    @property
+    def survives_lack_of_memory(self) -> bool:  # type: ignore[override]  # others know it when they are written
+        """Whether it can be rolled back after a failure for memory: the operators that stand in for the tree may not."""
+        return self.rows is None
 
     @property
     def may_leave_tree(self) -> bool:
