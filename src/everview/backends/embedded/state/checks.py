@@ -211,7 +211,7 @@ def guard(context: Any, builder: Any, base: Any, place: Any, size: int) -> None:
         return
     known = builder.call(_function(builder, _KNOWN, 3), [base, place, _I64(size)])
     is_outside = builder.icmp_signed("==", known, _I64(0))
-    with cgutils.if_unlikely(builder, is_outside):  # type: ignore[no-untyped-call]  # Numba's own
+    with cgutils.if_unlikely(builder, is_outside):
         context.call_conv.return_user_exc(builder, OutOfBounds, ())
 
 
@@ -223,4 +223,4 @@ def make_known(builder: Any, start: Any, size: Any) -> None:
 
 def _function(builder: Any, name: str, arguments: int) -> Any:
     kind = ir.FunctionType(_I64, [_I64] * arguments)
-    return cgutils.get_or_insert_function(builder.module, kind, name)  # type: ignore[no-untyped-call]  # Numba's own
+    return cgutils.get_or_insert_function(builder.module, kind, name)

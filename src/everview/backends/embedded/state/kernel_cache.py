@@ -21,7 +21,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import llvmlite  # type: ignore[import-untyped]  # it ships no type information
+import llvmlite
 import numba
 from numba.core import serialize
 from numba.core.caching import _Cache
@@ -66,7 +66,7 @@ def _folders() -> tuple[Path, ...]:
     if chosen:
         roots = [Path(chosen) / "everview"]
     else:
-        home = AppDirs(appname="everview", appauthor=False)  # type: ignore[no-untyped-call]  # Numba's own
+        home = AppDirs(appname="everview", appauthor=False)
         roots = [PACKAGE / "__pycache__", Path(home.user_cache_dir)]
     return tuple(root / f"kernels-{_version()}" for root in roots)
 
@@ -109,7 +109,7 @@ def _mark_used(folder: Path) -> None:
         os.utime(folder)
 
 
-class KernelCache(_Cache):
+class KernelCache(_Cache):  # type: ignore[misc]  # Numba has no types
     """The compiled versions of one kernel, by the types of its arguments."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -127,12 +127,12 @@ class KernelCache(_Cache):
         data = _read(self._name(sig, target_context.codegen())) if self._is_enabled else None
         if data is None:
             return None
-        return CompileResult._rebuild(target_context, *pickle.loads(data))  # type: ignore[no-untyped-call]  # Numba's own
+        return CompileResult._rebuild(target_context, *pickle.loads(data))
 
     def save_overload(self, sig: Any, data: Any) -> None:
         """Keeps a kernel. One that holds addresses of this process cannot be kept."""
         if self._is_enabled and not data.library.has_dynamic_globals:
-            content = serialize.dumps(data._reduce())  # type: ignore[no-untyped-call]  # Numba's own
+            content = serialize.dumps(data._reduce())
             _write(self._name(sig, data.codegen), content)
 
     def _name(self, signature: Any, codegen: Any) -> str:

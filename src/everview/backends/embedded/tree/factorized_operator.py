@@ -47,7 +47,7 @@ class FactorizedOperator(TreeBacked):
         self._layout = key_layout(block, self._keys)
         self._places = tuple(self._keys.index(k) for k in block.keys)
         self._is_aggregate = plan.is_aggregate
-        self._finish = finishers(block, block.monomials, self.enumeration.offsets, dictionary)
+        self._finish = finishers(block, block.monomials, self.enumeration.offsets, dictionary, bears_loss=True)
         self._project = compile_projection(plan.outputs, dictionary)
         self._variables = tuple(_variable(e, block) for e in plan.outputs)
         self._version = 0
