@@ -119,7 +119,7 @@ class _Round:
         if not is_filled_before:
             yield self._fill()
         yield scenario.do(AskSpark())
-        batches = 4 if scenario.backend == "spark" else choices.pick((12, 25, 50))
+        batches = 4 if scenario.backend == "spark" else choices.pick((20, 50, 100))
         for number in range(batches):
             yield scenario.do(Apply(make_transaction(choices, scenario.tables, scenario.content)))
             if choices.once_in(8):

@@ -7,7 +7,6 @@ A scenario prints as Python text that runs it again.
 
 from __future__ import annotations
 
-import contextlib
 import shutil
 import tempfile
 from collections import Counter
@@ -182,8 +181,8 @@ class Scenario:
     def _expect_failure(self, content: Content, view: str, sql: str, error: EvaluationError) -> None:
         """A view whose arithmetic fails on these rows must fail in Spark too."""
         self._answers.load(self.tables, content)
-        for name, text in self.queries.items():
-            self._answers.define(name, text)
+        for name in self.queries:
+            self._define_if_read(name, sql)
         answer = self._answers.ask(sql)
         if not isinstance(answer, NoAnswer):
             raise Difference("fails, but not in Spark", f"{error}\n{sql}\nSpark has {answer.num_rows} rows", view)
@@ -279,8 +278,12 @@ class Scenario:
             except AssertionError as error:
                 raise Difference("differs from Spark", str(error), name) from error
             self.tally.counts["pairs with Spark"] += 1
-            with contextlib.suppress(Exception):  # a name that no other view uses need not be known
-                self._answers.define(name, sql)
+            self._define_if_read(name)
+
+    def _define_if_read(self, name: str, also: str = "") -> None:
+        """Makes a view known to Spark if another reads it."""
+        if any(f" {name} " in text for text in (*self.queries.values(), also)):
+            self._answers.define(name, self.queries[name])
 
     def __repr__(self) -> str:
         """Python text that makes this scenario again."""

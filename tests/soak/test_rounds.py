@@ -13,7 +13,7 @@ from tests.soak.scenario import Tally
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_QUICK, _SLOW = 6, 120
+_QUICK, _SLOW = 4, 120
 
 
 @pytest.mark.parametrize(
