@@ -81,6 +81,7 @@ _REFUSED = [
     ("spark.sql.decimalOperations.allowPrecisionLoss", "false"),
     ("spark.sql.legacy.timeParserPolicy", "LEGACY"),
     ("spark.sql.legacy.sizeOfNull", "false"),
+    ("spark.sql.legacy.nullInEmptyListBehavior", "true"),  # Spark knows it and has no default for it
     ("spark.sql.parser.escapedStringLiterals", "true"),
     ("spark.sql.storeAssignmentPolicy", "LEGACY"),
     ("spark.sql.timestampType", "TIMESTAMP_NTZ"),

@@ -329,3 +329,16 @@ def test_functions_written_in_sql(spark: SparkSession, query: str) -> None:
         db.create_view("v", query)
         db.verify("v")
         assert db.view("v").rows()
+
+
+def test_a_deviation_of_distinct_values(spark: SparkSession) -> None:
+    """Aggregates that declare their sums did not do so under DISTINCT: an InternalError."""
+    with ev.connect(spark=spark) as db:
+        db.create_table("t", "k INT, x DOUBLE")
+        view = db.create_view(
+            "v", "SELECT k, stddev(DISTINCT x) AS s, var_pop(x) AS p, corr(DISTINCT x, k) AS c FROM t GROUP BY k"
+        )
+        db.apply({"t": [(1, 1.0), (1, 1.0), (1, 3.0), (2, None)]})
+        assert sorted(view.rows()) == [(1, pytest.approx(2**0.5), pytest.approx(8 / 9), None), (2, None, None, None)]
+        db.table("t").delete([(1, 1.0)])
+        db.verify()

@@ -80,10 +80,13 @@ def read_settings(session: SparkSession) -> SessionSettings:
     for key in sorted(given):
         if _changes_values(key) and not _is_default(session, key, given[key]):
             wanted = _default(session, key)
+            usual, remedy = f"with {wanted}", f"spark.conf.set('{key}', '{wanted}')"
+            if wanted is None:
+                usual, remedy = "without it", f"spark.conf.unset('{key}')"
             raise UnsupportedOperation(
-                f"the Spark session has {key} = {given[key]}, and everview computes what Spark does with {wanted}: its "
-                "answers would not be those of the session.",
-                hint=f"spark.conf.set('{key}', '{wanted}'), or give connect a session for everview, spark.newSession().",
+                f"the Spark session has {key} = {given[key]}, and everview computes what Spark does {usual}: its answers "
+                "would not be those of the session.",
+                hint=f"{remedy}, or give connect a session for everview, spark.newSession().",
             )
     carried = {key: given[key] for key in _CARRIED if key in given and not _is_default(session, key, given[key])}
     zone = session.conf.get(TIME_ZONE)
@@ -119,8 +122,9 @@ def _changes_values(key: str) -> bool:
 
 
 def _is_default(session: SparkSession, key: str, value: str) -> bool:
+    """Whether Spark would do the same without the setting; one that it knows and has no default for decides something."""
     default = _default(session, key)
-    return default is None or value.lower() == default.lower()
+    return not session.conf.isModifiable(key) if default is None else value.lower() == default.lower()
 
 
 def _default(session: SparkSession, key: str) -> str | None:

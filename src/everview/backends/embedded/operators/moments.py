@@ -28,7 +28,7 @@ from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.state.large_floats import UNIT_BITS, LargeFloats, in_units, to_float
 from everview.backends.embedded.state.slot_array import SlotArray
 from everview.backends.embedded.vectors import Bools, Ints, Vector
-from everview.relational.definitions.sum_aggregates import sum_aggregate
+from everview.relational.definitions.sum_aggregates import SUM_AGGREGATES
 from everview.relational.nodes import AggregateCall
 
 _LARGE = LARGE**0.5
@@ -40,9 +40,7 @@ class MomentAccumulator(Accumulator):
 
     def __init__(self, call: AggregateCall, groups: KeyMap) -> None:
         self._call = call
-        declared = sum_aggregate(call)
-        assert declared is not None, f"{call.function} is a function of sums"
-        self._products = declared.products
+        self._products = SUM_AGGREGATES[call.function].products
         self._sums = [SlotArray(groups, np.float64, FLOAT_PARTS) for _ in self._products]
         self._large = LargeFloats(groups, len(self._products))
         self._counters = [SlotArray(groups, np.int64, FLOAT_COUNTERS + 1) for _ in self._products]
@@ -145,8 +143,7 @@ def finish_moments(
     corrected: Corrected | None = None,
 ) -> Vector:
     """The answers of groups from their sums; NaN where a number that went into them is not finite."""
-    declared = sum_aggregate(call)
-    assert declared is not None, f"{call.function} is a function of sums"
+    declared = SUM_AGGREGATES[call.function]  # of whatever rows: DISTINCT is for the caller to see to
     assert declared.finish is not None, f"{call.function} is read off moments"
     nulls = counts < declared.least
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):

@@ -121,8 +121,7 @@ class TreeOperator(TreeBacked):
             return self._push_rows(self.rows, deltas)
         try:
             if self.group is None:
-                self.state.begin()
-                self.state.take(deltas)
+                self.take(deltas)
             elif not self.group.has_run_for(self):
                 return None
             return self.moved()
