@@ -184,7 +184,7 @@ def make_tables(choices: Choices, max_rows: int = 8) -> tuple[TableData, ...]:
 
 def _make_table(choices: Choices, name: str, max_rows: int) -> TableData:
     chosen = {"k", *choices.some([n for n in _PLAIN if n != "k"], 1, 4)}
-    if choices.once_in(3):
+    if choices.once_in(2):
         chosen |= set(choices.some(list(_EDGES), 1, 2))
     listed = {n: t for n, t in (_PLAIN | _EDGES).items() if n in chosen}
     fields = tuple(Field(n, t, nullable=not choices.once_in(6)) for n, t in listed.items())
