@@ -57,7 +57,7 @@ def _join_condition(grammar: Grammar, left: Scope, right: Scope) -> str:
     if grammar.depth > 0 and choices.once_in(8):
         # Spark takes a subquery in ON if it names one side only.
         side = choices.pick((left, right))
-        subquery = grammar.parts.condition(grammar, side)
+        subquery = choices.pick((grammar.parts.condition, grammar.parts.null_test))(grammar, side)
         return choices.pick((subquery, f"({subquery}) AND {link(choices, left, right, ('=', '<'))}"))
     if choices.once_in(6):
         return predicate(choices, left + right, 1)

@@ -63,8 +63,8 @@ class Parts:
     """A FROM clause of tables, subqueries and joins."""
     condition: Callable[[Grammar, Scope], str]
     """A predicate with subqueries in it."""
-    truth: Callable[[Grammar, Scope], Column]
-    """A subquery that is true or false."""
+    null_test: Callable[[Grammar, Scope], str]
+    """Whether an IN is NULL, which is not what a join makes of it."""
 
 
 def aliased(choices: Choices, inner: Query) -> Source:

@@ -23,6 +23,7 @@ from tests.oracle.generate_orders import select_top, select_top_by_unselected
 from tests.oracle.generate_subqueries import (
     SET_OPERATIONS,
     condition,
+    null_test,
     scalar_subquery,
     truth_subquery,
     where_clause,
@@ -169,4 +170,4 @@ def _with_common_table(grammar: Grammar, kinds: Sequence[Kind] | None) -> Query:
     return Query(f"WITH {common.name} AS ({definition.sql}) {rest}", body.columns)
 
 
-_PARTS = Parts(query, joined, condition, truth_subquery)
+_PARTS = Parts(query, joined, condition, null_test)

@@ -28,10 +28,15 @@ def condition(grammar: Grammar, scope: Scope) -> str:
     if choices.once_in(2):
         return predicate(choices, with_subqueries(grammar, scope, at_least=1), 2)
     if choices.once_in(8):
-        return f"{_in(grammar, scope)} IS {choices.pick(('', 'NOT '))}NULL"
+        return null_test(grammar, scope)
     test = choices.pick((_exists, _in, _in_pair))(grammar, scope)
     other = predicate(choices, scope, 1)
     return choices.pick((test, f"NOT {test}", f"{test} AND {other}", f"({test} OR {other})"))
+
+
+def null_test(grammar: Grammar, scope: Scope) -> str:
+    """Whether an IN is NULL."""
+    return f"{_in(grammar, scope)} IS {grammar.choices.pick(('', 'NOT '))}NULL"
 
 
 def with_subqueries(grammar: Grammar, scope: Scope, at_least: int = 0) -> Scope:
