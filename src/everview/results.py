@@ -20,7 +20,7 @@ from everview.backends.base import WEIGHT, VersionedDelta
 from everview.change_weights import CHANGE_TYPE
 from everview.changes import COMMIT_TIMESTAMP, COMMIT_VERSION
 from everview.delta_storage import DeltasOnDisk
-from everview.relational.arrow import arrow_schema, public_rows
+from everview.relational.arrow import arrow_schema, public_rows, python_values
 from everview.relational.display import show_table
 from everview.relational.nodes import Schema
 
@@ -42,7 +42,9 @@ class Readable(ABC):
 
     def to_pandas(self) -> pd.DataFrame:
         """The rows as a pandas DataFrame."""
-        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        rows = self.to_arrow()
+        with python_values():
+            frame: pd.DataFrame = rows.to_pandas()
         return frame
 
     def rows(self) -> list[tuple[Any, ...]]:
@@ -138,7 +140,9 @@ class Changes(Sequence[VersionedDelta]):
 
     def to_pandas(self) -> pd.DataFrame:
         """The same as a pandas DataFrame."""
-        frame: pd.DataFrame = self.to_arrow().to_pandas()
+        rows = self.to_arrow()
+        with python_values():
+            frame: pd.DataFrame = rows.to_pandas()
         return frame
 
     def to_spark(self) -> DataFrame:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import datetime
 import json
 from typing import Any
 
@@ -369,3 +370,14 @@ def test_an_assertion_that_does_not_hold_yet(db: ev.Database, sales: ev.Table) -
         db.create_assertion("small", "SELECT shop, qty FROM sales WHERE qty > 2")
     assert str(caught.value) == "assertion 'small' would not hold: its query would return ('b', 3)."
     assert "small" not in db.assertions
+
+
+def test_a_date_beyond_the_year_9999(db: ev.Database) -> None:
+    """Spark has such dates and Python has not: Arrow shows them, and Python's values are refused with how to go on."""
+    db.create_table("days", "d DATE")
+    view = db.create_view("next_days", "SELECT date_add(d, 1) AS e FROM days")
+    db.apply({"days": [(datetime.date(9999, 12, 31),)]})
+    assert view.to_arrow().column("e").cast("int32").to_pylist() == [2932897]
+    for read in (view.rows, view.to_pandas, lambda: list(view)):
+        with pytest.raises(ev.UnsupportedOperation, match="none that Python can hold"):
+            read()

@@ -342,3 +342,19 @@ def test_a_deviation_of_distinct_values(spark: SparkSession) -> None:
         assert sorted(view.rows()) == [(1, pytest.approx(2**0.5), pytest.approx(8 / 9), None), (2, None, None, None)]
         db.table("t").delete([(1, 1.0)])
         db.verify()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT a.k, (SELECT count_if(b.j > 0) FROM t1 b WHERE b.k = a.k) AS c FROM t0 a",
+        "SELECT a.k, (SELECT regr_count(b.j, b.x) + 1 FROM t1 b WHERE b.k = a.k) AS c FROM t0 a",
+        "SELECT a.k, l.c FROM t0 a JOIN LATERAL (SELECT count_if(b.j > 0) AS c FROM t1 b WHERE b.k = a.k) l",
+        "SELECT a.k FROM t0 a WHERE NOT ((SELECT count_if(b.j > 0) FROM t1 b WHERE b.k = a.k) < 0)",
+        "SELECT k FROM t0 a WHERE EXISTS (SELECT 1 FROM t1 b WHERE b.k = a.k AND"
+        " (SELECT count_if(c.j > 9) FROM t1 c WHERE c.k = b.k + 1) = 0)",
+    ],
+)
+def test_a_correlated_count_by_another_name(small: Oracle, sql: str) -> None:
+    """count_if and regr_count stand for counts, and a count of nothing is 0; they were pulled up as if it were NULL."""
+    assert small.check(sql) is Outcome.EQUAL

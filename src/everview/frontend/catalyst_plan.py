@@ -26,9 +26,12 @@ from everview.frontend.spark_rings import is_ring_function
 
 _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
 
-_PREPARE = (
+_SHORT_HANDS = (
     "EliminateSQLFunctionNode",  # a function written in SQL becomes its body
     "ReplaceExpressions",  # nullif, to_date and other short-hands become what they stand for
+)
+_PREPARE = (
+    *_SHORT_HANDS,
     "PullOutGroupingExpressions",  # before anything rewrites a SELECT list that repeats its grouping expressions
     "ConstantFolding",
     "PullupCorrelatedPredicates",  # before NULL IN (…) becomes an EXISTS with a LIMIT, beyond which nothing is pulled up
@@ -122,7 +125,11 @@ class _Exporter:
         return parse_tree(nodes)
 
     def _decorrelate(self, plan: Any) -> Any:
-        plan = self._apply(_PREPARE, self._without_limits_in_exists(self._with_inlined_tables(plan)))
+        plan = self._without_limits_in_exists(self._with_inlined_tables(plan))
+        if plan.subqueriesAll().size():
+            # Before they are pulled up: a correlated count_if of nothing is 0 because it stands for a count.
+            plan = rewrite_subqueries(self._session, plan, lambda inner: self._apply(_SHORT_HANDS, inner))
+        plan = self._apply(_PREPARE, plan)
         subqueries = _sequence(plan.subqueriesAll())
         if any(s.subqueriesAll().size() for s in subqueries):
             # Catalyst's rewrites see one level: what a subquery nests must have become joins before it does itself.

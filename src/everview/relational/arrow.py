@@ -9,14 +9,15 @@ comes in becomes the one ``NAN`` object, so that rows are equal exactly when Spa
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.errors import UnsupportedQuery
+from everview.errors import UnsupportedOperation, UnsupportedQuery
 from everview.relational.nodes import Field, Schema
 from everview.relational.types import (
     BINARY,
@@ -338,7 +339,24 @@ def without_empty_batches(table: pa.Table) -> pa.Table:
 
 
 def public_rows(table: pa.Table) -> list[tuple[Any, ...]]:
-    """The rows as tuples of Arrow's Python values, which is what users see."""
+    """The rows as tuples of Arrow's Python values, which is what users see.
+
+    Raises:
+        UnsupportedOperation: Python has no such value.
+    """
     if table.num_columns == 0:
         return [()] * table.num_rows
-    return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    with python_values():
+        return list(zip(*(column.to_pylist() for column in table.columns), strict=True))
+
+
+@contextmanager
+def python_values() -> Iterator[None]:
+    """Around what makes Python values of Arrow's: dates, timestamps and intervals reach further in Spark than in Python."""
+    try:
+        yield
+    except (OverflowError, ValueError) as error:
+        raise UnsupportedOperation(
+            f"a date, timestamp or interval is none that Python can hold: {error}.",
+            hint="read the rows with to_arrow() or to_spark(), which can.",
+        ) from error
