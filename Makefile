@@ -15,7 +15,7 @@ MINUTES ?= 10
 SEED ?=
 PYTEST := $(PYTHON) -m pytest -q -n $(WORKERS) --dist=worksteal
 # What test-all runs a second time, with kernels that test every address (state/checks.py).
-CHECKED := tests/unit/backends/embedded tests/oracle
+CHECKED := tests/unit/backends/embedded tests/oracle tests/backends/test_out_of_memory.py
 
 # The stamp holds the path it was made for: a copied or moved tree installs again, or its `everview` would run the old code.
 ifneq ($(shell cat $(INSTALLED) 2>/dev/null),$(CURDIR))

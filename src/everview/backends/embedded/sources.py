@@ -150,10 +150,10 @@ class TableInput:
         assert self._rows is not None, "a delta was asked for outside a transaction"
         scans = tuple(self.scans)
         if scans != self._read_for:
-            self._read_for = scans
             wanted = sorted({c for scan in scans for c in scan})
             self._read_tests = self._tests_among(wanted)
             self._reader = ColumnReader(self.fields, [c for c in wanted if c < len(self.fields)], self._dictionary)
+            self._read_for = scans
         vectors = self._reader.read(self._rows)
         for c, test in self._read_tests.items():
             vectors[c] = test.read(self._rows.column(test.column))

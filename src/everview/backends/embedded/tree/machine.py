@@ -325,7 +325,8 @@ class Machine(RegisterMachine):
             self._wide_kind = kind
 
     def _grow_leaf(self, leaf: LeafProgram, rows: int) -> None:
-        self._leaf_room = min(CHUNK, max(rows, FIRST_ROWS) * 3 // 2)
-        self._leaf_buffers = np.empty((len(leaf.buffers), self._leaf_room), dtype=np.int64)
+        room = min(CHUNK, max(rows, FIRST_ROWS) * 3 // 2)
+        self._leaf_buffers = np.empty((len(leaf.buffers), room), dtype=np.int64)
+        self._leaf_room = room
         for register, address in zip(leaf.buffers, addresses_of_rows(self._leaf_buffers), strict=True):
             self._registers[register] = address

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from everview.backends.embedded.state.memory import address_of_buffer
 from everview.backends.embedded.state.string_pool import StringPool
 from everview.backends.embedded.vectors import Bools, Ints
 
@@ -18,10 +19,8 @@ def encode(pool: StringPool, kind: int, array: pa.Array) -> tuple[Ints, Bools]:
     """The codes of an array and the marks of its NULLs."""
     validity, offsets, data = array.buffers()
     width = 8 if pa.types.is_large_binary(array.type) else 4
-    mask = validity.address if validity is not None and array.null_count else 0
-    return pool.encode(
-        kind, offsets.address, width, data.address if data is not None else 0, mask, array.offset, len(array)
-    )
+    mask = address_of_buffer(validity) if array.null_count else 0
+    return pool.encode(kind, address_of_buffer(offsets), width, address_of_buffer(data), mask, array.offset, len(array))
 
 
 @settings(deadline=None)
