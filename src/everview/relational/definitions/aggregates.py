@@ -156,7 +156,7 @@ def _variance(sample: bool, root: bool) -> Callable[[AggregateCall, Sequence[Row
         values = _values(rows)
         if len(values) <= sample:
             return None
-        result = _to_float(_central([(v, v) for v in values])) / (len(values) - sample)
+        result = _to_float(_to_float(_central([(v, v) for v in values])) / (len(values) - sample))
         return math.sqrt(result) if root and not math.isnan(result) else result
 
     return variance
@@ -167,7 +167,7 @@ def _covariance(sample: bool) -> Callable[[AggregateCall, Sequence[Row]], Value]
         pairs = _complete(rows)
         if len(pairs) <= sample:
             return None
-        return _to_float(_central([(x, y) for x, y in pairs])) / (len(pairs) - sample)
+        return _to_float(_to_float(_central([(x, y) for x, y in pairs])) / (len(pairs) - sample))
 
     return covariance
 

@@ -21,8 +21,8 @@ from everview.backends.embedded.tree.view_map import ViewMap
 ViewMap(1, [0]).live_slots()
 print(sum(view_kernels.live_slots._cache_misses.values()))
 """
-TYPES = {"Ints", "Bools", "Bytes"}
-"""Names of types, which stand in annotations only."""
+TYPES = {"Ints", "Bools", "Bytes", "count_overflow"}
+"""Names of types, which stand in annotations only, and of an error that plain Python raises."""
 
 
 @pytest.fixture
