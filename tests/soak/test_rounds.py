@@ -13,7 +13,7 @@ from tests.soak.scenario import Tally
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_QUICK, _SLOW = 4, 120
+_QUICK, _SLOW = 3, 121
 
 
 @pytest.mark.parametrize(
