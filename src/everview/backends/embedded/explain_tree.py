@@ -30,7 +30,9 @@ def tree_lines(tree: Tree) -> list[str]:
     """Class, variable order, views (a star: stored) and costs; without a plan, the flat tree of first-order maintenance."""
     plan, program = tree.plan, tree.program
     if isinstance(tree, TreeOperator) and tree.rows is not None:
-        return ["for now summed row by row: NaN, infinity, or numbers too large for a view tree take part"]
+        return [
+            "for now summed row by row: NaN, infinity, or numbers too large for a view tree take part, or one could overflow"
+        ]
     if plan is None:
         flat = ["first-order: the result directly over the relations", "views, * stored:", *_flat(program)]
         return [*flat, *_shared(tree)]

@@ -271,9 +271,8 @@ class Graph:
             lowered = plan_block(aggregate, self._facts, self._strategy, may_watch=True)
             inputs = tuple(visit(atom.input) for atom in lowered.program.block.atoms)
             if lowered.program.block.watches and any(forgets(i) for i in inputs):
-                lowered = plan_block(
-                    aggregate, self._facts, self._strategy
-                )  # without rows, nothing can stand in for it
+                # Without rows, nothing could stand in for a tree whose numbers get too large.
+                lowered = plan_block(aggregate, self._facts, self._strategy)
                 inputs = tuple(visit(atom.input) for atom in lowered.program.block.atoms)
         except Refused as refused:
             return str(refused)
