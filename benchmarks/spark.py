@@ -46,7 +46,7 @@ from benchmarks.spark_counters import counting
 from benchmarks.spark_measure import QUERIES, Case, Filled, Outcome, Plan, crossing, load
 from benchmarks.spark_session import spark_session
 from everview.cli.bench_results import Result, report
-from everview.view_options import REFRESHES
+from everview.session.view_options import REFRESHES
 from tests.corpus.data import queries, tpch_files
 
 if TYPE_CHECKING:

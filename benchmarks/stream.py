@@ -91,7 +91,7 @@ def _stream(spark: SparkSession, db: ev.Database, given: list[pa.Table], folder:
     files = spark.readStream.schema(db.spark_table("facts").schema).option("maxFilesPerTrigger", 1)
     spark.conf.set("spark.sql.streaming.numRecentProgressUpdates", len(given) + 10)
     spent: list[float] = []
-    commit_batch = db._run
+    commit_batch = db._core.run
 
     def timed(*arguments: Any) -> ev.Commit:
         commit = commit_batch(*arguments)

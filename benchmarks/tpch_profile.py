@@ -112,10 +112,10 @@ def profile(db: ev.Database, steps: Sequence[Step]) -> Profile:
 @contextmanager
 def _watched_operators(db: ev.Database, spent: Spent) -> Iterator[None]:
     """Every operator, and around them what the session, the tables and the commit take (``around …``)."""
-    backend: Any = db._backend
+    backend: Any = db._core.backend
     graph = backend._graph
     watched: list[tuple[Any, str]] = []
-    _put(db, "_read_mapping", spent.timed(f"{AROUND} reading the change", db._read_mapping), watched)
+    _put(db._core, "read_mapping", spent.timed(f"{AROUND} reading the change", db._core.read_mapping), watched)
     propagation = backend._propagation
     _put(propagation, "commit", spent.timed(f"{AROUND} commit", propagation.commit), watched)
     for source in graph.tables.values():

@@ -22,12 +22,12 @@ from everview.errors import (
     UnsupportedQuery,
     VerificationFailed,
 )
-from everview.factorized_change import Product
-from everview.queries import UnionMaxQuery, union_max
-from everview.results import Changes, Result
-from everview.rings import register_ring
-from everview.session import Assertion, Commit, Database, Subscription, Table, Transaction, View, connect
-from everview.verification import VerificationReport
+from everview.session.database import Assertion, Commit, Database, Subscription, Table, Transaction, View, connect
+from everview.session.queries import UnionMaxQuery, union_max
+from everview.session.results import Changes, Result
+from everview.session.rings import register_ring
+from everview.session.rows.factorized_change import Product
+from everview.session.verification import VerificationReport
 
 __all__ = [
     "AlreadyExists",

@@ -58,7 +58,7 @@ def test_a_mistake_in_the_backend(filled: ev.Database, monkeypatch: pytest.Monke
     """The same holds for what comes after the translation."""
     method = "query" if call == "select" else "create_view"
     with monkeypatch.context() as patch:
-        patch.setattr(filled._backend, method, _fail(KeyError("x")))
+        patch.setattr(filled._core.backend, method, _fail(KeyError("x")))
         with pytest.raises(ev.InternalError, match="KeyError: 'x'\nwith the query: SELECT"):
             _CALLS[call](filled)
     _CALLS[call](filled)

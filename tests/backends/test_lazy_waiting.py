@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def waiting(db: ev.Database) -> tuple[int, int]:
     """How many rows wait, in how many batches."""
-    backend = db._backend
+    backend = db._core.backend
     assert isinstance(backend, EmbeddedBackend)
     held = [d for w in backend._propagation._waiting.values() for d in w.deltas]
     return sum(len(d) for d in held), len(held)

@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 import everview as ev
-from everview.publishing import COMPACT_EVERY
+from everview.session.feeds.publishing import COMPACT_EVERY
 
 
 def plain(value: Any) -> Any:

@@ -160,7 +160,7 @@ def test_equal_views_share_their_tree(spark: SparkSession) -> None:
     first = db.create_view("one", QUERIES["three_tables"])
     db.apply({"r": [(1, 1, 1.0, Decimal("1.00"))]})
     second = db.create_view("two", QUERIES["three_tables"])
-    assert db._backend._views["one"].root is db._backend._views["two"].root  # type: ignore[attr-defined]
+    assert db._core.backend._views["one"].root is db._core.backend._views["two"].root  # type: ignore[attr-defined]
     assert first.rows() == second.rows()
 
 

@@ -156,7 +156,7 @@ def test_failures_at_random_points(
     db.create_table("t", "k int, x int")
     view = db.create_view("sums", "SELECT k % 3 AS g, count(*) AS n, sum(x) AS s FROM t GROUP BY k % 3")
     rng = random.Random(5)
-    apply = db._backend.apply
+    apply = db._core.backend.apply
 
     def failing(changes: Any, *, source: Any = None) -> Any:
         dice = rng.random()
@@ -167,7 +167,7 @@ def test_failures_at_random_points(
             raise OSError("after the transaction")
         return deltas
 
-    monkeypatch.setattr(db._backend, "apply", failing)
+    monkeypatch.setattr(db._core.backend, "apply", failing)
     given: list[tuple[int, int]] = []
     failures = 0
     for _ in range(8):

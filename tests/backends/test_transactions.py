@@ -262,13 +262,13 @@ def test_reads_wait_for_transactions_of_other_threads(db: ev.Database, monkeypat
     reads: dict[str, bool] = {}
 
     def watch(name: str) -> None:
-        call = getattr(db._backend, name)
+        call = getattr(db._core.backend, name)
 
         def locked(*arguments: Any) -> Any:
-            reads[name] = db._lock._is_owned()  # type: ignore[attr-defined] -- what conditions of threading ask too
+            reads[name] = db._core.lock._is_owned()  # type: ignore[attr-defined] -- what conditions of threading ask too
             return call(*arguments)
 
-        monkeypatch.setattr(db._backend, name, locked)
+        monkeypatch.setattr(db._core.backend, name, locked)
 
     ways = ("read", "iterate", "lookup", "query", "changes", "explain", "stats")
     for way in ways:

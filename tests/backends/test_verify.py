@@ -40,12 +40,12 @@ def test_a_difference_is_shown(db: ev.Database, monkeypatch: pytest.MonkeyPatch)
     table = db.create_table("t", "x int")
     db.create_view("v", "SELECT x FROM t")
     table.insert([(1,), (1,), (2,)])
-    read = db._backend.read
+    read = db._core.backend.read
 
     def corrupted(name: str) -> pa.Table:
         return read(name) if name == "t" else pa.table({"x": pa.array([1, 3], pa.int32())})
 
-    monkeypatch.setattr(db._backend, "read", corrupted)
+    monkeypatch.setattr(db._core.backend, "read", corrupted)
     with pytest.raises(ev.VerificationFailed) as caught:
         db.verify("v")
     assert sorted(str(caught.value).splitlines()) == [

@@ -107,7 +107,7 @@ def along(patch: pytest.MonkeyPatch, order: str, *, inline: bool = False, indica
 
 def tree_of(db: ev.Database, view: str = "q") -> TreeOperator | JoinTreeOperator | FactorizedOperator:
     """The tree that maintains a view."""
-    root = db._backend._graph.roots[view]  # type: ignore[attr-defined]
+    root = db._core.backend._graph.roots[view]  # type: ignore[attr-defined]
     return next(o for o in below(root) if isinstance(o, TreeOperator | JoinTreeOperator | FactorizedOperator))
 
 
@@ -129,7 +129,7 @@ def trigger_of(db: ev.Database, relation: str, view: str = "q") -> str:
 def contents(db: ev.Database, view: str = "q") -> dict[str, View]:
     """What each stored view of the tree holds."""
     operator = tree_of(db, view)
-    program, dictionary = operator.program, db._backend._dictionary  # type: ignore[attr-defined]
+    program, dictionary = operator.program, db._core.backend._dictionary  # type: ignore[attr-defined]
     found: dict[str, View] = {}
     for name, stored in operator.state.maps.items():
         entries = stored.entries[stored.live_slots()]

@@ -188,7 +188,7 @@ class Scenario:
             raise Difference("fails, but not in Spark", f"{error}\n{sql}\nSpark has {answer.num_rows} rows", view)
 
     def _plan(self, name: str) -> Relation:
-        return self.db._catalog.view(name).plan
+        return self.db._core.catalog.view(name).plan
 
     def _reopen(self) -> None:
         version = self.db.version

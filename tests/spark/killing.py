@@ -35,7 +35,7 @@ from everview.relational.expressions import Call, Column
 from everview.relational.nodes import Aggregate, AggregateCall, Distinct, Field, Join, JoinKind, Project, Relation, Scan
 from everview.relational.schema import schema
 from everview.relational.types import BOOLEAN, INT64, STRING, Row
-from everview.session import Database
+from everview.session.database import Database
 from tests.conftest import SPARK_SETTINGS
 from tests.oracle.bags import assert_same_bag
 from tests.spark.replay import refuse_spark

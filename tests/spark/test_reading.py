@@ -254,7 +254,7 @@ def test_rows_after_an_empty_batch_reach_spark(session: SparkSession) -> None:
         table.insert(pa.concat_tables(chunks))
         assert sorted(tuple(r) for r in table.to_spark().collect()) == [(1,), (2,)]
         assert sorted(tuple(r) for r in view.to_spark().collect()) == [(1,), (2,)]
-        assert sorted(tuple(r) for r in db._to_spark(pa.concat_tables(chunks)).collect()) == [(1,), (2,)]
+        assert sorted(tuple(r) for r in db._core.to_spark(pa.concat_tables(chunks)).collect()) == [(1,), (2,)]
         db.verify()
 
 

@@ -61,9 +61,9 @@ def test_a_difference_is_found_after_reopening(
 ) -> None:
     """The stored plan is computed from the tables, not from what is maintained."""
     with ev.connect(path, backend="spark", spark=spark) as db:
-        read = db._backend.read
+        read = db._core.backend.read
         wrong = pa.table({"k": ["a"], "s": pa.array([3], pa.int64())})
-        monkeypatch.setattr(db._backend, "read", lambda name: wrong if name == "From_Frame" else read(name))
+        monkeypatch.setattr(db._core.backend, "read", lambda name: wrong if name == "From_Frame" else read(name))
         with pytest.raises(ev.VerificationFailed, match=r"\('a', 3\): 1 here, 0 in Spark"):
             db.verify("from_frame")
 

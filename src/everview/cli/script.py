@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from everview.statements import split_statements
+from everview.session.sql.statements import split_statements
 
 
 def read_statements(path: Path) -> list[str]:

@@ -24,7 +24,7 @@ view = db.create_view("v", "SELECT a, c, count(*) AS n FROM r JOIN s ON r.b = s.
 db.table("r").insert([(i, i % 3) for i in range(40)])
 db.table("s").insert([(i % 3, i) for i in range(40)])
 db.verify()
-root = next(iter(db._backend._views.values())).root
+root = next(iter(db._core.backend._views.values())).root
 (tree,) = [o for o in below(root) if isinstance(o, TreeOperator)]
 (damaged,) = [m for name, m in tree.state.maps.items() if name.startswith("r")]
 damages = {

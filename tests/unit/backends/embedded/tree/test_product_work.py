@@ -16,7 +16,7 @@ from everview.backends.embedded.graph import below
 from everview.backends.embedded.tree.layout import PAIRS_AT_ONCE
 from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.backends.embedded.tree.tree_state import TreeState
-from everview.given_rows import Mode
+from everview.session.rows.given_rows import Mode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -39,7 +39,7 @@ def db(spark: SparkSession) -> Iterator[ev.Database]:
 
 def state_of(db: ev.Database) -> TreeState:
     """The tree of the view."""
-    root = db._backend._graph.roots["m"]  # type: ignore[attr-defined]
+    root = db._core.backend._graph.roots["m"]  # type: ignore[attr-defined]
     return next(o.state for o in below(root) if isinstance(o, TreeOperator))
 
 
@@ -85,7 +85,7 @@ def test_work_grows_with_the_square(db: ev.Database, table: str) -> None:
     """Also for the matrix in the middle; that of the rows grows faster."""
     work: dict[str, list[int]] = {"product": [], "rows": []}
     for n in (12, 48):
-        with ev.connect(spark=db._spark) as fresh:
+        with ev.connect(spark=db._core.spark) as fresh:
             for name, (one, other) in NAMES.items():
                 fresh.create_table(name, f"{one} int, {other} int, v double, w double", retain=False)
             fresh.create_view("m", CHAIN)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from everview.errors import EverviewError, InvalidQuery, UnsupportedOperation
-from everview.statements import (
+from everview.session.sql.statements import (
     CreateAssertion,
     CreateTable,
     CreateView,

@@ -25,14 +25,14 @@ from deltalake.exceptions import DeltaError
 from everview.algebra.zset import ZSet, bag, difference
 from everview.backends.base import WEIGHT, VersionedDelta
 from everview.catalog import ViewDefinition
-from everview.delta_feed import check_reachable, read_content
 from everview.errors import AlreadyExists, UnsupportedOperation
 from everview.relational.arrow import arrow_schema, rows_from_arrow, rows_to_arrow
 from everview.relational.types import DAY_TIME_INTERVAL, YEAR_MONTH_INTERVAL, Array, DataType, Row, Struct
+from everview.session.feeds.lake_feed import check_reachable, read_content
 
 if TYPE_CHECKING:
-    from everview.session import Database
-    from everview.subscriptions import Subscription
+    from everview.session.core import Core
+    from everview.session.subscriptions import Subscription
 
 COMPACT_EVERY: Final = 100
 """After so many commits their small files are joined; the content and the feed stay the same."""
@@ -43,10 +43,8 @@ _ENABLE_FEED: Final = {"delta.enableChangeDataFeed": "true"}
 class Publication:
     """A view's Delta table, kept current until ``cancel``. Made by ``View.publish``."""
 
-    def __init__(
-        self, database: Database, view: ViewDefinition, uri: str, storage_options: Mapping[str, str] | None
-    ) -> None:
-        self._database = database
+    def __init__(self, core: Core, view: ViewDefinition, uri: str, storage_options: Mapping[str, str] | None) -> None:
+        self._core = core
         self._view = view
         self.uri = uri
         self._storage = dict(storage_options) if storage_options else None
@@ -78,9 +76,9 @@ class Publication:
         with self._writing:
             try:
                 existing = self._existing()
-                with self._database._locked():
+                with self._core.locked():
                     rows, version = self._read_view()
-                    self._subscription = self._database._subscriptions.add(self._view.name, self._take)
+                    self._subscription = self._core.subscriptions.add(self._view.name, self._take)
                 self._bring_to(rows, version, existing)
             except (DeltaError, OSError) as error:
                 self.cancel()
@@ -104,7 +102,7 @@ class Publication:
                 return
             try:
                 if self._is_behind or not self._apply(change):
-                    with self._database._locked():
+                    with self._core.locked():
                         rows, version = self._read_view()
                     self._bring_to(rows, version, self._existing())
             except BaseException as error:
@@ -116,7 +114,7 @@ class Publication:
                 raise
 
     def _read_view(self) -> tuple[pa.Table, int]:
-        return self._database._backend.read(self._view.name), self._database._backend.version
+        return self._core.backend.read(self._view.name), self._core.backend.version
 
     def _existing(self) -> DeltaTable | None:
         """The Delta table, if it is there.
@@ -235,11 +233,9 @@ class Publication:
         return f"<Publication of view '{self.view}' to {self.uri}, {state}>"
 
 
-def publish(
-    database: Database, view: ViewDefinition, uri: str, storage_options: Mapping[str, str] | None
-) -> Publication:
+def publish(core: Core, view: ViewDefinition, uri: str, storage_options: Mapping[str, str] | None) -> Publication:
     """Begins to publish a view; the arguments are those of ``View.publish``."""
-    if any(p.uri == uri and p.is_active for p in database._publications):
+    if any(p.uri == uri and p.is_active for p in core.publications):
         raise AlreadyExists(f"a view is being published at {uri}.", hint="unpublish it first.")
     for column in view.fields:
         if _has_interval(column.type):
@@ -247,9 +243,9 @@ def publish(
                 f"column '{column.name}' of view '{view.name}' is {column.type}, which a Delta table cannot hold.",
                 hint="publish a view that casts it to a number or a string.",
             )
-    publication = Publication(database, view, uri, storage_options)
+    publication = Publication(core, view, uri, storage_options)
     publication.start()
-    database._publications = [*(p for p in database._publications if p.is_active), publication]
+    core.publications = [*(p for p in core.publications if p.is_active), publication]
     return publication
 
 

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from everview.errors import EverviewError, InvalidQuery, UnsupportedOperation, did_you_mean
-from everview.tokens import Cursor, Word, words_of
+from everview.session.sql.tokens import Cursor, Word, words_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ from everview.relational.types import (
     Decimal,
     Struct,
 )
-from everview.tokens import Cursor
+from everview.session.sql.tokens import Cursor
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

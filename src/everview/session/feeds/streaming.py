@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from everview.backends.base import source_of_table
 from everview.errors import UnsupportedOperation, did_you_mean
-from everview.given_rows import Mode
+from everview.session.rows.given_rows import Mode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from everview.feeding import FedFromOutside
+    from everview.session.core import Core
 
 MODES: Final = tuple(mode.value for mode in Mode)
 TRIGGERS: Final = ("processingTime", "availableNow", "once")
@@ -32,7 +32,7 @@ START_TIMEOUT: Final = 600.0
 
 
 def start_stream(
-    database: FedFromOutside,
+    core: Core,
     table: str,
     frame: DataFrame,
     *,
@@ -54,8 +54,8 @@ def start_stream(
             f"checkpoint={checkpoint!r} is not a directory.", hint="Spark keeps there how far the stream has been read."
         )
     _check_frame(frame)
-    _check_columns(database, table, frame, chosen)
-    intake = _Intake(database, table, chosen)
+    _check_columns(core, table, frame, chosen)
+    intake = _Intake(core, table, chosen)
     writer = frame.writeStream.foreachBatch(intake.take).option("checkpointLocation", checkpoint)
     if name is not None:
         writer = writer.queryName(name)
@@ -79,8 +79,8 @@ def _cannot_start(table: str, checkpoint: str, error: Exception) -> UnsupportedO
 class _Intake:
     """What runs for each micro-batch, in a thread of Spark's."""
 
-    def __init__(self, database: FedFromOutside, table: str, mode: Mode) -> None:
-        self._database = database
+    def __init__(self, core: Core, table: str, mode: Mode) -> None:
+        self._core = core
         self._table = table
         self._mode = mode
         self.stream_id: Future[str] = Future()
@@ -88,13 +88,13 @@ class _Intake:
     def take(self, batch: DataFrame, number: int) -> None:
         """Commits a micro-batch, unless it is committed."""
         source = source_of_table(f"stream:{self.stream_id.result(START_TIMEOUT)}", self._table)
-        last = self._database.last_batch(source)
+        last = self._core.last_batch(source)
         if last is not None and number <= last:
             return
         _check_follows(self._table, number, last)
         try:
-            change = self._database._read_change(self._table, batch.toArrow(), self._mode)
-            self._database._run([change], (source, number))
+            change = self._core.read_change(self._table, batch.toArrow(), self._mode)
+            self._core.run([change], (source, number))
         except Exception as error:
             error.add_note(f"in micro-batch {number} of the stream into table '{self._table}'")
             raise
@@ -152,7 +152,7 @@ def _check_frame(frame: DataFrame) -> None:
         )
 
 
-def _check_columns(database: FedFromOutside, table: str, frame: DataFrame, mode: Mode) -> None:
+def _check_columns(core: Core, table: str, frame: DataFrame, mode: Mode) -> None:
     """Raises now what every batch would raise: the names and types of columns. The rows are judged when they come."""
     empty = frame.sparkSession.createDataFrame([], frame.schema)
-    database._read_change(table, empty.toArrow(), mode)
+    core.read_change(table, empty.toArrow(), mode)

@@ -10,11 +10,11 @@ import numpy as np
 from everview.algebra.laws import broken_law
 from everview.algebra.registry import Lift, RegisteredRing, register
 from everview.algebra.ring import Payloads, Ring
-from everview.ddl import parse_schema
 from everview.errors import AlreadyExists, EvaluationError, InvalidQuery, UnsupportedQuery
 from everview.relational.definitions.aggregates import is_aggregate
 from everview.relational.functions import is_function
 from everview.relational.ring_values import is_ring_type, ring_values
+from everview.session.sql.ddl import parse_schema
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 

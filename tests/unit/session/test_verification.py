@@ -10,7 +10,7 @@ from everview.errors import VerificationFailed
 from everview.relational.arrow import rows_to_arrow
 from everview.relational.nodes import Field, Scan
 from everview.relational.types import FLOAT64, NAN, STRING, Array, Struct
-from everview.verification import compare
+from everview.session.verification import compare
 
 FIELDS = (Field("k", STRING), Field("x", FLOAT64))
 VIEW = ViewDefinition("v", Scan("t", FIELDS), "SELECT * FROM t", "UTC")

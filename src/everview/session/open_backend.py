@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from everview.backends.base import Backend
 from everview.backends.reference import ReferenceBackend
 from everview.errors import UnsupportedOperation, did_you_mean
-from everview.places import local_directory
+from everview.session.places import local_directory
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

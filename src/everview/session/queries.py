@@ -17,7 +17,7 @@ from everview.relational.schema import schema
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from everview.relations import View
+    from everview.session.relations import View
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from everview.backends.base import WEIGHT
 from everview.catalog import TableDefinition
 from everview.errors import InvalidChange, did_you_mean
-from everview.given_rows import GivenRows, Mode
 from everview.relational.display import show_numbers, show_value
+from everview.session.rows.given_rows import GivenRows, Mode
 
 CHANGE_TYPE: Final = "_change_type"
 _SIGNS: Final = {"insert": 1, "update_postimage": 1, "delete": -1, "update_preimage": -1}

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, assert_never
 import pyarrow as pa
 
 from everview.backends.base import WEIGHT
-from everview.catalog import TableDefinition, ViewDefinition, find_column
+from everview.catalog import TableDefinition, ViewDefinition, ViewOptions, find_column
 from everview.errors import EvaluationError, EverviewError, InvalidQuery, UnknownName, guarded
-from everview.given_rows import Mode
 from everview.relational.expressions import Cast, Column, Expression, Literal
 from everview.relational.format import format_plan
 from everview.relational.nodes import Field, Project, Relation
@@ -30,8 +29,10 @@ from everview.relational.types import (
     Struct,
     is_numeric,
 )
-from everview.results import Result
-from everview.statements import (
+from everview.session.relations import Assertion, Table, View
+from everview.session.results import Result
+from everview.session.rows.given_rows import Mode
+from everview.session.sql.statements import (
     CreateAssertion,
     CreateTable,
     CreateView,
@@ -48,19 +49,18 @@ from everview.statements import (
 )
 
 if TYPE_CHECKING:
-    from everview.relations import Assertion, Table, View
-    from everview.session import Database
-    from everview.transaction import Commit
+    from everview.session.core import Core
+    from everview.session.transaction import Commit
 
     Outcome = Result | Commit | Table | View | Assertion | str | None
 
 
-def execute_script(database: Database, text: str) -> Outcome:
+def execute_script(core: Core, text: str) -> Outcome:
     """Runs statements one after another and returns what the last gave; an error has ``.statement``."""
     outcome: Outcome = None
     for statement in split_statements(text):
         try:
-            outcome = _execute(database, parse_statement(statement))
+            outcome = _execute(core, parse_statement(statement))
         except EverviewError as error:
             if error.statement is None:
                 error.statement = statement
@@ -69,66 +69,64 @@ def execute_script(database: Database, text: str) -> Outcome:
     return outcome
 
 
-def _execute(database: Database, statement: Statement) -> Outcome:
+def _execute(core: Core, statement: Statement) -> Outcome:
     match statement:
         case CreateTable(name, columns_text, if_not_exists):
-            if if_not_exists and name in database._catalog:
-                return database.table(name)
-            return database.create_table(name, columns_text)
+            if if_not_exists and name in core.catalog:
+                return Table(core, core.catalog.table(name))
+            return Table(core, core.define_table(name, columns_text))
         case CreateView(name, query, if_not_exists):
-            if if_not_exists and name in database._catalog:
-                return database.view(name)
-            return database.create_view(name, query)
+            if if_not_exists and name in core.catalog:
+                return View(core, core.catalog.view(name))
+            return View(core, core.define_view(name, query, ViewOptions(), is_assertion=False))
         case CreateAssertion(name, query):
-            return database.create_assertion(name, query)
+            return Assertion(core, core.define_view(name, query, ViewOptions(), is_assertion=True))
         case Insert():
-            return _insert(database, statement)
+            return _insert(core, statement)
         case Delete():
-            return _delete(database, statement)
+            return _delete(core, statement)
         case Update():
-            return _update(database, statement)
+            return _update(core, statement)
         case Drop():
-            _drop(database, statement)
+            _drop(core, statement)
             return None
         case Query(text):
-            with database._locked(), guarded(text):
-                return Result(database._backend.query(database._translate(text).plan), database._to_spark)
+            with core.locked(), guarded(text):
+                return Result(core.backend.query(core.translate(text).plan), core.to_spark)
         case Explain(text, is_name):
-            return _explain(database, text, is_name)
+            return _explain(core, text, is_name)
         case _:
             assert_never(statement)
 
 
-def _drop(database: Database, statement: Drop) -> None:
-    if statement.name not in database._catalog:
+def _drop(core: Core, statement: Drop) -> None:
+    if statement.name not in core.catalog:
         if statement.if_exists:
             return
-        raise UnknownName(
-            f"there is no {statement.kind} '{statement.name}'.", hint=database._catalog.near(statement.name)
-        )
-    found = database._catalog.get(statement.name)
+        raise UnknownName(f"there is no {statement.kind} '{statement.name}'.", hint=core.catalog.near(statement.name))
+    found = core.catalog.get(statement.name)
     kind = "table" if isinstance(found, TableDefinition) else found.kind
     if kind != statement.kind:
         raise UnknownName(f"'{found.name}' is a {kind}.", hint=f"use DROP {kind.upper()}.")
-    database.drop(found.name)
+    core.drop(found.name)
 
 
-def _explain(database: Database, text: str, is_name: bool) -> str:
+def _explain(core: Core, text: str, is_name: bool) -> str:
     if is_name:
-        definition = database._catalog.get(text)
+        definition = core.catalog.get(text)
         if isinstance(definition, ViewDefinition):
-            with database._locked(), guarded(definition.query):
-                return database._backend.explain(definition.name, "text")
+            with core.locked(), guarded(definition.query):
+                return core.backend.explain(definition.name, "text")
         text = f"SELECT * FROM {quote(definition.name)}"
     with guarded(text):
-        return format_plan(database._translate(text).plan)
+        return format_plan(core.translate(text).plan)
 
 
-def _insert(database: Database, statement: Insert) -> Commit:
-    table = database._catalog.table(statement.table)
+def _insert(core: Core, statement: Insert) -> Commit:
+    table = core.catalog.table(statement.table)
     positions = _insert_positions(table, statement.columns)
-    with database._locked():
-        translated = database._translate(statement.query)
+    with core.locked():
+        translated = core.translate(statement.query)
         plan = translated.plan
         given = schema(plan)
         if len(given) != len(positions):
@@ -142,9 +140,9 @@ def _insert(database: Database, statement: Insert) -> Commit:
             else Literal(None, field.type)
             for i, field in enumerate(table.fields)
         ]
-        rows = _query(database, table, Project(plan, tuple(values), tuple(f.name for f in table.fields)))
-        commit = database._commit([database._read_change(table.name, rows, Mode.INSERT)])
-    database._notify()
+        rows = _query(core, table, Project(plan, tuple(values), tuple(f.name for f in table.fields)))
+        commit = core.commit([core.read_change(table.name, rows, Mode.INSERT)])
+    core.subscriptions.deliver()
     return commit
 
 
@@ -157,22 +155,22 @@ def _insert_positions(table: TableDefinition, names: tuple[str, ...] | None) -> 
     return positions
 
 
-def _delete(database: Database, statement: Delete) -> Commit:
-    table = database._catalog.table(statement.table)
-    with database._locked():
-        plan = database._translate(_select(table, statement.alias, "", statement.condition)).plan
-        rows = _query(database, table, plan)
-        commit = database._commit([database._read_change(table.name, rows, Mode.DELETE)])
-    database._notify()
+def _delete(core: Core, statement: Delete) -> Commit:
+    table = core.catalog.table(statement.table)
+    with core.locked():
+        plan = core.translate(_select(table, statement.alias, "", statement.condition)).plan
+        rows = _query(core, table, plan)
+        commit = core.commit([core.read_change(table.name, rows, Mode.DELETE)])
+    core.subscriptions.deliver()
     return commit
 
 
-def _update(database: Database, statement: Update) -> Commit:
-    table = database._catalog.table(statement.table)
+def _update(core: Core, statement: Update) -> Commit:
+    table = core.catalog.table(statement.table)
     targets = [find_column(f"table '{table.name}'", table.fields, name) for name, _ in statement.assignments]
     new = "".join(f", ({text}\n) AS `new value {i}`" for i, (_, text) in enumerate(statement.assignments))
-    with database._locked():
-        translated = database._translate(_select(table, statement.alias, new, statement.condition))
+    with core.locked():
+        translated = core.translate(_select(table, statement.alias, new, statement.condition))
         found = columns(translated.plan)
         width = len(table.fields)
         values: list[Expression] = list(found[:width])
@@ -180,11 +178,11 @@ def _update(database: Database, statement: Update) -> Commit:
             values[target] = _assigned(table, table.fields[target], source, translated.settings.time_zone)
         names = tuple(f.name for f in table.fields)
         both = Project(translated.plan, (*found[:width], *values), (*names, *names))
-        rows = _query(database, table, both)
+        rows = _query(core, table, both)
         old, updated = rows.select(list(range(width))), rows.select(list(range(width, 2 * width)))
         changes = pa.concat_tables([_weighted(old, -1), _weighted(updated.cast(_nullable(old.schema)), 1)])
-        commit = database._commit([database._read_change(table.name, changes, Mode.APPLY)])
-    database._notify()
+        commit = core.commit([core.read_change(table.name, changes, Mode.APPLY)])
+    core.subscriptions.deliver()
     return commit
 
 
@@ -194,10 +192,10 @@ def _select(table: TableDefinition, alias: str | None, more: str, condition: str
     return f"SELECT {named}.*{more} FROM {quote(table.name)} AS {named}{where}"
 
 
-def _query(database: Database, table: TableDefinition, plan: Relation) -> pa.Table:
+def _query(core: Core, table: TableDefinition, plan: Relation) -> pa.Table:
     try:
         with guarded(f"of the new values for table {table.name}"):
-            return database._backend.query(plan)
+            return core.backend.query(plan)
     except EvaluationError as error:
         message = f"the new values for table '{table.name}' cannot be computed: {error.message}"
         raise EvaluationError(message, condition=error.condition, hint=error.hint) from error

@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from everview.backends.base import Change, ChangeKind
 from everview.backends.factorized_rows import FactorizedChange
 from everview.catalog import TableDefinition
-from everview.decompose import decompose
 from everview.relational.arrow import arrow_schema
 from everview.relational.nodes import Field
 from everview.relational.types import FLOAT64, INT32, STRING, Array
+from everview.session.rows.decompose import decompose
 
 Weighted = dict[tuple[object, ...], int]
 

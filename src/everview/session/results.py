@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.backends.base import WEIGHT, VersionedDelta
-from everview.change_weights import CHANGE_TYPE
-from everview.changes import COMMIT_TIMESTAMP, COMMIT_VERSION
-from everview.delta_storage import DeltasOnDisk
 from everview.relational.arrow import arrow_schema, public_rows, python_values
 from everview.relational.display import show_table
 from everview.relational.nodes import Schema
+from everview.session.feeds.lake_storage import DeltasOnDisk
+from everview.session.rows.change_weights import CHANGE_TYPE
+from everview.session.rows.changes import COMMIT_TIMESTAMP, COMMIT_VERSION
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -15,20 +15,20 @@ import pyarrow as pa
 
 from everview.backends.base import VersionedDelta
 from everview.catalog import Definition, TableDefinition, ViewDefinition, find_column, kind_of
-from everview.convert_values import Unfit, converter_to, or_null
-from everview.delta_storage import StoredInDelta
 from everview.errors import InvalidQuery, UnknownName, UnsupportedOperation
-from everview.given_rows import Mode
 from everview.relational.arrow import arrow_schema, public_rows
-from everview.results import Changes, Readable
+from everview.session.feeds.lake_storage import StoredInDelta
+from everview.session.results import Changes, Readable
+from everview.session.rows.convert_values import Unfit, converter_to, or_null
+from everview.session.rows.given_rows import Mode
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from everview.publishing import Publication
-    from everview.session import Database
-    from everview.subscriptions import Subscription
-    from everview.transaction import Commit
+    from everview.session.core import Core
+    from everview.session.feeds.publishing import Publication
+    from everview.session.subscriptions import Subscription
+    from everview.session.transaction import Commit
 
 
 _FACTORIZED = "representation='factorized'"
@@ -37,8 +37,8 @@ _FACTORIZED = "representation='factorized'"
 class _Relation(Readable):
     """What tables and views have in common: a name, a schema, and the ways to read."""
 
-    def __init__(self, database: Database, definition: Definition) -> None:
-        self._database = database
+    def __init__(self, core: Core, definition: Definition) -> None:
+        self._core = core
         self._definition = definition
 
     @property
@@ -58,7 +58,7 @@ class _Relation(Readable):
 
     def to_arrow(self) -> pa.Table:
         with self._locked():
-            return self._database._backend.read(self.name)
+            return self._core.backend.read(self.name)
 
     def to_spark(self, version: int | None = None) -> DataFrame:
         """The rows as a DataFrame; on the Spark backend over its files, and at an older version if asked.
@@ -67,15 +67,15 @@ class _Relation(Readable):
             UnsupportedOperation: the backend keeps no older versions, or not this one.
         """
         with self._locked():
-            backend = self._database._backend
+            backend = self._core.backend
             if isinstance(backend, StoredInDelta):
                 return backend.to_spark(self.name, version)
         if version is not None:
             raise UnsupportedOperation(
-                f"the {self._database._backend.name} backend keeps no older versions of {self._title()}.",
+                f"the {self._core.backend.name} backend keeps no older versions of {self._title()}.",
                 hint="connect(path, backend='spark') does.",
             )
-        return self._database._to_spark(self.to_arrow())
+        return self._core.to_spark(self.to_arrow())
 
     @property
     def location(self) -> str:
@@ -87,7 +87,7 @@ class _Relation(Readable):
             UnsupportedOperation: the backend keeps no Delta tables.
         """
         with self._locked():
-            backend = self._database._backend
+            backend = self._core.backend
             if not isinstance(backend, StoredInDelta):
                 raise UnsupportedOperation(
                     f"the {backend.name} backend keeps no Delta table of {self._title()}.",
@@ -98,7 +98,7 @@ class _Relation(Readable):
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         """Enumerates the rows without building the listing, where the backend can."""
         with self._locked():
-            return self._database._backend.iterate(self.name)
+            return self._core.backend.iterate(self.name)
 
     def lookup(self, **key: Any) -> list[tuple[Any, ...]]:
         """The rows with these column values, by index where there is one; None finds NULL."""
@@ -112,20 +112,20 @@ class _Relation(Readable):
                 message = f"column '{column.name}' of {self._title()} is {column.type} and {unfit.why}."
                 raise InvalidQuery(message, hint=unfit.hint) from None
         with self._locked():
-            return public_rows(self._database._backend.lookup(self.name, wanted))
+            return public_rows(self._core.backend.lookup(self.name, wanted))
 
     def _title(self) -> str:
         return f"{kind_of(self._definition)} '{self.name}'"
 
     def _check(self) -> None:
-        self._database._check_open()
-        if not self._database._catalog.has(self._definition):
+        self._core.check_open()
+        if not self._core.catalog.has(self._definition):
             raise UnknownName(f"{self._title()} was dropped.")
 
     def _locked(self) -> threading.RLock:
         """The database's lock, to read under: a stream may be committing in another thread."""
         self._check()
-        return self._database._lock
+        return self._core.lock
 
     def _columns_text(self) -> str:
         return ", ".join(f"{f.name} {f.type}{'' if f.nullable else ' not null'}" for f in self._definition.fields)
@@ -159,7 +159,7 @@ class Table(_Relation):
 
     def _change(self, rows: Any, mode: Mode, decompose: bool = False) -> Commit:
         self._check()
-        return self._database._run([self._database._read_change(self.name, rows, mode, decompose)])
+        return self._core.run([self._core.read_change(self.name, rows, mode, decompose)])
 
     def __repr__(self) -> str:
         key = f" primary key ({', '.join(self.primary_key)})" if self.primary_key else ""
@@ -193,10 +193,9 @@ class View(_Relation):
         if format not in ("weights", "cdf"):
             raise UnsupportedOperation(f"there is no format '{format}' for changes.", hint="it is 'weights' or 'cdf'.")
         with self._locked():
-            start = self._database._backend.changes_kept_since(self.name) if since is None else since
-            found = self._database._backend.changes(self.name, start)
-        database = self._database
-        return Changes(found, self._definition.fields, format, database._lock, database._to_spark)
+            start = self._core.backend.changes_kept_since(self.name) if since is None else since
+            found = self._core.backend.changes(self.name, start)
+        return Changes(found, self._definition.fields, format, self._core.lock, self._core.to_spark)
 
     def subscribe(self, callback: Callable[[VersionedDelta], object]) -> Subscription:
         """Calls ``callback`` with ``.version`` and ``.delta`` after every commit that moves the view.
@@ -210,7 +209,7 @@ class View(_Relation):
         """
         self._check()
         self._check_moves_with_commits()
-        return self._database._subscriptions.add(self.name, callback)
+        return self._core.subscriptions.add(self.name, callback)
 
     def publish(self, uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> Publication:
         """Writes the view as a Delta table, and after every commit that moves it, its changes.
@@ -224,8 +223,10 @@ class View(_Relation):
         """
         self._check()
         self._check_moves_with_commits()
-        publishing = importlib.import_module("everview.publishing")  # deltalake is imported by those who use it
-        started: Publication = publishing.publish(self._database, self._definition, os.fspath(uri), storage_options)
+        publishing = importlib.import_module(
+            "everview.session.feeds.publishing"
+        )  # deltalake is imported by those who use it
+        started: Publication = publishing.publish(self._core, self._definition, os.fspath(uri), storage_options)
         return started
 
     def _check_moves_with_commits(self) -> None:
@@ -246,7 +247,7 @@ class View(_Relation):
         """
         self._check()
         place = None if uri is None else os.fspath(uri)
-        own = [p for p in self._database._publications if p.is_active and p.view == self.name]
+        own = [p for p in self._core.publications if p.is_active and p.view == self.name]
         ended = [p for p in own if place is None or p.uri == place]
         if not ended:
             where = "" if place is None else f" at {place}"
@@ -257,12 +258,12 @@ class View(_Relation):
     def explain(self, mode: str = "text") -> str:
         """How it is maintained: ``text``, ``json``, ``svg``, ``triggers`` or ``code``, as far as the backend has it."""
         with self._locked():
-            return self._database._backend.explain(self.name, mode)
+            return self._core.backend.explain(self.name, mode)
 
     def stats(self) -> dict[str, Any]:
         """Rows, bytes of state, updates and seconds so far."""
         with self._locked():
-            return self._database._backend.stats(self.name)
+            return self._core.backend.stats(self.name)
 
     def __repr__(self) -> str:
         return f"<View {self.name} ({self._columns_text()})>"
@@ -271,8 +272,8 @@ class View(_Relation):
 class Assertion:
     """A query that must stay empty; it cannot be read, only explained and dropped."""
 
-    def __init__(self, database: Database, definition: ViewDefinition) -> None:
-        self._database = database
+    def __init__(self, core: Core, definition: ViewDefinition) -> None:
+        self._core = core
         self._definition = definition
 
     @property
@@ -287,8 +288,8 @@ class Assertion:
 
     def explain(self, mode: str = "text") -> str:
         """How the assertion is checked."""
-        with self._database._locked():
-            return self._database._backend.explain(self.name, mode)
+        with self._core.locked():
+            return self._core.backend.explain(self.name, mode)
 
     def __repr__(self) -> str:
         return f"<Assertion {self.name}>"

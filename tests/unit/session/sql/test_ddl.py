@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import types as spark_types
 
-from everview.ddl import parse_schema, read_schema
 from everview.errors import InvalidQuery, UnknownName, UnsupportedQuery
+from everview.session.sql.ddl import parse_schema, read_schema
 
 
 @pytest.mark.parametrize(

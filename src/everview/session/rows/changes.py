@@ -17,15 +17,15 @@ import pyarrow.compute as pc
 
 from everview.backends.base import WEIGHT, Change, ChangeKind
 from everview.catalog import TableDefinition
-from everview.change_shape import as_it_is, as_it_is_with_weights
-from everview.change_weights import CHANGE_TYPE, read_weights
-from everview.convert_columns import convert_column
-from everview.convert_values import Unfit, converter_to, or_null
 from everview.errors import InvalidChange, UnsupportedOperation, did_you_mean
-from everview.given_rows import GivenRows, Mode, read_rows
 from everview.relational.arrow import arrow_schema, column_to_arrow
 from everview.relational.display import show_numbers, show_value
 from everview.relational.nodes import Field, Schema
+from everview.session.rows.change_shape import as_it_is, as_it_is_with_weights
+from everview.session.rows.change_weights import CHANGE_TYPE, read_weights
+from everview.session.rows.convert_columns import convert_column
+from everview.session.rows.convert_values import Unfit, converter_to, or_null
+from everview.session.rows.given_rows import GivenRows, Mode, read_rows
 
 COMMIT_VERSION: Final = "_commit_version"
 COMMIT_TIMESTAMP: Final = "_commit_timestamp"

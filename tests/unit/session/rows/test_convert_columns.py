@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everview.convert_columns import convert_column
-from everview.convert_values import Unfit, converter_to, or_null
 from everview.relational.arrow import arrow_type, column_to_arrow
 from everview.relational.types import FLOAT64, INT8, INT16, INT32, INT64, Array, DataType, Decimal
+from everview.session.rows.convert_columns import convert_column
+from everview.session.rows.convert_values import Unfit, converter_to, or_null
 
 TARGETS: list[DataType] = [INT8, INT16, INT32, INT64, FLOAT64, Decimal(5, 2), Decimal(38, 0), Decimal(20, 10)]
 NUMBERS = st.one_of(

@@ -17,10 +17,10 @@ import pyarrow as pa
 
 from everview.backends.base import Change, Refresh
 from everview.errors import UnsupportedOperation
-from everview.given_rows import Mode
+from everview.session.rows.given_rows import Mode
 
 if TYPE_CHECKING:
-    from everview.session import Database
+    from everview.session.core import Core
 
 
 @dataclass(slots=True)
@@ -80,8 +80,8 @@ class Transaction:
     Nothing happens before the block ends; an exception inside aborts. Reads inside the block see the old version.
     """
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, core: Core) -> None:
+        self._core = core
         self._changes: list[Change] = []
         self._stage = _Stage.NEW
         self._commit: Commit | None = None
@@ -105,7 +105,7 @@ class Transaction:
     def apply(self, changes: Mapping[str, Any], *, decompose: bool = False) -> None:
         """Adds changes with weights or change types, as ``db.apply`` takes them."""
         self._check_open()
-        self._changes += self._database._read_mapping(changes, decompose)
+        self._changes += self._core.read_mapping(changes, decompose)
 
     @property
     def commit(self) -> Commit:
@@ -122,7 +122,7 @@ class Transaction:
             raise UnsupportedOperation(
                 f"the transaction {self._stage.value}.", hint="begin another with db.transaction()."
             )
-        self._database._check_open()
+        self._core.check_open()
         self._stage = _Stage.OPEN
         return self
 
@@ -132,13 +132,13 @@ class Transaction:
         self._stage = _Stage.ABORTED
         if kind is not None:
             return
-        self._commit = self._database._commit(self._changes)
+        self._commit = self._core.commit(self._changes)
         self._stage = _Stage.COMMITTED
-        self._database._notify()
+        self._core.subscriptions.deliver()
 
     def _add(self, table: str, rows: Any, mode: Mode, decompose: bool = False) -> None:
         self._check_open()
-        self._changes.append(self._database._read_change(table, rows, mode, decompose))
+        self._changes.append(self._core.read_change(table, rows, mode, decompose))
 
     def _check_open(self) -> None:
         if self._stage is not _Stage.OPEN:

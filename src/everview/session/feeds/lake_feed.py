@@ -23,12 +23,12 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from everview.backends.base import WEIGHT, source_of_table
 from everview.catalog import TableDefinition
 from everview.errors import UnknownName, UnsupportedOperation
-from everview.given_rows import Mode
-from everview.places import scheme_of
-from everview.transaction import Commit
+from everview.session.places import scheme_of
+from everview.session.rows.given_rows import Mode
+from everview.session.transaction import Commit
 
 if TYPE_CHECKING:
-    from everview.feeding import FedFromOutside
+    from everview.session.core import Core
 
 _CHANGE_FEED: Final = "delta.enableChangeDataFeed"
 
@@ -38,13 +38,13 @@ class DeltaFeed:
 
     def __init__(
         self,
-        database: FedFromOutside,
+        core: Core,
         table: TableDefinition,
         uri: str,
         starting_version: int | None,
         storage_options: Mapping[str, str] | None,
     ) -> None:
-        self._database = database
+        self._core = core
         self._table = table.name
         self.uri = uri
         self._is_active = True
@@ -55,12 +55,12 @@ class DeltaFeed:
         if starting_version is not None:
             _check_version(uri, starting_version, delta.version())
         # A Delta table that does not fit is refused now, not at the first poll.
-        database._read_change(self._table, pa.schema(delta.schema().to_arrow()).empty_table(), Mode.APPLY)
+        core.read_change(self._table, pa.schema(delta.schema().to_arrow()).empty_table(), Mode.APPLY)
 
     @property
     def version(self) -> int | None:
         """The last version of the Delta table that is taken in; None before the first."""
-        return self._database.last_batch(self._source)
+        return self._core.last_batch(self._source)
 
     @property
     def table(self) -> str:
@@ -107,8 +107,8 @@ class DeltaFeed:
 
     def _take(self, version: int, rows: pa.Table) -> Commit:
         try:
-            change = self._database._read_change(self._table, rows, Mode.APPLY)
-            return self._database._run([change], (self._source, version))
+            change = self._core.read_change(self._table, rows, Mode.APPLY)
+            return self._core.run([change], (self._source, version))
         except Exception as error:
             error.add_note(f"in version {version} of the Delta table {self.uri}, followed by table '{self._table}'")
             raise

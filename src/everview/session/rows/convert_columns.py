@@ -14,7 +14,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.convert_values import EXACT_INTEGERS, Unfit
 from everview.relational.arrow import arrow_type, canonical_floats, is_arrow_binary, is_arrow_list, is_arrow_string
 from everview.relational.display import show_value
 from everview.relational.types import (
@@ -34,6 +33,7 @@ from everview.relational.types import (
     is_floating,
     is_integral,
 )
+from everview.session.rows.convert_values import EXACT_INTEGERS, Unfit
 
 _WIDEST: Final = 76
 """Digits of Arrow's largest decimal: room for every integer and decimal that can come in."""

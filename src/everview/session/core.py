@@ -1,0 +1,223 @@
+"""The inner interface of a session: what handles, transactions, statements and feeds ask of the database they belong to.
+
+A ``Core`` has the catalog, the backend, the lock under which both are used, and the door to Spark. It reads what users give as
+changes, and commits them. ``Database`` is its public face. Contract: a call that raises has changed nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from everview.backends.base import Backend, Change, ChangeKind
+from everview.catalog import Catalog, TableDefinition, ViewDefinition, ViewOptions, check_columns
+from everview.errors import DependencyError, InvalidChange, UnknownName, UnsupportedOperation, guarded
+from everview.relational.arrow import arrow_schema
+from everview.relational.schema import schema as columns_of
+from everview.session.queries import UnionMaxQuery, union_max_plan
+from everview.session.rows.change_shape import shape_of
+from everview.session.rows.changes import read_changes
+from everview.session.rows.decompose import decompose as decomposed_change
+from everview.session.rows.factorized_change import is_factorized, read_products
+from everview.session.rows.given_rows import Mode
+from everview.session.sql.ddl import read_schema
+from everview.session.subscriptions import Subscriptions
+from everview.session.transaction import Commit, GuardedDeltas
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from everview.frontend.gateway import SparkGateway, Translated
+    from everview.session.feeds.publishing import Publication
+
+
+class Core:
+    """What the parts of one database share."""
+
+    def __init__(self, backend: Backend, spark: SparkSession | None = None) -> None:
+        self.backend = backend
+        self.spark = spark
+        self.catalog = Catalog()
+        for definition in backend.definitions:
+            self.catalog.add(definition)
+        self.subscriptions = Subscriptions()
+        self.publications: list[Publication] = []
+        self.drop_checks: list[Callable[[str], None]] = [self._check_not_published]
+        """What else is asked before a table or view is dropped: each raises if something outside hangs on it."""
+        self.sources: dict[str, DataFrame | UnionMaxQuery] = {}
+        """What views were made from that is no text, by their lower-case names."""
+        self.lock = threading.RLock()
+        self.is_open = True
+        self._gateway: SparkGateway | None = None
+
+    def check_open(self) -> None:
+        """Raises if the database is closed."""
+        if not self.is_open:
+            raise UnsupportedOperation("the database is closed.", hint="open it again with connect().")
+
+    def locked(self) -> threading.RLock:
+        """The lock, to hold while catalog and backend are used."""
+        self.check_open()
+        return self.lock
+
+    # Spark
+
+    @property
+    def gateway(self) -> SparkGateway:
+        """The door to Spark, made on first use: it imports pyspark, which programs without queries need not pay for."""
+        if self._gateway is None:
+            module = importlib.import_module("everview.frontend.gateway")
+            gateway: SparkGateway = module.SparkGateway(self.spark)
+            for table in self.catalog.tables:
+                gateway.register(table.name, table.fields)
+            for view in self.catalog.views:
+                gateway.register(view.name, view.fields)
+            self._gateway = gateway
+        return self._gateway
+
+    def tell_spark_of(self, name: str) -> None:
+        """Makes a new table or view known to queries."""
+        if self._gateway is not None:
+            self._gateway.register(name, self.catalog.get(name).fields)
+
+    def translate(self, query: str | DataFrame | UnionMaxQuery) -> Translated:
+        """What Spark says that a query means."""
+        with guarded(query):
+            if isinstance(query, UnionMaxQuery):
+                parts = [self.gateway.translate(part) for part in query.parts]
+                return replace(parts[0], plan=union_max_plan([p.plan for p in parts]), text=None)
+            return self.gateway.translate(query)
+
+    def to_spark(self, rows: pa.Table) -> DataFrame:
+        """Rows as a DataFrame of the user's session."""
+        return self.gateway.to_dataframe(rows)
+
+    # Definitions
+
+    def define_table(
+        self,
+        name: str,
+        schema: str | pa.Schema | StructType,
+        primary_key: str | Iterable[str] | None = None,
+        static: bool = False,
+        retain: bool = True,
+    ) -> TableDefinition:
+        """Makes an empty table."""
+        with self.locked():
+            self.catalog.check_name(name)
+            read = read_schema(name, schema, primary_key)
+            definition = TableDefinition(name, read.fields, read.primary_key, static, retain)
+            self.backend.create_table(definition)
+            self.catalog.add(definition)
+            self.tell_spark_of(name)
+            return definition
+
+    def define_view(
+        self, name: str, query: str | DataFrame | UnionMaxQuery, options: ViewOptions, *, is_assertion: bool
+    ) -> ViewDefinition:
+        """Makes a view or an assertion."""
+        with self.locked():
+            self.catalog.check_name(name)
+            translated = self.translate(query)
+            if not is_assertion:
+                check_columns(f"view '{name}'", columns_of(translated.plan))
+            zone, others = translated.settings.time_zone, translated.settings.others
+            definition = ViewDefinition(name, translated.plan, translated.text, zone, options, is_assertion, others)
+            with guarded(query):
+                self.backend.create_view(definition)
+            self.catalog.add(definition)
+            if not isinstance(query, str):
+                self.sources[name.lower()] = query
+            if not is_assertion:
+                self.tell_spark_of(name)
+            return definition
+
+    def drop(self, name: str) -> None:
+        """Drops a table, view or assertion that nothing depends on.
+
+        Raises:
+            UnknownName: there is none.
+            DependencyError: a view or assertion reads it, or something outside hangs on it.
+        """
+        with self.locked():
+            definition = self.catalog.droppable(name)
+            for check in self.drop_checks:
+                check(definition.name)
+            self.backend.drop(definition.name)
+            self.catalog.remove(definition)
+            self.sources.pop(definition.name.lower(), None)
+            self.subscriptions.remove_view(definition.name)
+            if self._gateway is not None and not (isinstance(definition, ViewDefinition) and definition.is_assertion):
+                self._gateway.unregister(definition.name)
+
+    def _check_not_published(self, view: str) -> None:
+        for publication in self.publications:
+            if publication.view == view and publication.is_active:
+                raise DependencyError(
+                    f"view '{view}' cannot be dropped: it is published at {publication.uri}.",
+                    hint="end that first, with view.unpublish(); the Delta table stays as it is.",
+                )
+
+    # Changes
+
+    def read_change(self, table: str, rows: Any, mode: Mode, decompose: bool = False) -> Change:
+        """The rows that a user gives for a table, checked against it."""
+        self.check_open()
+        definition = self.catalog.table(table)
+        if is_factorized(rows):
+            return read_products(definition, rows, mode)
+        change = read_changes(definition, rows, mode)
+        return decomposed_change(definition, change) if decompose else change
+
+    def read_mapping(self, changes: Mapping[str, Any], decompose: bool = False) -> list[Change]:
+        """What a user gives for several tables."""
+        if not isinstance(changes, Mapping):
+            raise InvalidChange(
+                f"changes are of type {type(changes).__name__}.", hint="give a dict from table names to rows."
+            )
+        return [self.read_change(table, rows, Mode.APPLY, decompose) for table, rows in changes.items()]
+
+    def run(self, changes: list[Change], source: tuple[str, int] | None = None) -> Commit:
+        """Commits a transaction and tells the subscribers."""
+        commit = self.commit(changes, source)
+        self.subscriptions.deliver()
+        return commit
+
+    def commit(self, changes: list[Change], source: tuple[str, int] | None = None) -> Commit:
+        """Commits a transaction, whose subscribers the caller then tells; a batch of a source that is not new does nothing."""
+        with self.locked():
+            if source is not None:
+                last = self.backend.last_batch(source[0])
+                if last is not None and source[1] <= last:
+                    return Commit(self.backend.version, {}, 0.0, is_repeat=True)
+            for change in changes:
+                self._check_current(change)
+            started = time.perf_counter()
+            deltas = self.backend.apply(changes, source=source)
+            seconds = time.perf_counter() - started
+            version = self.backend.version
+            self.subscriptions.announce(version, deltas)
+            found = {c.table: c.decomposed for c in changes if c.decomposed is not None}
+            return Commit(
+                version, GuardedDeltas(deltas, self.lock), seconds, self.backend.refreshed(), decomposed=found
+            )
+
+    def last_batch(self, source: str) -> int | None:
+        """The number of the last batch of a source that is committed."""
+        with self.locked():
+            return self.backend.last_batch(source)
+
+    def _check_current(self, change: Change) -> None:
+        """Raises if the table was dropped, or made anew with other columns, since its rows were read."""
+        table = self.catalog.table(change.table)
+        by_key = change.kind is ChangeKind.DELETE_KEYS
+        schema = arrow_schema(table.key_fields) if by_key else shape_of(table).exact
+        if not change.schema.equals(schema):
+            raise UnknownName(f"table '{change.table}' was dropped and made anew during the transaction.")

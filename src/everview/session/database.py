@@ -1,0 +1,349 @@
+"""The front door: ``connect``, and the ``Database`` that it opens.
+
+The session resolves names, turns whatever users give into checked Arrow batches, asks Spark (through the gateway) what
+queries mean, and leaves state to a backend. Contract: a call that raises has changed nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pyarrow as pa
+
+from everview.backends.base import Backend
+from everview.catalog import ViewDefinition, ViewOptions
+from everview.errors import UnknownName, UnsupportedOperation
+from everview.session.core import Core
+from everview.session.feeds.feeding import Feeds
+from everview.session.feeds.lake_storage import StoredInDelta
+from everview.session.open_backend import open_backend
+from everview.session.queries import UnionMaxQuery
+from everview.session.relations import Assertion, Table, View
+from everview.session.results import Result
+from everview.session.rows.changes import check_source
+from everview.session.sql.execute import execute_script
+from everview.session.subscriptions import Subscription
+from everview.session.transaction import Commit, Transaction
+from everview.session.verification import VerificationReport
+from everview.session.verify_views import verify_all, verify_one
+from everview.session.view_options import check_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
+
+    from everview.session.feeds.lake_feed import DeltaFeed
+
+__all__ = ["Assertion", "Commit", "Database", "Subscription", "Table", "Transaction", "View", "connect"]
+
+
+def connect(
+    path: str | os.PathLike[str] | None = None,
+    *,
+    backend: str = "embedded",
+    spark: SparkSession | None = None,
+    **options: Any,
+) -> Database:
+    """Opens a database.
+
+    Args:
+        path: A directory to keep it in; in memory without one.
+        backend: The engine that maintains the views.
+        spark: The Spark session to resolve queries with; without one, the active session, or one started when needed.
+        **options: What the backend takes; ``history``: for how many versions to keep the deltas of views.
+
+    Raises:
+        UnsupportedOperation: the backend has no such option, or the session has a setting that everview cannot follow.
+    """
+    if spark is not None:
+        importlib.import_module("everview.frontend.session_settings").read_settings(spark)
+    return Database(open_backend(backend, None if path is None else os.fspath(path), spark, options), spark)
+
+
+class Database:
+    """Tables, the views over them, and the transactions that change both. Made by ``connect``."""
+
+    def __init__(self, backend: Backend, spark: SparkSession | None = None) -> None:
+        self._core = Core(backend, spark)
+        self._feeds = Feeds(self._core)
+
+    def create_table(
+        self,
+        name: str,
+        schema: str | pa.Schema | StructType,
+        *,
+        primary_key: str | Iterable[str] | None = None,
+        static: bool = False,
+        retain: bool = True,
+    ) -> Table:
+        """Creates an empty table.
+
+        Args:
+            name: Its name; case does not matter afterwards.
+            schema: A Spark DDL string, a ``StructType`` or a ``pyarrow.Schema``.
+            primary_key: A column or several; they become NOT NULL.
+            static: The table is loaded by one transaction and then never changes.
+            retain: False keeps no rows of the table itself, only what its views need.
+        """
+        return Table(self._core, self._core.define_table(name, schema, primary_key, static, retain))
+
+    def create_view(
+        self,
+        name: str,
+        query: str | DataFrame | UnionMaxQuery,
+        *,
+        strategy: str = "auto",
+        lazy: bool = False,
+        representation: str = "auto",
+        depth: int | None = None,
+        epsilon: float | None = None,
+        refresh: str | None = None,
+    ) -> View:
+        """Creates a view, fills it from the rows that are there, and keeps it fresh from now on.
+
+        Args:
+            name: Its name; case does not matter afterwards.
+            query: Spark SQL over tables and views of this database, a DataFrame built from ``spark_table``, or
+                ``ev.union_max(…)`` of such.
+            strategy: How to maintain it; ``auto`` leaves that to the planner.
+            lazy: Update the result on the first read instead of at once.
+            representation: ``listing`` stores rows, ``factorized`` the view tree; ``auto`` decides.
+            depth: For ``recursive``: to which depth deltas are materialized.
+            epsilon: For ``skew``: the exponent of the heavy/light threshold, from 0 to 1.
+            refresh: ``incremental`` (what the embedded backend does by itself), ``auto`` by cost, ``incremental_strict``
+                fails rather than recompute, ``full`` recomputes; ``Commit.refreshed`` says what was done.
+
+        Raises:
+            InvalidQuery: Spark cannot resolve the query.
+            UnsupportedQuery: the backend cannot maintain it.
+        """
+        options = check_options(ViewOptions(strategy, lazy, representation, depth, epsilon, refresh))
+        return View(self._core, self._core.define_view(name, query, options, is_assertion=False))
+
+    def create_assertion(self, name: str, query: str | DataFrame) -> Assertion:
+        """Creates an assertion: a query that must stay empty. A transaction that would break it is rejected.
+
+        Raises:
+            AssertionViolated: it does not hold now.
+        """
+        return Assertion(self._core, self._core.define_view(name, query, ViewOptions(), is_assertion=True))
+
+    def drop(self, name: str) -> None:
+        """Drops a table, view or assertion that nothing depends on.
+
+        Raises:
+            UnknownName: there is none.
+            DependencyError: a view or assertion reads it, a stream or Delta feed brings rows for it, or it is published.
+        """
+        self._core.drop(name)
+
+    def apply(
+        self, changes: Mapping[str, Any], *, source: tuple[str, int] | None = None, decompose: bool = False
+    ) -> Commit:
+        """Commits one transaction: for each table, rows with ``_weight`` or ``_change_type``, rows to insert, or products.
+
+        Args:
+            changes: Table names to rows.
+            source: The name of where they come from, and the number of the batch, ascending: recorded in the same
+                transaction. A batch that is not above the recorded one is not applied (``Commit.is_repeat``), so a program
+                that reads a source again after a failure applies each batch once.
+            decompose: Find out whether the rows for a table are a product (``ev.Product``) and take them in as such;
+                ``Commit.decomposed`` says what was found.
+        """
+        checked = None if source is None else check_source(source)
+        return self._core.run(self._core.read_mapping(changes, decompose), checked)
+
+    def transaction(self) -> Transaction:
+        """Several changes in one transaction: ``with db.transaction() as tx: …``."""
+        self._core.check_open()
+        return Transaction(self._core)
+
+    def table(self, name: str) -> Table:
+        """The table of this name."""
+        self._core.check_open()
+        return Table(self._core, self._core.catalog.table(name))
+
+    def view(self, name: str) -> View:
+        """The view of this name."""
+        self._core.check_open()
+        return View(self._core, self._core.catalog.view(name))
+
+    @property
+    def tables(self) -> dict[str, Table]:
+        """All tables by name, in order of creation."""
+        self._core.check_open()
+        return {t.name: Table(self._core, t) for t in self._core.catalog.tables}
+
+    @property
+    def views(self) -> dict[str, View]:
+        """All views by name, each after those it reads."""
+        self._core.check_open()
+        return {v.name: View(self._core, v) for v in self._core.catalog.views}
+
+    @property
+    def assertions(self) -> dict[str, Assertion]:
+        """All assertions by name."""
+        self._core.check_open()
+        return {a.name: Assertion(self._core, a) for a in self._core.catalog.assertions}
+
+    @property
+    def version(self) -> int:
+        """The number of transactions committed."""
+        self._core.check_open()
+        return self._core.backend.version
+
+    def spark_table(self, name: str) -> DataFrame:
+        """An empty DataFrame that stands for a table or view, to build queries with; starts Spark if need be."""
+        self._core.check_open()
+        definition = self._core.catalog.get(name)
+        if isinstance(definition, ViewDefinition) and definition.is_assertion:
+            raise UnknownName(f"'{definition.name}' is an assertion, not a table or view.")
+        return self._core.gateway.table(definition.name)
+
+    def sql(self, text: str) -> Result | Commit | Table | View | Assertion | str | None:
+        """Runs statements, separated by semicolons, and returns the result of the last.
+
+        A SELECT gives a ``Result``, INSERT, DELETE and UPDATE the ``Commit`` (each is a transaction of its own), CREATE
+        the handle of what it made, EXPLAIN text, DROP None. The first statement that fails ends the run, and its error
+        has the statement; those before it have happened.
+        """
+        self._core.check_open()
+        return execute_script(self._core, text)
+
+    def verify(self, name: str | None = None) -> VerificationReport:
+        """Recomputes a view or assertion, or all, with Spark and compares.
+
+        Views over views are recomputed from the tables too. Without a name, what cannot be recomputed because a table
+        keeps no rows is listed as skipped.
+
+        Raises:
+            VerificationFailed: with the differing rows.
+        """
+        with self._core.locked():
+            return verify_all(self._core) if name is None else verify_one(self._core, name)
+
+    def last_batch(self, source: str) -> int | None:
+        """The number of the last batch of a source that is committed, as ``apply`` and streams record it."""
+        return self._core.last_batch(source)
+
+    def stream(
+        self,
+        table: str,
+        streaming_df: DataFrame,
+        *,
+        checkpoint: str | os.PathLike[str],
+        trigger: Mapping[str, Any] | None = None,
+        mode: str = "apply",
+        name: str | None = None,
+        **trigger_keywords: Any,
+    ) -> StreamingQuery:
+        """Feeds a table from a Structured Streaming source: every micro-batch is one transaction, applied exactly once.
+
+        Args:
+            table: The table to change.
+            streaming_df: A streaming DataFrame of any Spark session in this process, with the table's columns.
+            checkpoint: A directory for Spark, the stream's own: a query started again with it goes on where it was.
+            trigger: What PySpark's ``.trigger`` takes, as a dict: ``{"availableNow": True}``,
+                ``{"processingTime": "5 seconds"}``; or as keywords of this call. By default as fast as possible.
+            mode: What the rows are: ``apply`` (inserts, or with ``_change_type`` or ``_weight``), ``insert``, ``delete``,
+                ``upsert``, ``delete_keys``.
+            name: A name for the query, in Spark's reports.
+            **trigger_keywords: The trigger, as ``.trigger`` takes it.
+
+        Returns:
+            Spark's query; what goes wrong in a batch is its ``exception()``, and nothing of that batch has happened.
+        """
+        return self._feeds.stream(
+            table,
+            streaming_df,
+            checkpoint=os.fspath(checkpoint),
+            trigger={**(trigger or {}), **trigger_keywords},
+            mode=mode,
+            name=name,
+        )
+
+    def follow_delta(
+        self,
+        table: str,
+        uri: str | os.PathLike[str],
+        *,
+        starting_version: int | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> DeltaFeed:
+        """Feeds a table from a Delta table: ``poll()`` of the result takes in its new versions, each once.
+
+        Args:
+            table: The table to change; it has the Delta table's columns.
+            uri: The Delta table.
+            starting_version: The first version whose changes are taken; by default the first poll takes the content of
+                the newest. Where this database has followed the Delta table before, it goes on after the last version.
+            storage_options: What ``deltalake`` needs to reach the store.
+        """
+        return self._feeds.follow(table, os.fspath(uri), starting_version, storage_options)
+
+    def checkpoint(self) -> None:
+        """Makes the state durable; on the Spark backend every transaction is when it returns."""
+        with self._core.locked():
+            backend = self._core.backend
+            if not isinstance(backend, StoredInDelta):
+                raise UnsupportedOperation(
+                    f"the {backend.name} backend has no checkpoint: this database lives in memory."
+                )
+            backend.checkpoint()
+
+    def vacuum(self) -> int:
+        """Sums up the Delta tables of tables and views, and removes the files that only older versions need.
+
+        Afterwards each row stands once in its Delta table, with its multiplicity as ``_weight``, and older versions can
+        neither be read nor their changes asked for.
+
+        Returns:
+            How many files it removed.
+
+        Raises:
+            UnsupportedOperation: the backend keeps no Delta tables.
+        """
+        with self._core.locked():
+            backend = self._core.backend
+            if not isinstance(backend, StoredInDelta):
+                raise UnsupportedOperation(f"the {backend.name} backend keeps no files to vacuum.")
+            return backend.vacuum()
+
+    def create_covariance(self, name: str, query: str | DataFrame, **_options: Any) -> NoReturn:
+        """Maintains the covariance matrix of a query's columns, to learn from."""
+        self._missing("create_covariance", f"'{name}' cannot be created")
+
+    def create_matrix_chain(self, name: str, _matrices: Iterable[str], **_options: Any) -> NoReturn:
+        """Maintains the product of matrices."""
+        self._missing("create_matrix_chain", f"'{name}' cannot be created")
+
+    def close(self) -> None:
+        """Releases everything; further calls are errors, except closing again. Streams stop; a Spark session stays."""
+        if self._core.is_open:
+            self._feeds.stop()
+            self._core.is_open = False
+            self._core.backend.close()
+
+    def __enter__(self) -> Database:
+        self._core.check_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        if not self._core.is_open:
+            return f"<Database {self._core.backend.name}, closed>"
+        counts = f"{len(self._core.catalog.tables)} tables, {len(self._core.catalog.views)} views"
+        return f"<Database {self._core.backend.name}, version {self._core.backend.version}, {counts}>"
+
+    def _missing(self, call: str, meanwhile: str) -> NoReturn:
+        self._core.check_open()
+        raise UnsupportedOperation(f"the {self._core.backend.name} backend has no {call}: {meanwhile}.")

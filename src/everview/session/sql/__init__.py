@@ -1,0 +1,1 @@
+"""The statements of ``db.sql``: read, checked against the catalog, run."""
