@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from everview.relational.bounds import exact_bound
 from everview.relational.expressions import FALSE, TRUE, Call, Case, Cast, Column, Expression, Literal, transform
+from everview.relational.failing import can_fail
 
 
 def without_null_tests(e: Expression, on_tested: Callable[[Expression], None]) -> Expression:
@@ -24,7 +25,7 @@ def without_null_tests(e: Expression, on_tested: Callable[[Expression], None]) -
 
     def visit(part: Expression) -> Expression | None:
         match part:
-            case Call(function="isnotnull" | "isnull", args=(tested,)) if not can_be_null_otherwise(tested):
+            case Call(function="isnotnull" | "isnull", args=(tested,)) if _is_decided(tested):
                 on_tested(tested)
                 return TRUE if part.function == "isnotnull" else FALSE
             case Call(function="and", args=(left, right)) if TRUE in (left, right):
@@ -39,6 +40,11 @@ def without_null_tests(e: Expression, on_tested: Callable[[Expression], None]) -
                 return None
 
     return transform(e, visit)
+
+
+def _is_decided(tested: Expression) -> bool:
+    """Whether a test for NULL needs no value: it is not NULL, and computing it raises no error that would be missed."""
+    return not can_be_null_otherwise(tested) and not can_fail(tested)
 
 
 def _decided(case: Case) -> Expression | None:
