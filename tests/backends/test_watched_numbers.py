@@ -105,3 +105,22 @@ def test_a_product_change_is_watched(db: ev.Database) -> None:
     assert view.rows() == [(6 + 2**41,)]
     assert BY_ROWS in view.explain()
     db.verify("v")
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -1e308, 0.25])
+def test_floats_that_only_decide_are_not_bounded(spark: SparkSession, value: float) -> None:
+    """A watched number read a DOUBLE in its CASE, whose NaN has no magnitude: the transaction ended in a ValueError."""
+    with ev.connect(spark=spark) as db:
+        db.create_table("a", "k INT, x DOUBLE, g BIGINT")
+        db.create_table("b", "k INT, s STRING, g BIGINT")
+        view = db.create_view(
+            "v",
+            "SELECT a.k, SUM((CASE WHEN a.x > 0 THEN a.g ELSE 0 END) * (CASE WHEN b.s = 'n' THEN b.g ELSE 1 END)) AS s "
+            "FROM a JOIN b ON a.k = b.k GROUP BY a.k",
+        )
+        assert "watched" in view.explain()
+        db.apply({"a": [(1, value, 3), (1, None, 4)], "b": [(1, "n", 5), (1, "m", 7), (1, None, None)]})
+        db.verify("v")
+        assert BY_ROWS not in view.explain()
+        db.table("a").delete([(1, value, 3)])
+        db.verify("v")

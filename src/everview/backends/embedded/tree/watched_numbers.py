@@ -14,7 +14,8 @@ from everview.backends.embedded.tree.layout import WATCHED_RANGE
 from everview.backends.embedded.tree.machine import range_error
 from everview.backends.embedded.vectors import Batch, Vector
 from everview.planner.block import Block
-from everview.relational.bounds import exact_bound
+from everview.planner.block_join_builder import columns_in
+from everview.relational.bounds import exact_bound, type_bound
 
 Place = tuple[int, int]
 """An atom, and a column of its input."""
@@ -25,7 +26,12 @@ class WatchedNumbers:
 
     def __init__(self, block: Block) -> None:
         self._watches = block.watches
-        self._largest: dict[Place, int] = {place: 0 for watch in block.watches for place in watch.places}
+        self._largest: dict[Place, int] = {
+            watch.places[column.index]: 0
+            for watch in block.watches
+            for column in columns_in(watch.number)
+            if type_bound(column.type) is not None  # others only decide, as in CASE WHEN x > 0.5 THEN i ELSE j END
+        }
         self._before: dict[Place, int] = {}
 
     def admit(self, deltas: Sequence[Batch | None]) -> None:
@@ -49,7 +55,7 @@ class WatchedNumbers:
 
     def _fits(self, number: int) -> bool:
         watch = self._watches[number]
-        return exact_bound(watch.number, lambda column: self._largest[watch.places[column.index]]) is not None
+        return exact_bound(watch.number, lambda column: self._largest.get(watch.places[column.index])) is not None
 
     def commit(self) -> None:
         """The changes stay."""
