@@ -84,7 +84,7 @@ class TableData:
 def table(name: str, columns: str, rows: list[tuple[Any, ...]]) -> TableData:
     """The table that a failing example printed."""
     fields = tuple(_read_field(column.split(" ", 2)) for column in columns.split(", "))
-    return TableData(name, fields, tuple(tuple(_internal(v) for v in row) for row in rows))
+    return TableData(name, fields, tuple(internal_row(row) for row in rows))
 
 
 def day(text: str) -> int:
@@ -213,8 +213,9 @@ def _read_field(words: list[str]) -> Field:
     return Field(name, types[type_name], nullable=not rest)
 
 
-def _internal(value: Any) -> Any:
-    return NAN if isinstance(value, float) and math.isnan(value) else value
+def internal_row(row: Row) -> Row:
+    """The row with the one NaN, which equals itself: bags count by it."""
+    return tuple(NAN if isinstance(v, float) and math.isnan(v) else v for v in row)
 
 
 def show_row(row: Row, fields: Schema) -> str:

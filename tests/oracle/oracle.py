@@ -59,6 +59,8 @@ class Oracle:
         ours = self._evaluate(plan)
         if theirs is NoAnswer.FAILED and not isinstance(ours, EvaluationError):
             theirs = self._answers.ask_of_tables(sql)
+            if theirs is NoAnswer.REFUSED:
+                return Outcome.REFUSED
         if isinstance(ours, EvaluationError):
             assert theirs is NoAnswer.FAILED, f"{sql}\nfails, but not in Spark: {ours}"
             return Outcome.BOTH_FAILED

@@ -28,7 +28,7 @@ from tests.oracle.answers import Answers, NoAnswer
 from tests.oracle.bags import assert_same_bag
 from tests.oracle.followed import WEIGHT, Followed
 from tests.oracle.generate_changes import Content, Transaction, apply_transaction
-from tests.oracle.generate_tables import TableData, show_row
+from tests.oracle.generate_tables import TableData, internal_row, show_row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -55,6 +55,10 @@ class Apply:
     """A transaction."""
 
     changes: Transaction
+
+    def __post_init__(self) -> None:
+        read = {name: tuple((internal_row(row), n) for row, n in rows) for name, rows in self.changes.items()}
+        object.__setattr__(self, "changes", read)
 
 
 @dataclass(frozen=True, slots=True)
