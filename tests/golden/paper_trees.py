@@ -43,7 +43,7 @@ def text(lines: str) -> str:
 
 def bounds(query: JoinQuery, tree: ViewTree) -> dict[str, str]:
     """The bound of a single-row update to each atom."""
-    return {c.atom: c.bound for c in update_costs(query, tree)}
+    return {c.atom: str(c.bound) for c in update_costs(query, tree)}
 
 
 FIGURE_3_ORDER = """

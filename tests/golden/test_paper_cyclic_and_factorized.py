@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import pytest
 
+from everview.planner.bound import Bound
 from everview.planner.build_tree import view_tree
 from everview.planner.cost import update_costs
 from everview.planner.delta_tree import indicator_paths
@@ -44,8 +47,8 @@ def test_figures_16_and_17_and_example_31() -> None:
     """The indicator of R is placed below the view at C only; a change of it takes linear time, other changes of R none."""
     tree = add_indicators(TRIANGLE, paper_tree(TRIANGLE, "A - B - C"))
     assert stored_tree(tree) == text(FIGURE_16)
-    costs = {c.atom: (c.bound, c.indicator_exponent) for c in update_costs(TRIANGLE, tree)}
-    assert costs == {"R": ("O(1)", 1), "S": ("O(N)", None), "T": ("O(N)", None)}
+    costs = {c.atom: (str(c.bound), c.indicator_bound) for c in update_costs(TRIANGLE, tree)}
+    assert costs == {"R": ("O(1)", Bound(Fraction(1))), "S": ("O(N)", None), "T": ("O(N)", None)}
 
 
 def test_example_31_deltas() -> None:

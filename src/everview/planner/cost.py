@@ -1,51 +1,43 @@
 """What one changed row costs, as a function of the size N of the database, with the reason.
 
-At a view that joins the variables J, the delta of one row of R has at most N^k combinations of J, where k is the number of
-atoms below the view that it takes to cover the variables that the row does not determine: an edge cover of J - closure(R).
-The cost of an update is the largest of these on its way to the root. With k = 0 everywhere it is O(1), whatever the data;
-the estimates of ``estimates`` say what to expect where it is not.
+The delta of one row of R joins the siblings on its way to the root one after another. With the variables J known so far, it
+has at most N^ρ combinations of them, where ρ is the weight of a fractional cover, by the atoms and indicators joined so far,
+of the variables in J that the row does not determine (``fractional_cover``). The cost of an update is the largest of these
+bounds. With ρ = 0 everywhere it is O(1), whatever the data; the estimates of ``estimates`` say what to expect where it is not.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from fractions import Fraction
 
+from everview.planner.bound import Bound
 from everview.planner.delta_tree import DeltaStep, Lookup, delta_path, indicator_paths
 from everview.planner.encoded_query import EncodedQuery
 from everview.planner.join_query import JoinQuery
-from everview.planner.view_tree import Indicator, View, ViewTree, atoms_below, joined_keys
+from everview.planner.view_tree import Node, ViewTree, atoms_below, indicators_below
 
 
 @dataclass(frozen=True, slots=True)
 class UpdateCost:
-    """The cost O(N^exponent) of a row of an atom; ``indicator_exponent`` if the row also changes an indicator of the atom."""
+    """The cost of a row of an atom; ``indicator_bound`` if the row also changes an indicator of the atom."""
 
     atom: str
-    exponent: int
+    bound: Bound
     reason: str
-    indicator_exponent: int | None = None
-
-    @property
-    def bound(self) -> str:
-        """Such as ``O(1)``, ``O(N)``, ``O(N^2)``."""
-        return big_o(self.exponent)
+    indicator_bound: Bound | None = None
 
     @property
     def is_constant(self) -> bool:
         """Whether it is O(1) even if indicators change."""
-        return not self.exponent and not self.indicator_exponent
+        return max(self.bound, self.indicator_bound or self.bound) == Bound()
 
     @property
     def text(self) -> str:
         """A sentence for ``explain``."""
-        extra = self.indicator_exponent
-        more = "" if extra is None else f"; {big_o(extra)} when an indicator of it changes"
+        more = "" if self.indicator_bound is None else f"; {self.indicator_bound} when an indicator of it changes"
         return f"{self.atom}: {self.bound} a row: {self.reason}{more}"
-
-
-def big_o(exponent: int) -> str:
-    """N to the power, as a bound."""
-    return {0: "O(1)", 1: "O(N)"}.get(exponent, f"O(N^{exponent})")
 
 
 def update_costs(query: JoinQuery, tree: ViewTree) -> tuple[UpdateCost, ...]:
@@ -65,29 +57,33 @@ class UpdateBounds:
         """The cost of a row of one atom and why."""
         steps = delta_path(tree, atom, self.encoded.query.dependencies)
         row = self.encoded.atoms[self._position[atom]]
-        exponents = [self._step(step, row) for step in steps]
-        worst = max(exponents, default=0)
+        exponents = [self.exponent(step, row) for step in steps]
+        worst = max(exponents, default=Fraction(0))
         reason = _why_constant(steps) if not worst else self._why_open(steps[exponents.index(worst)], row)
         others = [
-            self._step(step, self.encoded.variable_set(path[0].child.keys))
+            Bound(self.exponent(step, self.encoded.variable_set(path[0].child.keys)))
             for path in indicator_paths(tree, atom, self.encoded.query.dependencies)
             for step in path
         ]
-        return UpdateCost(atom, worst, reason, max(others, default=None))
+        return UpdateCost(atom, Bound(worst), reason, max(others, default=None))
 
-    def exponent(self, joined: int, row: int, atoms: int, indicators: tuple[int, ...] = ()) -> int:
-        """The number of atoms that cover the joined variables which a row does not determine."""
-        open_variables = joined & ~self.encoded.closure(row, atoms)
-        return self.encoded.cover_number(open_variables, atoms, indicators)
+    def exponent(self, step: DeltaStep, row: int) -> Fraction:
+        """The delta of one row never has more than N^exponent combinations in this step."""
+        return max(self._sizes(step, row))
 
-    def atom_set(self, view: View) -> int:
-        """The atoms below a view."""
-        return sum(1 << self._position[a.name] for a in atoms_below(view))
+    def atom_set(self, node: Node) -> int:
+        """The atoms below a node."""
+        return sum(1 << self._position[a.name] for a in atoms_below(node))
 
-    def _step(self, step: DeltaStep, row: int) -> int:
-        joined = self.encoded.variable_set(joined_keys(step.view))
-        indicators = tuple(self.encoded.variable_set(c.keys) for c in step.view.children if isinstance(c, Indicator))
-        return self.exponent(joined, row, self.atom_set(step.view), indicators)
+    def _sizes(self, step: DeltaStep, row: int) -> Iterator[Fraction]:
+        """The exponents of the delta as it comes, and after each look-up."""
+        known = atoms = 0
+        indicators: tuple[int, ...] = ()
+        for node in (step.child, *(lookup.node for lookup in step.lookups)):
+            known |= self.encoded.variable_set(node.keys)
+            atoms |= self.atom_set(node)
+            indicators += tuple(self.encoded.variable_set(i.keys) for i in indicators_below(node))
+            yield self.encoded.cover_number(known & ~self.encoded.closure(row, atoms), atoms, indicators)
 
     def _why_open(self, step: DeltaStep, row: int) -> str:
         below = self.atom_set(step.view)

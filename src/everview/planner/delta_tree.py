@@ -76,10 +76,11 @@ def _paths_to(node: Node, above: tuple[Node, ...]) -> Iterator[tuple[Node, ...]]
 
 
 def _steps(path: tuple[Node, ...], dependencies: tuple[Dependency, ...]) -> tuple[DeltaStep, ...]:
-    return tuple(_step(view, child, dependencies) for child, view in pairwise(path) if isinstance(view, View))
+    return tuple(delta_step(view, child, dependencies) for child, view in pairwise(path) if isinstance(view, View))
 
 
-def _step(view: View, child: Node, dependencies: tuple[Dependency, ...]) -> DeltaStep:
+def delta_step(view: View, child: Node, dependencies: tuple[Dependency, ...]) -> DeltaStep:
+    """What a change of one child does at a view."""
     siblings = tuple(c for c in view.children if c is not child)
     return DeltaStep(view, child, siblings, tuple(_lookups(child, siblings, dependencies)))
 

@@ -10,8 +10,11 @@ customer.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from fractions import Fraction
 
+from everview.planner.bit_sets import bits
 from everview.planner.dependencies import witnesses
+from everview.planner.fractional_cover import fractional_cover
 from everview.planner.join_query import JoinQuery
 
 
@@ -70,10 +73,10 @@ class EncodedQuery:
             self._closures[key] = known
         return known
 
-    def cover_number(self, variables: int, atoms: int, others: tuple[int, ...] = ()) -> int:
-        """How few of the atoms, each with what it determines, and of other sets cover the variables."""
-        edges = [self.closure(self.atoms[i], atoms) for i in bits(atoms)]
-        return _cover_number(variables, [*edges, *others])
+    def cover_number(self, variables: int, atoms: int, others: Iterable[int] = ()) -> Fraction:
+        """What a fractional cover of the variables weighs, by the atoms, each with what it determines, and by other sets."""
+        edges = (self.closure(self.atoms[i], atoms) for i in bits(atoms))
+        return fractional_cover(variables, (*edges, *others))
 
     def _rules_of(self, atoms: int) -> tuple[tuple[int, int], ...]:
         rules = self._rules_below.get(atoms)
@@ -91,23 +94,3 @@ class EncodedQuery:
             for v in sorted(dependency.dependent & self._bit.keys()):
                 seen = sum(1 << position[a.name] for a in witnesses(dependency, v, self.query.atoms))
                 yield self.variable_set(dependency.determinant), self._bit[v], seen
-
-
-def bits(mask: int) -> Iterator[int]:
-    """The numbers of the bits that are set, lowest first."""
-    while mask:
-        low = mask & -mask
-        yield low.bit_length() - 1
-        mask ^= low
-
-
-def _cover_number(variables: int, edges: list[int]) -> int:
-    """Branches over the edges of a variable that the fewest have."""
-    if not variables:
-        return 0
-    useful = [e for e in dict.fromkeys(e & variables for e in edges) if e]
-    if variables in useful:
-        return 1
-    largest = [e for e in useful if not any(e != o and e & ~o == 0 for o in useful)]
-    rarest = min(bits(variables), key=lambda v: sum(e >> v & 1 for e in largest))
-    return 1 + min(_cover_number(variables & ~e, largest) for e in largest if e >> rarest & 1)

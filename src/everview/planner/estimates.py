@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from math import inf, prod
 
-from everview.planner.encoded_query import EncodedQuery, bits
+from everview.planner.bit_sets import bits
+from everview.planner.encoded_query import EncodedQuery
 
 UNKNOWN_SHARE = 0.1
 """Distinct values of a variable of which nothing is known, as a share of the rows."""

@@ -7,13 +7,14 @@ out of V what would find no partner in R: the view at C of the triangle query ge
 Indicators with one name are the same relation, wherever they stand.
 
 An indicator makes the updates that change it climb one more path, and pays where a view is stored that would have more rows
-than the database. So indicators are *useful* where they lower the exponent of the bound on a stored view's size: the number of
-atoms and indicators below that it takes to cover its keys. To write rows that find no partner costs more than to look it up.
+than the database. So indicators are *useful* where they lower the exponent of the bound on a stored view's size: the weight of
+a fractional cover of its keys by the atoms and indicators below. To write rows that find no partner costs more than a look-up.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 from everview.planner.encoded_query import EncodedQuery
 from everview.planner.hypergraph import Hyperedge, gyo_star
@@ -83,7 +84,7 @@ class _Chooser:
         is_lower = self._exponent(view, (*below, *chosen)) < self._exponent(view, below)
         return chosen if is_lower else ()
 
-    def _exponent(self, view: View, indicators: tuple[Indicator, ...]) -> int:
+    def _exponent(self, view: View, indicators: tuple[Indicator, ...]) -> Fraction:
         """The view has at most N^exponent rows."""
         atoms = sum(1 << self._position[a.name] for a in atoms_below(view))
         others = tuple(self.encoded.variable_set(i.keys) for i in indicators)

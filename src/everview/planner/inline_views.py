@@ -10,12 +10,14 @@ left alone, as it holds what is left of a table after its predicates and sums.
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
+from everview.planner.bit_sets import bits
 from everview.planner.cost import UpdateBounds
-from everview.planner.encoded_query import bits
+from everview.planner.delta_tree import delta_step
 from everview.planner.join_query import JoinQuery
 from everview.planner.order_cost import OrderCost, Part
-from everview.planner.view_tree import Node, View, ViewTree, atoms_below, joined_keys
+from everview.planner.view_tree import Node, View, ViewTree, atoms_below
 
 
 def inline_views(query: JoinQuery, tree: ViewTree) -> ViewTree:
@@ -64,9 +66,10 @@ class _Inliner:
                 return False
         return True
 
-    def _exponent(self, view: View, atom: int) -> int:
-        joined = self.encoded.variable_set(joined_keys(view))
-        return self.bounds.exponent(joined, self.encoded.atoms[atom], self.bounds.atom_set(view))
+    def _exponent(self, view: View, atom: int) -> Fraction:
+        child = next(c for c in view.children if self.bounds.atom_set(c) >> atom & 1)
+        step = delta_step(view, child, self.encoded.query.dependencies)
+        return self.bounds.exponent(step, self.encoded.atoms[atom])
 
     def _cost(self, view: View) -> float:
         return self.cost.view(self._part(child) for child in view.children)

@@ -15,8 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from everview.planner.bit_sets import bits
 from everview.planner.build_tree import Representation
-from everview.planner.encoded_query import EncodedQuery, bits
+from everview.planner.encoded_query import EncodedQuery
 from everview.planner.estimates import Estimates
 from everview.planner.join_query import JoinQuery
 from everview.planner.variable_order import OrderNode, VariableOrder

@@ -15,10 +15,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from everview.planner.bit_sets import bits
 from everview.planner.build_tree import Representation
 from everview.planner.classes import is_hierarchical, is_q_hierarchical
 from everview.planner.dependencies import sigma_reduct
-from everview.planner.encoded_query import bits
 from everview.planner.join_query import JoinQuery
 from everview.planner.order_cost import OrderCost, Part
 from everview.planner.variable_order import VariableOrder, by_first_atom, canonical_order, variable_order
@@ -191,7 +191,7 @@ class _Search:
             for part in parts:
                 schema |= part.keys
                 atoms |= part.atoms
-            cost += WIDE * (self.encoded.cover_number(schema, atoms) - 1)
+            cost += WIDE * float(self.encoded.cover_number(schema, atoms) - 1)
         return cost
 
     def _outlook(self, variables: int) -> float:

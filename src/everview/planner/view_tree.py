@@ -85,6 +85,13 @@ def atoms_below(node: Node) -> tuple[Atom, ...]:
     return (node.atom,) if isinstance(node, Leaf) else ()
 
 
+def indicators_below(node: Node) -> tuple[Indicator, ...]:
+    """The indicators below a node, left to right, or the node itself if it is one."""
+    if isinstance(node, View):
+        return tuple(i for child in node.children for i in indicators_below(child))
+    return (node,) if isinstance(node, Indicator) else ()
+
+
 def joined_keys(view: View) -> tuple[str, ...]:
     """The variables of the join of the children, before any is summed out."""
     return tuple(dict.fromkeys(v for child in view.children for v in child.keys))

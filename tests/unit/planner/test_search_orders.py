@@ -28,24 +28,24 @@ def test_a_large_table_decides_the_order() -> None:
     text = "Q[] = R[A, B] S[B, C] T[C, D]"
     left = join_query(text, rows={"R": 1e6, "S": 1e3, "T": 1e3})
     right = join_query(text, rows={"R": 1e3, "S": 1e3, "T": 1e6})
-    bounds = {c.atom: c.bound for c in plan_tree(left).costs}
+    bounds = {c.atom: str(c.bound) for c in plan_tree(left).costs}
     assert bounds["R"] == "O(1)"
-    assert {c.atom: c.bound for c in plan_tree(right).costs}["T"] == "O(1)"
+    assert {c.atom: str(c.bound) for c in plan_tree(right).costs}["T"] == "O(1)"
 
 
 def test_tables_that_never_change_cost_nothing() -> None:
     """With updates to T only, T is joined last: the root is over C, whatever R and S cost."""
     query = only_updates_to(join_query("Q[] = R[A, B] S[B, C] T[C, D]", rows={"R": 1e6}), "T")
-    assert [(c.atom, c.bound) for c in plan_tree(query).costs] == [("T", "O(1)")]
+    assert [(c.atom, str(c.bound)) for c in plan_tree(query).costs] == [("T", "O(1)")]
     assert search_order(query).roots[0].variable == "C"
 
 
 def test_lines_of_orders_take_constant_time_in_tpch_8() -> None:
     """Foreign keys lead from a line to one row of each other table."""
     plan = plan_tree(Q8)
-    bounds = {c.atom: c.bound for c in plan.costs}
+    bounds = {c.atom: str(c.bound) for c in plan.costs}
     assert bounds["L"] == "O(1)"
-    assert max(c.exponent for c in plan.costs) == 1
+    assert max(c.bound.exponent for c in plan.costs) == 1
     assert plan.estimated_cost < 500
 
 
@@ -79,7 +79,7 @@ def test_a_star_is_joined_at_its_centre() -> None:
     query = join_query(f"Q[] = {' '.join(f'R{i}[k, x{i}]' for i in range(6))}")
     plan = plan_tree(query)
     (root,) = plan.tree.roots
-    assert {c.exponent for c in plan.costs} == {0}
+    assert {c.bound.exponent for c in plan.costs} == {0}
     assert isinstance(root, View)
     assert len(root.children) == 6
 
@@ -117,7 +117,7 @@ def test_inlining_flattens_what_is_cheaper_joined_at_once() -> None:
     flat, deep = plan_tree(query), plan_tree(query, inline=False)
     assert flat.materialized == {"F", "D1", "D2", "D3", flat.tree.roots[0].name}
     assert len(deep.materialized) > len(flat.materialized)
-    assert {c.atom: c.exponent for c in update_costs(query, flat.tree)} == {"F": 0, "D1": 1, "D2": 1, "D3": 1}
+    assert {c.atom: c.bound.exponent for c in update_costs(query, flat.tree)} == {"F": 0, "D1": 1, "D2": 1, "D3": 1}
 
 
 def test_guarantees_come_before_estimates_in_factorized_trees() -> None:
@@ -127,8 +127,8 @@ def test_guarantees_come_before_estimates_in_factorized_trees() -> None:
     plan = plan_tree(query, representation="factorized")
     tempting = plan_tree(query, representation="factorized", order=parse_order(query, "A - D - B - C"))
     assert tempting.estimated_cost < plan.estimated_cost
-    assert max(c.exponent for c in tempting.costs) == 2
-    assert max(c.exponent for c in plan.costs) == 1
+    assert max(c.bound.exponent for c in tempting.costs) == 2
+    assert max(c.bound.exponent for c in plan.costs) == 1
 
 
 def test_the_canonical_order_wins_ties() -> None:

@@ -41,7 +41,7 @@ def _dependencies(right: Relation, *conditions: Expression) -> tuple[Dependency,
     last = Column(len(R.fields) + 2, INT64, False)
     aggregate = Aggregate(joined, (Column(1, INT64, False), last), (COUNT,), ("a", "v", "n"))
     block = build_block(aggregate, lambda q: Facts(KEYS.get(q.table, ()) if isinstance(q, Scan) else ()))
-    cost = {c.atom: c.exponent for c in plan_tree(block.query).costs}
+    cost = {c.atom: c.bound.exponent for c in plan_tree(block.query).costs}
     assert (cost["r"] == 0) == bool(block.query.dependencies)
     return block.query.dependencies
 

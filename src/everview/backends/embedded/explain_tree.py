@@ -107,7 +107,12 @@ def tree_json(tree: Tree) -> dict[str, Any]:
     if plan is None:
         return {"kind": "first_order", **told}
     updates = {
-        cost.atom: {"bound": cost.bound, "exponent": cost.exponent, "reason": cost.reason, **_indicated(cost)}
+        cost.atom: {
+            "bound": str(cost.bound),
+            "exponent": float(cost.bound.exponent),
+            "reason": cost.reason,
+            **_indicated(cost),
+        }
         for cost in plan.costs
     }
     classes = {"class": plan.query_class.name, "class_under_dependencies": plan.reduct_class.name}
@@ -116,8 +121,8 @@ def tree_json(tree: Tree) -> dict[str, Any]:
     return {"kind": plan.representation, **classes, "order": plan.order.text, **told, "updates": updates}
 
 
-def _indicated(cost: UpdateCost) -> dict[str, int]:
-    return {} if cost.indicator_exponent is None else {"indicator_exponent": cost.indicator_exponent}
+def _indicated(cost: UpdateCost) -> dict[str, float]:
+    return {} if cost.indicator_bound is None else {"indicator_exponent": float(cost.indicator_bound.exponent)}
 
 
 def is_constant(tree: Tree, side: int) -> bool:
