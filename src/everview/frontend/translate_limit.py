@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from everview.errors import UnsupportedQuery
 from everview.frontend.catalyst_json import CatalystNode
 from everview.frontend.translate_expression import translate_literal
-from everview.frontend.translation import Translation, has_one_row, rows_are_unique, sort_key_of
+from everview.frontend.translation import Translation, has_one_row, sort_key_of
 from everview.relational.expressions import Column, Expression
 from everview.relational.nodes import Project, SortKey, TopK
 from everview.relational.schema import columns, schema
+from everview.relational.unique_keys import is_unique
 
 LIMITS = frozenset({"GlobalLimit", "LocalLimit", "Offset", "Sort"})
 NO_ATTRIBUTE = -1
@@ -87,7 +88,7 @@ class LimitTranslator:
         if found is not None:
             return found
         rows = self._translate(node)
-        if not rows_are_unique(rows.relation, partition(rows)):
+        if not is_unique(rows.relation, (e.index for e in partition(rows) if isinstance(e, Column))):
             raise _arbitrary_rows()
         return SortedRows(rows, ())
 

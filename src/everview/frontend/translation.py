@@ -10,14 +10,11 @@ from everview.errors import UnsupportedQuery
 from everview.frontend.catalyst_json import CatalystNode
 from everview.frontend.spark_types import from_spark_json
 from everview.frontend.translate_expression import SUBQUERIES, Scope, contains, expr_id, translate_expression
-from everview.relational.expressions import Call, Case, Column, Expression, Literal
-from everview.relational.join_condition import split_join_condition
+from everview.relational.expressions import Call, Case, Expression, Literal
 from everview.relational.nodes import (
     Aggregate,
     AggregateCall,
-    Distinct,
     Field,
-    Filter,
     Join,
     JoinKind,
     Project,
@@ -96,28 +93,6 @@ def has_one_row(relation: Relation) -> bool:
             return not _restricts(relation) and has_one_row(relation.left) and has_one_row(relation.right)
         case Join(kind=JoinKind.LEFT | JoinKind.SINGLE):
             return has_one_row(relation.left) and has_one_row(relation.right)
-        case _:
-            return False
-
-
-def rows_are_unique(relation: Relation, keys: tuple[Expression, ...]) -> bool:
-    """Whether no two rows of the relation agree on the keys, whatever the tables hold."""
-    known = {k.index for k in keys if isinstance(k, Column)}
-    match relation:
-        case Project():
-            return rows_are_unique(relation.child, tuple(relation.expressions[i] for i in known))
-        case Filter():
-            return rows_are_unique(relation.child, keys)
-        case Aggregate():
-            return known.issuperset(range(len(relation.keys)))
-        case Distinct():
-            return known.issuperset(range(len(schema(relation))))
-        case Join(kind=JoinKind.INNER | JoinKind.LEFT | JoinKind.SINGLE):
-            width = len(schema(relation.left))
-            on_right = tuple(k for k in columns(relation)[width:] if k.index in known)
-            partners = (*(e.right for e in split_join_condition(relation).equalities), *on_right)
-            on_left = tuple(k for k in columns(relation)[:width] if k.index in known)
-            return rows_are_unique(relation.left, on_left) and rows_are_unique(relation.right, partners)
         case _:
             return False
 

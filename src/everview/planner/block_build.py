@@ -13,7 +13,7 @@ from everview.algebra.moments import Product
 from everview.algebra.registry import ring_named
 from everview.algebra.ring import Addition
 from everview.planner.block import Answer, Block, Monomial, RingLift
-from everview.planner.block_flatten import columns_never_null, flatten
+from everview.planner.block_flatten import flatten
 from everview.planner.block_join_builder import Facts, FactsOf, JoinBuilder, Member, Refused, is_float
 from everview.planner.block_terms import (
     NONE,
@@ -30,6 +30,7 @@ from everview.planner.block_terms import (
 from everview.relational.definitions.sum_aggregates import Summed, sum_aggregate
 from everview.relational.expressions import Call, Column, Expression, substitute, transform
 from everview.relational.nodes import Aggregate, AggregateCall
+from everview.relational.null_rejection import columns_never_null
 from everview.relational.schema import is_nullable
 from everview.relational.types import BOOLEAN, FLOAT64, is_floating, is_numeric
 

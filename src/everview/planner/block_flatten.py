@@ -6,12 +6,10 @@ conjuncts; the bag is the same, since inner joins, filters and projections commu
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from everview.relational.expressions import Expression, columns_of, conjuncts, shift_columns, substitute
+from everview.relational.expressions import Expression, conjuncts, shift_columns, substitute
 from everview.relational.nodes import Filter, Join, JoinKind, Project, Relation
-from everview.relational.null_rejection import rejects_nulls
 from everview.relational.schema import columns, schema
 
 
@@ -36,17 +34,6 @@ class FlatJoin:
             starts.append(at)
             at += len(schema(relation))
         return tuple(starts)
-
-
-def columns_never_null(conditions: Iterable[Expression]) -> frozenset[int]:
-    """The columns that cannot be NULL where all the conditions hold.
-
-    >>> from everview.relational.expressions import Call, Column
-    >>> from everview.relational.types import BOOLEAN, INT64
-    >>> sorted(columns_never_null([Call("=", (Column(0, INT64), Column(2, INT64)), BOOLEAN)]))
-    [0, 2]
-    """
-    return frozenset(i for c in conditions for i in columns_of(c) if rejects_nulls(c, frozenset({i})))
 
 
 def flatten(relation: Relation) -> FlatJoin:

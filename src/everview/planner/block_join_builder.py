@@ -14,7 +14,6 @@ from everview.planner.block import Answer, Block, BlockAtom, Lift, Number, Resid
 from everview.planner.block_flatten import FlatJoin
 from everview.planner.block_terms import Factor, lifted
 from everview.planner.join_query import Atom, Dependency, JoinQuery
-from everview.planner.unique_keys import UniqueKey, constant_columns, kept_apart, unique_keys
 from everview.relational.expressions import (
     Call,
     Column,
@@ -27,9 +26,10 @@ from everview.relational.expressions import (
     walk,
 )
 from everview.relational.failing import can_fail, overflows
-from everview.relational.nodes import Project, Relation, Scan
+from everview.relational.nodes import Filter, Project, Relation, Scan
 from everview.relational.schema import is_nullable, schema
 from everview.relational.types import BOOLEAN, is_floating
+from everview.relational.unique_keys import UniqueKey, kept_apart, unique_keys
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,11 +280,11 @@ class JoinBuilder:
             own = tuple(v for v, _ in atom.variables)
             planned.append(Atom(atom.name, str(number), own, facts.updatable, facts.rows))
             start = self.flat.start[number]
-            fixed = constant_columns(shift_columns(c, -start) for c in self._local[number])
+            rows = Filter(relation, shift_columns(conjunction(tuple(self._local[number])), -start))
             variable_of = {c - start: v for v, e in offered[number] if (c := kept_apart(e)) is not None}
-            for key in unique_keys(relation, lambda scan: self._facts_of(scan).keys):
-                if key <= fixed | variable_of.keys():
-                    determinant = frozenset(variable_of[c] for c in key if c in variable_of)
+            for key in unique_keys(rows, lambda scan: self._facts_of(scan).keys):
+                if not key.present and key.columns <= variable_of.keys():
+                    determinant = frozenset(variable_of[c] for c in key.columns)
                     dependencies.append(Dependency(determinant, frozenset(own) - determinant))
         together = tuple(frozenset(r.variables) for r in residuals)
         return JoinQuery(tuple(planned), tuple(dict.fromkeys(keys)), tuple(dependencies), together)

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
-from everview.relational.expressions import Call, Cast, Column, Expression
+from collections.abc import Iterable
+
+from everview.relational.expressions import Call, Cast, Column, Expression, columns_of
 from everview.relational.functions import function_named
 from everview.relational.functions.registry import Nulls
+
+
+def columns_never_null(conditions: Iterable[Expression]) -> frozenset[int]:
+    """The columns that cannot be NULL where all the conditions hold.
+
+    >>> from everview.relational.types import BOOLEAN, INT64
+    >>> sorted(columns_never_null([Call("=", (Column(0, INT64), Column(2, INT64)), BOOLEAN)]))
+    [0, 2]
+    """
+    return frozenset(i for c in conditions for i in columns_of(c) if rejects_nulls(c, frozenset({i})))
 
 
 def rejects_nulls(condition: Expression, columns: frozenset[int]) -> bool:

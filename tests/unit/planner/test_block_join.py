@@ -17,6 +17,7 @@ from everview.relational.evaluate import evaluate
 from everview.relational.expressions import Call, Column, Expression, Literal, conjunction
 from everview.relational.nodes import Field, Filter, Join, JoinKind, Project, Relation, Scan
 from everview.relational.types import BOOLEAN, INT64, STRING, Row
+from everview.relational.unique_keys import UniqueKey
 
 TABLES = {
     "r": Scan("r", (Field("a", INT64), Field("b", INT64))),
@@ -167,7 +168,7 @@ def test_facts_reach_the_planner() -> None:
     """Keys become dependencies, static tables stay so."""
 
     def keyed(relation: Relation) -> Facts:
-        return Facts(keys=(frozenset({0}),), updatable=relation != S, rows=7)
+        return Facts(keys=(UniqueKey(frozenset({0})),), updatable=relation != S, rows=7)
 
     block: Block = build_join_block(RS, keyed).block
     assert [a.updatable for a in block.query.atoms] == [True, False]

@@ -33,7 +33,6 @@ from everview.backends.embedded.vectors import Batch
 from everview.backends.embedded.view_choices import ViewChoices
 from everview.planner.block_flatten import flatten
 from everview.planner.block_join_builder import Facts
-from everview.planner.unique_keys import UniqueKey, unique_keys
 from everview.relational.expressions import Column, Expression
 from everview.relational.nodes import (
     Aggregate,
@@ -54,6 +53,7 @@ from everview.relational.nodes import (
 )
 from everview.relational.schema import columns, schema
 from everview.relational.traverse import scans_of, tables_of
+from everview.relational.unique_keys import UniqueKey, unique_keys
 
 TREES_FOR_JOINS = frozenset({"factorized", "first_order"})
 """The strategies under which all joins without an aggregate are trees too."""
@@ -329,7 +329,7 @@ class Graph:
         definition = source.table.definition
         is_fixed = definition.static and source.table.has_received_rows
         rows = float(max(1000, source.table.row_count if definition.retain else 0))
-        keys = (frozenset(definition.key_positions),) if definition.primary_key else ()
+        keys = (UniqueKey(frozenset(definition.key_positions)),) if definition.primary_key else ()
         return Facts(keys, not is_fixed, rows)
 
     def _scan(self, scan: Scan, columns: tuple[int, ...], contents: dict[int, Batch]) -> Operator:

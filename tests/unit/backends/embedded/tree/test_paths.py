@@ -19,6 +19,7 @@ from everview.relational.expressions import Call, Column
 from everview.relational.nodes import Aggregate, AggregateCall, Field, Join, JoinKind, Relation, Scan
 from everview.relational.schema import schema
 from everview.relational.types import BOOLEAN, INT64
+from everview.relational.unique_keys import UniqueKey
 from everview.trigger.program import Compute, Program, Trigger
 from tests.unit.backends.embedded.tree.generate_blocks import random_query
 from tests.unit.backends.embedded.tree.given_inputs import GivenOperator
@@ -51,7 +52,11 @@ def test_what_is_reported_is_what_is_explained_and_executed(seed: int) -> None:
     """For random joins with and without keys, and some tables static."""
     rng = random.Random(seed)
     query = random_query(rng)
-    keys = {t.name: (frozenset(range(rng.randint(1, len(t.variables)))),) for t in query.tables if rng.random() < 0.5}
+    keys = {
+        t.name: (UniqueKey(frozenset(range(rng.randint(1, len(t.variables))))),)
+        for t in query.tables
+        if rng.random() < 0.5
+    }
 
     def facts(relation: Relation) -> Facts:
         name = relation.table if isinstance(relation, Scan) else ""
@@ -89,7 +94,7 @@ def test_a_dependency_decides_the_order() -> None:
     aggregate = Aggregate(joined, keys, (AggregateCall("count", (), INT64),), ("k", "j", "a", "b", "n"))
     lowered = plan_block(
         aggregate,
-        lambda q: Facts(keys=(frozenset({0}),) if isinstance(q, Scan) and q.table == "T" else ()),
+        lambda q: Facts(keys=(UniqueKey(frozenset({0})),) if isinstance(q, Scan) and q.table == "T" else ()),
         "factorized",
     )
     assert_one_derivation(lowered.plan, lowered.program)
