@@ -28,7 +28,7 @@ from everview.backends.embedded.vectors import Ints
 from everview.planner.join_query import JoinQuery
 from everview.planner.plan_tree import Indicators, TreePlan, plan_tree
 from everview.planner.variable_order import parse_order
-from everview.trigger.format_program import format_trigger
+from everview.trigger.format_tree_program import format_trigger
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

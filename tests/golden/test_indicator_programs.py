@@ -11,7 +11,7 @@ from everview.planner.plan_tree import plan_tree
 from everview.planner.variable_order import parse_order
 from everview.relational.nodes import Aggregate, AggregateCall
 from everview.relational.types import INT64, Decimal
-from everview.trigger.format_program import format_program
+from everview.trigger.format_tree_program import format_tree_program
 from everview.trigger.lower_tree import lower_tree
 from tests.golden.golden_files import assert_golden
 from tests.unit.backends.embedded.tree.cyclic_queries import ORDERS, SHAPES, cyclic_join
@@ -25,7 +25,7 @@ def text_of(name: str) -> str:
     block = build_block(Aggregate(joined, (), calls, ("n", "s")), lambda _: Facts())
     tree = plan_tree(block.query, order=parse_order(block.query, ORDERS[name]), inline=False, indicators="useful").tree
     program = lower_tree(block, tree, materialized_nodes(tree, roots=False))
-    return f"{format_tree(tree, program.stored)}\n\n{format_program(program)}"
+    return f"{format_tree(tree, program.stored)}\n\n{format_tree_program(program)}"
 
 
 @pytest.mark.parametrize("name", sorted(SHAPES))

@@ -11,7 +11,7 @@ from everview.planner.variable_order import parse_order
 from everview.relational.expressions import Call, Column
 from everview.relational.nodes import Aggregate, AggregateCall, Field, Join, JoinKind, Relation, Scan
 from everview.relational.types import BOOLEAN, FLOAT64, INT32, INT64
-from everview.trigger.format_program import format_program
+from everview.trigger.format_tree_program import format_tree_program
 from everview.trigger.lower_tree import lower_tree
 from tests.golden.golden_files import assert_golden
 
@@ -36,7 +36,7 @@ def program_text(keys: tuple[Column, ...], call: AggregateCall, order: str, upda
     aggregate = Aggregate(joined(), keys, (call,), tuple(f"o{i}" for i in range(len(keys) + 1)))
     block = build_block(aggregate, lambda r: Facts(updatable=isinstance(r, Scan) and r.table in updated.split()))
     tree = plan_tree(block.query, order=parse_order(block.query, order), inline=False).tree
-    return format_program(lower_tree(block, tree, materialized_nodes(tree, roots=False)))
+    return format_tree_program(lower_tree(block, tree, materialized_nodes(tree, roots=False)))
 
 
 COUNT = AggregateCall("count", (), INT64)

@@ -23,7 +23,7 @@ from everview.planner.block import Block
 from everview.planner.materialize import materialized_nodes
 from everview.planner.view_tree import Indicator, Node, View, ViewTree, atoms_below
 from everview.trigger.lower_tree import lower_views
-from everview.trigger.program import Program
+from everview.trigger.tree_program import TreeProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,8 +43,8 @@ class FactorizedProgram:
     ``loading`` takes in what is there at first, where that needs more views stored than the changes to come do.
     """
 
-    program: Program
-    loading: Program | None
+    program: TreeProgram
+    loading: TreeProgram | None
     steps: tuple[Step, ...]
     roots: tuple[str, ...]
 

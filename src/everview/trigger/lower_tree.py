@@ -24,15 +24,15 @@ from dataclasses import dataclass
 from everview.planner.block import Block, Monomial, Residual
 from everview.planner.delta_tree import DeltaStep, Lookup, delta_path, indicator_paths
 from everview.planner.view_tree import Indicator, Leaf, Node, View, ViewTree, atoms_below
-from everview.trigger.program import (
+from everview.trigger.tree_program import (
     Access,
     AccessKind,
     Add,
     AddIndicator,
     Compute,
     Lift,
-    Program,
     Statement,
+    TreeProgram,
     Trigger,
     ViewDefinition,
 )
@@ -40,7 +40,7 @@ from everview.trigger.program import (
 RESULT = "result"
 
 
-def lower_tree(block: Block, tree: ViewTree, stored: frozenset[str], *, keeps_result: bool = True) -> Program:
+def lower_tree(block: Block, tree: ViewTree, stored: frozenset[str], *, keeps_result: bool = True) -> TreeProgram:
     """The program that maintains the tree's views named in ``stored``, and the result unless it is only passed on.
 
     Several roots (a disconnected query) are joined in one more view, the result.
@@ -59,7 +59,7 @@ def lower_views(
     result: str,
     *,
     counted: frozenset[str] = frozenset(),
-) -> Program:
+) -> TreeProgram:
     """The program that maintains the ``stored`` views of trees that stay apart; those ``counted`` hold multiplicities only."""
     names = {a.name: i for i, a in enumerate(block.atoms)}
     held_by = _held_by_leaves([n for root in roots for n in _nodes(root)], stored)
@@ -75,7 +75,7 @@ def lower_views(
         definitions[node.name] = ViewDefinition(node.name, _keys(node), payload, atoms, indicates, checked, indicated)
     lowering = _Lowering(block, roots, stored, counted, held_by, definitions, placed)
     triggers = tuple(Trigger(i, tuple(lowering.statements(atom.name))) for i, atom in enumerate(block.atoms))
-    return Program(block, tuple(definitions.values()), stored, result, triggers)
+    return TreeProgram(block, tuple(definitions.values()), stored, result, triggers)
 
 
 def restrict(monomials: Iterable[Monomial], atoms: frozenset[int]) -> tuple[Monomial, ...]:

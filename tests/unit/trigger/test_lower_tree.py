@@ -12,11 +12,11 @@ from everview.planner.block import Monomial, Residual
 from everview.planner.block_build import Facts, Refused, build_block
 from everview.relational.nodes import Scan
 from everview.trigger.lower_tree import restrict
-from everview.trigger.program import AccessKind, Add, AddIndicator, Compute, Lift, Program, Trigger
+from everview.trigger.tree_program import AccessKind, Add, AddIndicator, Compute, Lift, TreeProgram, Trigger
 from tests.unit.backends.embedded.tree.generate_blocks import random_program, random_query
 
 
-def random_lowered(seed: int) -> tuple[Program, Program | None] | None:
+def random_lowered(seed: int) -> tuple[TreeProgram, TreeProgram | None] | None:
     """Some program, and the one that loads it if some tables are static."""
     rng = random.Random(seed)
     query = random_query(rng)
@@ -42,7 +42,7 @@ def test_programs_are_well_formed(seed: int) -> None:
             check_program(program)
 
 
-def check_program(program: Program) -> None:
+def check_program(program: TreeProgram) -> None:
     """Every trigger, and that no predicate is forgotten."""
     assert [t.atom for t in program.triggers] == list(range(len(program.block.atoms)))
     assert program.result in program.stored
@@ -51,7 +51,7 @@ def check_program(program: Program) -> None:
         assert frozenset().union(*checked) == frozenset(program.block.residuals), "a predicate is checked nowhere"
 
 
-def check_trigger(program: Program, trigger: Trigger) -> frozenset[Residual]:
+def check_trigger(program: TreeProgram, trigger: Trigger) -> frozenset[Residual]:
     """Deltas are computed before they are used; what is joined is stored and found by the keys that are known.
 
     Returns the predicates that the path of the leaf checks, each once; paths of indicators follow it.
@@ -89,7 +89,7 @@ def check_trigger(program: Program, trigger: Trigger) -> frozenset[Residual]:
     return frozenset(paths[0])
 
 
-def check_compute(program: Program, compute: Compute) -> list[Residual]:
+def check_compute(program: TreeProgram, compute: Compute) -> list[Residual]:
     """Every join says how it finds its matches; returns the predicates that are checked on the way."""
     known = set(program.view(compute.source).keys)
     atoms = program.view(compute.source).atoms

@@ -27,7 +27,6 @@ from everview.backends.embedded.propagation import Propagation, Running
 from everview.backends.embedded.restoration import add_to_graph, made_anew
 from everview.backends.embedded.sources import ScanOperator, TableInput
 from everview.backends.embedded.tables.stored_table import StoredTable
-from everview.backends.embedded.tree.plan_block import Refused
 from everview.backends.embedded.vectors import Batch
 from everview.backends.embedded.view_choices import choices_of
 from everview.backends.embedded.view_deltas import Moved, ViewDeltas
@@ -41,6 +40,7 @@ from everview.relational.rules import SPLIT_JOINS, run_rules
 from everview.relational.schema import schema
 from everview.relational.traverse import tables_of
 from everview.relational.types import Value
+from everview.trigger.plan_block import Refused
 
 
 class EmbeddedBackend(InMemory):

@@ -15,8 +15,8 @@ from everview.planner.format_tree import format_tree
 from everview.planner.plan_tree import TreePlan
 from everview.relational.format import format_expression
 from everview.relational.schema import schema
-from everview.trigger.format_program import format_monomial, format_trigger, format_view
-from everview.trigger.program import Program
+from everview.trigger.format_tree_program import format_monomial, format_trigger, format_view
+from everview.trigger.tree_program import TreeProgram
 
 Tree: TypeAlias = TreeOperator | JoinTreeOperator | FactorizedOperator
 
@@ -54,7 +54,7 @@ def _subject(tree: Tree) -> str:
     return f"query over the output{'s' if len(computed) > 1 else ''} {', '.join(computed)}" if computed else "query"
 
 
-def _views(plan: TreePlan, program: Program) -> list[str]:
+def _views(plan: TreePlan, program: TreeProgram) -> list[str]:
     lines = format_tree(plan.tree, program.stored).splitlines()
     if program.result and program.result not in {node.name for node in plan.tree.nodes()}:
         parts = " ⊗ ".join(root.name for root in plan.tree.roots)
@@ -72,7 +72,7 @@ def _shared(tree: Tree) -> list[str]:
     return ["stored once for several views:", *lines] if lines else []
 
 
-def _watched(program: Program) -> list[str]:
+def _watched(program: TreeProgram) -> list[str]:
     """The numbers that could overflow by their types, and do not by what the tables hold."""
     block = program.block
     lines = []
@@ -82,7 +82,7 @@ def _watched(program: Program) -> list[str]:
     return ["watched, and summed row by row where one could overflow by the values held:", *lines] if lines else []
 
 
-def _flat(program: Program) -> list[str]:
+def _flat(program: TreeProgram) -> list[str]:
     return [f"  {format_view(v)}{'  *' if v.name in program.stored else ''}" for v in reversed(program.views)]
 
 

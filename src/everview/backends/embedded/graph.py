@@ -25,8 +25,6 @@ from everview.backends.embedded.shared_views import SharedViews
 from everview.backends.embedded.sources import ConstantOperator, ScanOperator, TableInput
 from everview.backends.embedded.tree.factorized_operator import FactorizedOperator
 from everview.backends.embedded.tree.join_tree_operator import JoinTreeOperator
-from everview.backends.embedded.tree.plan_block import Refused, plan_block, plan_join
-from everview.backends.embedded.tree.plan_factorized import plan_factorized
 from everview.backends.embedded.tree.tree_backed_operator import TreeBacked, TreeGroup
 from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.backends.embedded.vectors import Batch
@@ -54,6 +52,8 @@ from everview.relational.nodes import (
 from everview.relational.schema import columns, schema
 from everview.relational.traverse import scans_of, tables_of
 from everview.relational.unique_keys import UniqueKey, unique_keys
+from everview.trigger.plan_block import Refused, plan_block, plan_join
+from everview.trigger.plan_factorized import plan_factorized
 
 TREES_FOR_JOINS = frozenset({"factorized", "first_order"})
 """The strategies under which all joins without an aggregate are trees too."""

@@ -25,7 +25,7 @@ from everview.backends.embedded.tree.view_identity import (
     occurrences,
 )
 from everview.backends.embedded.tree.view_map import ViewMap
-from everview.trigger.program import Program, ViewDefinition
+from everview.trigger.tree_program import TreeProgram, ViewDefinition
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class SharedViews:
     def __init__(self, users: Callable[[Operator], tuple[str, ...]]) -> None:
         self._users = users
         self._trees: list[TreeBacked] = []
-        self._described: dict[TreeBacked, tuple[Program, dict[Identity, _Holder]]] = {}
+        self._described: dict[TreeBacked, tuple[TreeProgram, dict[Identity, _Holder]]] = {}
 
     @property
     def groups(self) -> tuple[TreeGroup, ...]:
@@ -206,7 +206,7 @@ def _in_order_of(view: ViewDefinition, own: Described, wanted: Described) -> Vie
     return view if (keys, payload) == (view.keys, view.payload) else replace(view, keys=keys, payload=payload)
 
 
-def _with_views(program: Program, views: Sequence[ViewDefinition]) -> Program:
+def _with_views(program: TreeProgram, views: Sequence[ViewDefinition]) -> TreeProgram:
     changed = {v.name: v for v in views}
     if all(program.view(name) is v for name, v in changed.items()):
         return program

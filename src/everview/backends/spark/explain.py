@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
-from everview.backends.spark.stages import Grouped, Linear, Partitioned, Program, Stage
+from everview.backends.spark.stages import Grouped, Linear, Partitioned, Stage, StageProgram
 from everview.backends.spark.terms import Term
 from everview.backends.spark.transactions import SHARE
 from everview.catalog import ViewDefinition
@@ -20,7 +20,7 @@ _LOOKUPS: Final = (
 _FULL: Final = {"recompute": "full"}
 
 
-def _text(view: ViewDefinition, program: Program) -> str:
+def _text(view: ViewDefinition, program: StageProgram) -> str:
     lines = [format_plan(view.plan).rstrip(), "", "stages:"]
     stored = program.stored()
     for stage in program.stages:
@@ -46,7 +46,7 @@ def _update(view: ViewDefinition) -> str:
             return incremental
 
 
-def _json(view: ViewDefinition, program: Program) -> str:
+def _json(view: ViewDefinition, program: StageProgram) -> str:
     stored = program.stored()
     told = {
         "view": view.name,
@@ -80,5 +80,5 @@ def _term(term: Term) -> str:
     return " ⋈ ".join(leaf.table if isinstance(leaf, Scan) else "values" for leaf in term.inputs)
 
 
-EXPLAINERS: Final[dict[str, Callable[[ViewDefinition, Program], str]]] = {"text": _text, "json": _json}
+EXPLAINERS: Final[dict[str, Callable[[ViewDefinition, StageProgram], str]]] = {"text": _text, "json": _json}
 """The modes that this backend has."""

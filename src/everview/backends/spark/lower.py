@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from everview.backends.spark.payloads import group_payload, is_ring_aggregate
-from everview.backends.spark.stages import INPUT, Grouped, Linear, Partitioned, Program, Stage
+from everview.backends.spark.stages import INPUT, Grouped, Linear, Partitioned, Stage, StageProgram
 from everview.backends.spark.terms import Term, filtered, joined, leaf_term, negated, projected, same_value
 from everview.relational.expressions import (
     Call,
@@ -55,11 +55,11 @@ _MOST_TERMS = 12
 ZERO, ONE = Literal(0, INT64), Literal(1, INT64)
 
 
-def lower(name: str, plan: Relation) -> Program:
+def lower(name: str, plan: Relation) -> StageProgram:
     """The program of a view."""
     lowering = _Lowering(name)
     lowering.root(run_rules(plan, SPLIT_JOINS))
-    return Program(tuple(lowering.stages))
+    return StageProgram(tuple(lowering.stages))
 
 
 class _Lowering:

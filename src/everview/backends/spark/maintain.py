@@ -21,7 +21,7 @@ from everview.backends.spark.relation_store import Layout, StoredRelation
 from everview.backends.spark.restrict import Bound, Restriction, Source
 from everview.backends.spark.segments import Segment, empty_rows
 from everview.backends.spark.spark_engine import SparkEngine
-from everview.backends.spark.stages import WEIGHT, Grouped, Linear, Partitioned, Program, Stage
+from everview.backends.spark.stages import WEIGHT, Grouped, Linear, Partitioned, Stage, StageProgram
 from everview.backends.spark.term_plans import consolidated, negated, scan_name, sum_plan, weighted
 from everview.backends.spark.terms import Term, with_keys
 from everview.errors import EvaluationError
@@ -77,7 +77,7 @@ class Maintenance:
 
     # Contents
 
-    def fill(self, program: Program, work: Work, zone: str) -> None:
+    def fill(self, program: StageProgram, work: Work, zone: str) -> None:
         """Computes every stage of a new view, or of one to be made anew, from the new contents of its inputs.
 
         Stages find the contents of those before them in ``work.replaced``. Inputs are taken as they stand, deletes beside what
@@ -155,7 +155,7 @@ class Maintenance:
         else:
             work.replaced[name] = self.run(plan, sources, zone)
 
-    def refill(self, program: Program, work: Work, zone: str) -> None:
+    def refill(self, program: StageProgram, work: Work, zone: str) -> None:
         """Computes a view anew, and its delta as the difference."""
         self.fill(program, work, zone)
         root = program.root
@@ -184,7 +184,7 @@ class Maintenance:
 
     # Deltas
 
-    def move(self, program: Program, work: Work, zone: str) -> None:
+    def move(self, program: StageProgram, work: Work, zone: str) -> None:
         """Pushes the changes so far through a program; the root's delta, if any, is in ``work.changes`` afterwards."""
         stored = program.stored()
         for stage in program.stages:

@@ -109,7 +109,7 @@ Stage = Linear | Grouped | Partitioned
 
 
 @dataclass(frozen=True)
-class Program:
+class StageProgram:
     """The stages of a view, each after what it scans; the last one's output is the view."""
 
     stages: tuple[Stage, ...]

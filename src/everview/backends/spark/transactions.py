@@ -17,7 +17,7 @@ from everview.backends.spark.maintain import Maintenance, Work
 from everview.backends.spark.relation_store import Layout
 from everview.backends.spark.restrict import Restriction
 from everview.backends.spark.spark_engine import SparkEngine
-from everview.backends.spark.stages import Grouped, Partitioned, Program, Stage
+from everview.backends.spark.stages import Grouped, Partitioned, Stage, StageProgram
 from everview.backends.spark.table_changes import net_rows, table_change
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import EvaluationError
@@ -36,7 +36,7 @@ class View:
     """A view or assertion in force, and what its maintenance has cost since the database was opened."""
 
     definition: ViewDefinition
-    program: Program
+    program: StageProgram
     created_at: int
     updates: int = 0
     seconds: float = 0.0
@@ -144,7 +144,7 @@ class Run:
         return choose_refresh(options.refresh, changed, held, SHARE)
 
 
-def relations_of(program: Program) -> dict[str, Layout]:
+def relations_of(program: StageProgram) -> dict[str, Layout]:
     """The relations that a view keeps on disk: outputs that rules read again, payloads, and the view itself.
 
     Payloads are looked up by their groups, and sorted by them; the outputs of inner groupings are looked up by them too.

@@ -35,14 +35,14 @@ from everview.backends.embedded.tree.trigger_code import LeafRegisters, ResultRe
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import KeyLayout, Kind, kind_of
 from everview.planner.block import Block, Monomial, Number, Residual, RingLift
-from everview.trigger.program import (
+from everview.trigger.tree_program import (
     Access,
     AccessKind,
     Add,
     AddIndicator,
     Compute,
     Lift,
-    Program,
+    TreeProgram,
     Trigger,
     ViewDefinition,
 )
@@ -89,7 +89,7 @@ class Delta:
 class Assembler:
     """Assembles one trigger. ``number_of`` gives a stored view's place in the machine's list of maps."""
 
-    program: Program
+    program: TreeProgram
     maps: dict[str, ViewMap]
     number_of: Callable[[str], int]
     _code: list[int] = field(default_factory=list)

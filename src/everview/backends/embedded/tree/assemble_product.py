@@ -23,7 +23,7 @@ from everview.backends.embedded.tree.trigger_code import LeafRegisters
 from everview.backends.embedded.vectors import Ints, Kind, kind_of
 from everview.planner.block import Monomial, Number, Residual
 from everview.relational.types import DataType
-from everview.trigger.program import Access, Add, Compute, Lift, Trigger, ViewDefinition
+from everview.trigger.tree_program import Access, Add, Compute, Lift, Trigger, ViewDefinition
 
 Labels = frozenset[tuple[int, int, int]]
 """What a part of a factor multiplies: (atom, lift, factor) for a piece of the changed atom's lifts, else (atom, lift, -1)."""

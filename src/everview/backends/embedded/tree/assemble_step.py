@@ -23,14 +23,14 @@ from everview.backends.embedded.tree.assemble import Assembler, Delta, end_of_pa
 from everview.backends.embedded.tree.trigger_code import LeafRegisters, ResultRegisters, TriggerCode
 from everview.backends.embedded.tree.view_identity import Atom, Described, Identity, describe_view
 from everview.backends.embedded.tree.view_map import ViewMap
-from everview.trigger.program import Add, Compute, Lift, Program, Trigger, ViewDefinition
+from everview.trigger.tree_program import Add, Compute, Lift, TreeProgram, Trigger, ViewDefinition
 
 
 @dataclass(frozen=True, slots=True)
 class TreeTrigger:
     """What one tree does with a change of the atom: its trigger, over its program, maps and atoms."""
 
-    program: Program
+    program: TreeProgram
     maps: dict[str, ViewMap]
     atoms: Sequence[Atom]
     trigger: Trigger

@@ -19,7 +19,6 @@ from everview.backends.embedded.state.accumulate import total_weight
 from everview.backends.embedded.tree.answers import finishers
 from everview.backends.embedded.tree.assemble import key_layout
 from everview.backends.embedded.tree.enumeration import Enumeration, Piece
-from everview.backends.embedded.tree.plan_factorized import FactorizedPlan
 from everview.backends.embedded.tree.tree_backed_operator import TreeBacked
 from everview.backends.embedded.tree.tree_state import TreeState
 from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, Vector, concatenate
@@ -27,6 +26,7 @@ from everview.errors import InternalError, UnsupportedOperation
 from everview.planner.block import Block
 from everview.relational.expressions import Column, Expression
 from everview.relational.nodes import Schema
+from everview.trigger.plan_factorized import FactorizedPlan
 
 PIECE = 16_384
 """Rows of a batch of the enumeration, at most."""

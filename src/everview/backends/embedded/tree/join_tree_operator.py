@@ -14,13 +14,13 @@ from everview.backends.embedded.expressions import compile_projection
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.tree.assemble import key_layout
 from everview.backends.embedded.tree.machine import AfterChunk, Machine
-from everview.backends.embedded.tree.plan_block import Lowered
 from everview.backends.embedded.tree.tree_backed_operator import TreeBacked
 from everview.backends.embedded.tree.tree_state import TreeState
 from everview.backends.embedded.tree.trigger_code import ResultRegisters
 from everview.backends.embedded.vectors import Batch, Ints
 from everview.relational.expressions import Expression
 from everview.relational.nodes import Schema
+from everview.trigger.plan_block import Lowered
 
 
 class JoinTreeOperator(TreeBacked):

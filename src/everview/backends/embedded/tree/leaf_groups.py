@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from everview.trigger.program import AccessKind, AddIndicator, Compute, Lift, Program, Trigger
+from everview.trigger.tree_program import AccessKind, AddIndicator, Compute, Lift, TreeProgram, Trigger
 
 
-def needs_groups(program: Program, trigger: Trigger) -> bool:
+def needs_groups(program: TreeProgram, trigger: Trigger) -> bool:
     """Whether the rows of a change are to be summed by their keys before anything else.
 
     Not so where nobody keeps the sums and each row only looks one entry up, which takes less time than to find its group.

@@ -21,13 +21,13 @@ from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, Vector
 from everview.planner.block import BlockAtom, RingLift, Variable
 from everview.relational.expressions import TRUE
 from everview.relational.nodes import Schema
-from everview.trigger.program import Program
+from everview.trigger.tree_program import TreeProgram
 
 
 class Leaf:
     """What a change of an atom becomes before its trigger runs: key words, lifted values and weights."""
 
-    def __init__(self, program: Program, number: int, fields: Schema, dictionary: Dictionary) -> None:
+    def __init__(self, program: TreeProgram, number: int, fields: Schema, dictionary: Dictionary) -> None:
         atom: BlockAtom = program.block.atoms[number]
         self._names = tuple(f.name for f in fields)
         self._where = None if atom.condition == TRUE else compile_predicate(atom.condition, dictionary)
@@ -115,7 +115,7 @@ def element_words(lift: RingLift, arguments: Sequence[Vector], count: int, dicti
 class Masks:
     """Evaluates predicates over several atoms, for the rows of a frame."""
 
-    def __init__(self, program: Program, dictionary: Dictionary) -> None:
+    def __init__(self, program: TreeProgram, dictionary: Dictionary) -> None:
         block = program.block
         self._predicates = {r: compile_predicate(r.condition, dictionary) for r in block.residuals}
         self._layouts = {r: key_layout(block, r.variables) for r in block.residuals}

@@ -22,7 +22,7 @@ from everview.backends.embedded.vectors import Batch, Ints, Vector
 from everview.planner.block import Number
 from everview.relational.expressions import TRUE, Expression, remap_columns
 from everview.relational.functions.failures import count_overflow
-from everview.trigger.program import Lift, Program, Trigger
+from everview.trigger.tree_program import Lift, TreeProgram, Trigger
 
 LARGEST_SPLIT = 2.0**32
 """Floats below this have a product that a tree takes; larger ones, and those that are not finite, are multiplied row by row."""
@@ -34,7 +34,7 @@ MOST_SHAPES = 64
 class Surroundings:
     """What the machines of a tree share."""
 
-    program: Program
+    program: TreeProgram
     triggers: Sequence[Trigger]
     maps: Mapping[str, ViewMap]
     views: Ints
@@ -142,7 +142,7 @@ class _FactorLeaf:
 
     def __init__(
         self,
-        program: Program,
+        program: TreeProgram,
         plan: FactorPlan,
         keys: Sequence[str],
         split_floats: frozenset[int],

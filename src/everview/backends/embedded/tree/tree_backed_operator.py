@@ -27,7 +27,7 @@ from everview.backends.embedded.vectors import Batch
 from everview.errors import EvaluationError
 from everview.planner.plan_tree import TreePlan
 from everview.relational.nodes import Schema
-from everview.trigger.program import Program
+from everview.trigger.tree_program import TreeProgram
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ class TreeBacked(Operator):
         self,
         fields: Schema,
         inputs: tuple[Operator, ...],
-        program: Program,
-        loading: Program | None,
+        program: TreeProgram,
+        loading: TreeProgram | None,
         plan: TreePlan | None,
         dictionary: Dictionary,
     ) -> None:
@@ -106,7 +106,7 @@ class TreeBacked(Operator):
         """What to do with the registers of a machine."""
         return None
 
-    def state_over(self, program: Program, maps: Mapping[str, ViewMap], borrowed: frozenset[str]) -> TreeState:
+    def state_over(self, program: TreeProgram, maps: Mapping[str, ViewMap], borrowed: frozenset[str]) -> TreeState:
         """A state of this tree over other maps."""
         return TreeState(program, self.inputs, self._dictionary, maps, borrowed)
 

@@ -19,13 +19,13 @@ from everview.backends.embedded.row_by_row import MakeRows, RowByRow
 from everview.backends.embedded.tree.answers import always_fit, finishers, row_finishers
 from everview.backends.embedded.tree.assemble import key_layout
 from everview.backends.embedded.tree.machine import TreeOutgrown
-from everview.backends.embedded.tree.plan_block import Lowered
 from everview.backends.embedded.tree.tree_backed_operator import TreeBacked
 from everview.backends.embedded.tree.tree_state import TreeState
 from everview.backends.embedded.tree.watched_numbers import WatchedNumbers
 from everview.backends.embedded.vectors import Batch, Bools, DeferredBatch, Ints, Vector, concatenate
 from everview.relational.nodes import Schema
 from everview.relational.types import Row
+from everview.trigger.plan_block import Lowered
 
 
 class TreeOperator(TreeBacked):

@@ -21,7 +21,7 @@ from everview.backends.embedded.tree.take_products import ProductTriggers, Surro
 from everview.backends.embedded.tree.trigger_code import TriggerCode
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch, concatenate
-from everview.trigger.program import AccessKind, Add, AddIndicator, Compute, Lift, Program, Statement, Trigger
+from everview.trigger.tree_program import AccessKind, Add, AddIndicator, Compute, Lift, Statement, TreeProgram, Trigger
 
 
 class TreeState:
@@ -37,7 +37,7 @@ class TreeState:
 
     def __init__(
         self,
-        program: Program,
+        program: TreeProgram,
         inputs: Sequence[Operator],
         dictionary: Dictionary,
         maps: Mapping[str, ViewMap] | None = None,
@@ -119,7 +119,7 @@ class TreeState:
         return self._is_idle[atom]
 
     def loaded(
-        self, loading: Program, inputs: Sequence[Operator], dictionary: Dictionary, contents: Sequence[Batch | None]
+        self, loading: TreeProgram, inputs: Sequence[Operator], dictionary: Dictionary, contents: Sequence[Batch | None]
     ) -> TreeState:
         """This program's state after all contents were taken in by one that stores more views."""
         full = TreeState(loading, inputs, dictionary)
@@ -188,7 +188,7 @@ def leaf_program_of(state: TreeState, atom: int, code: TriggerCode) -> LeafProgr
         return None
 
 
-def without_writes(program: Program, trigger: Trigger, borrowed: frozenset[str]) -> Trigger:
+def without_writes(program: TreeProgram, trigger: Trigger, borrowed: frozenset[str]) -> Trigger:
     """The trigger without additions to borrowed views, nor what is computed for nothing else."""
     if not borrowed:
         return trigger

@@ -26,7 +26,7 @@ from everview.planner.block import Lift, RingLift
 from everview.relational.expressions import Expression, conjuncts
 from everview.relational.failing import can_fail
 from everview.relational.types import DataType
-from everview.trigger.program import Program, ViewDefinition
+from everview.trigger.tree_program import TreeProgram, ViewDefinition
 
 MOST_TRIED = 24
 """Ways in which the atoms of two views of a self-join are matched before they count as different."""
@@ -95,7 +95,7 @@ class Described:
     payload: tuple[Part, ...]
 
 
-def atoms_of(program: Program, inputs: Sequence[Operator]) -> tuple[Atom, ...]:
+def atoms_of(program: TreeProgram, inputs: Sequence[Operator]) -> tuple[Atom, ...]:
     """The atoms of a program over its inputs, all with the number 0."""
     block = program.block
     types = {v.name: v.type for v in block.variables}
@@ -117,7 +117,7 @@ def _conditions(condition: Expression) -> frozenset[Expression]:
     return frozenset({condition} if can_fail(condition) else conjuncts(condition))
 
 
-def may_be_shared(program: Program, view: ViewDefinition) -> bool:
+def may_be_shared(program: TreeProgram, view: ViewDefinition) -> bool:
     """Whether a stored view's content is what its identity says, and moves when the identity says.
 
     Indicators change what a view counts, and the trigger of an atom that has some reads views which it has already changed.
@@ -126,7 +126,7 @@ def may_be_shared(program: Program, view: ViewDefinition) -> bool:
     return view.name in program.stored and view.indicates is None and not view.indicated and not view.atoms & indicated
 
 
-def describe_view(program: Program, view: ViewDefinition, atoms: Sequence[Atom]) -> Described:
+def describe_view(program: TreeProgram, view: ViewDefinition, atoms: Sequence[Atom]) -> Described:
     """The identity of a view; ``atoms`` are those of the program, with their numbers."""
     block = program.block
     columns: dict[str, set[tuple[Atom, Expression]]] = {}
@@ -142,7 +142,7 @@ def describe_view(program: Program, view: ViewDefinition, atoms: Sequence[Atom])
     return Described(identity, keys, payload)
 
 
-def occurrences(program: Program, inputs: Sequence[Operator], known: Iterable[Identity]) -> tuple[Atom, ...]:
+def occurrences(program: TreeProgram, inputs: Sequence[Operator], known: Iterable[Identity]) -> tuple[Atom, ...]:
     """The atoms of a new tree, numbered so that its stored views become identical to known ones, the largest first."""
     plain = atoms_of(program, inputs)
     by_shape: dict[_Shape, list[Identity]] = {}
@@ -179,7 +179,7 @@ def _shape(identity: Identity) -> _Shape:
 
 
 def _matched(
-    program: Program, view: ViewDefinition, plain: Sequence[Atom], chosen: dict[int, Atom], candidate: Identity
+    program: TreeProgram, view: ViewDefinition, plain: Sequence[Atom], chosen: dict[int, Atom], candidate: Identity
 ) -> dict[int, Atom] | None:
     """Numbers for the view's atoms that make it the candidate, and respect those chosen before; no two atoms get the same."""
     for found in islice(_assignments(sorted(view.atoms), plain, candidate), MOST_TRIED):

@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import constant_vector
 from everview.backends.embedded.tree.factorized_operator import FactorizedOperator
-from everview.backends.embedded.tree.plan_factorized import FactorizedPlan
 from everview.backends.embedded.vectors import Batch
 from everview.backends.reference.evaluate_plan import evaluate_plan
 from everview.relational.expressions import Literal
 from everview.relational.nodes import Relation
 from everview.relational.schema import schema
 from everview.relational.types import Row, Value
+from everview.trigger.plan_factorized import FactorizedPlan
 from tests.unit.backends.embedded.tree.given_inputs import Change, GivenOperator, bag_of, batch_of, without_zeros
 
 

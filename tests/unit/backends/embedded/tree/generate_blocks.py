@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from decimal import Decimal as Number
 from typing import get_args
 
-from everview.backends.embedded.tree.plan_block import Lowered, flat_tree
 from everview.planner.block import Block
 from everview.planner.join_query import JoinQuery
 from everview.planner.materialize import materialized_nodes
@@ -44,6 +43,7 @@ from everview.relational.types import (
     Value,
 )
 from everview.trigger.lower_tree import lower_tree
+from everview.trigger.plan_block import Lowered, flat_tree
 
 NARROW, WIDE, KEY, WIDE_KEY = Decimal(8, 2), Decimal(25, 3), Decimal(10, 2), Decimal(22, 1)
 VALUES: dict[DataType, tuple[Value, ...]] = {

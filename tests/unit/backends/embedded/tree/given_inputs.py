@@ -12,7 +12,6 @@ from everview.backends.embedded.arrow_columns import vector_from_arrow
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.tree.join_tree_operator import JoinTreeOperator
-from everview.backends.embedded.tree.plan_block import Lowered
 from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.backends.embedded.vectors import Batch
 from everview.backends.reference.evaluate_plan import evaluate_plan
@@ -21,6 +20,7 @@ from everview.relational.expressions import Expression
 from everview.relational.nodes import Relation, Schema
 from everview.relational.schema import schema
 from everview.relational.types import NAN, Row
+from everview.trigger.plan_block import Lowered
 from tests.oracle.bags import assert_same_bag
 from tests.unit.backends.embedded.expressions.expressions_checks import values_in
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree import enumerate_kernels, view_kernels
-from everview.backends.embedded.tree.plan_factorized import FactorizedPlan, Refused, plan_factorized
 from everview.errors import InternalError, UnsupportedOperation
 from everview.planner.block_build import Facts
 from everview.relational.expressions import Call, Column, Expression, Literal, conjunction
 from everview.relational.nodes import Aggregate, AggregateCall, Field, Filter, Join, JoinKind, Project, Relation, Scan
 from everview.relational.schema import columns
 from everview.relational.types import BOOLEAN, INT32, INT64, Row
+from everview.trigger.plan_factorized import FactorizedPlan, Refused, plan_factorized
 from tests.unit.backends.embedded.tree.factorized_run import FactorizedRun
 from tests.unit.backends.embedded.tree.generate_blocks import Query, random_change, random_query, random_row
 

@@ -17,8 +17,6 @@ from hypothesis import strategies as st
 from everview.backends.base import Change, ChangeKind
 from everview.backends.embedded.backend import EmbeddedBackend
 from everview.backends.embedded.tree.machine import CHUNK
-from everview.backends.embedded.tree.plan_block import Lowered, plan_block
-from everview.backends.embedded.tree.plan_factorized import Refused, plan_factorized
 from everview.catalog import TableDefinition, ViewDefinition, ViewOptions
 from everview.planner.block import Block
 from everview.planner.block_build import Facts, build_block
@@ -36,6 +34,8 @@ from everview.relational.traverse import scans_of
 from everview.relational.types import BOOLEAN, FLOAT64, INT64, Decimal, Row
 from everview.trigger.lower_factorized import lower_factorized
 from everview.trigger.lower_tree import lower_tree
+from everview.trigger.plan_block import Lowered, plan_block
+from everview.trigger.plan_factorized import Refused, plan_factorized
 from tests.unit.backends.embedded.tree.cyclic_queries import MONEY, ORDERS, SHAPES, cyclic_join
 from tests.unit.backends.embedded.tree.factorized_run import FactorizedRun
 from tests.unit.backends.embedded.tree.generate_blocks import random_order

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.tree.leaf_program import NoLeafProgram, leaf_program
 from everview.backends.embedded.tree.machine import CHUNK
-from everview.backends.embedded.tree.plan_block import plan_block
 from everview.backends.embedded.tree.trigger_code import LeafRegisters
 from everview.backends.reference.evaluate_plan import evaluate_plan
 from everview.errors import EvaluationError
@@ -21,6 +20,7 @@ from everview.relational.expressions import TRUE, Call, Case, Cast, Column, Expr
 from everview.relational.functions.decimals import product_type, sum_type
 from everview.relational.nodes import Aggregate, AggregateCall, Field, Filter, Scan
 from everview.relational.types import BOOLEAN, DATE, FLOAT64, INT32, INT64, STRING, DataType, Decimal, Row, Value
+from everview.trigger.plan_block import plan_block
 from tests.unit.backends.embedded.tree.given_inputs import TreeRun
 
 WHOLE, MONEY, FINE = Decimal(18, 0), Decimal(10, 2), Decimal(18, 6)

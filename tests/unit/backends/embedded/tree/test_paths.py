@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.tree.disassemble import instructions
 from everview.backends.embedded.tree.layout import Op
-from everview.backends.embedded.tree.plan_block import plan_block
 from everview.backends.embedded.tree.tree_state import TreeState
 from everview.planner.block_build import Facts, Refused
 from everview.planner.plan_tree import TreePlan
@@ -20,14 +19,15 @@ from everview.relational.nodes import Aggregate, AggregateCall, Field, Join, Joi
 from everview.relational.schema import schema
 from everview.relational.types import BOOLEAN, INT64
 from everview.relational.unique_keys import UniqueKey
-from everview.trigger.program import Compute, Program, Trigger
+from everview.trigger.plan_block import plan_block
+from everview.trigger.tree_program import Compute, TreeProgram, Trigger
 from tests.unit.backends.embedded.tree.generate_blocks import random_query
 from tests.unit.backends.embedded.tree.given_inputs import GivenOperator
 
 _JOINS = (Op.LOOKUP, Op.SLICE, Op.SCAN)
 
 
-def reported(plan: TreePlan, program: Program, atom: str) -> list[str]:
+def reported(plan: TreePlan, program: TreeProgram, atom: str) -> list[str]:
     """The views that an update of the atom meets, by the planner's delta tree, from which costs and their reasons come."""
     leaves = {n.atom.name: n.name for n in plan.tree.nodes() if not isinstance(n, Indicator) and hasattr(n, "atom")}
     paths = (plan.delta_path(atom), *plan.indicator_paths(atom))
@@ -69,7 +69,7 @@ def test_what_is_reported_is_what_is_explained_and_executed(seed: int) -> None:
     assert_one_derivation(lowered.plan, lowered.program)
 
 
-def assert_one_derivation(plan: TreePlan | None, program: Program) -> None:
+def assert_one_derivation(plan: TreePlan | None, program: TreeProgram) -> None:
     """The three orders are one; of tables that never change only the beginning of a path is kept."""
     assert plan is not None
     inputs = [GivenOperator(schema(atom.input), ()) for atom in program.block.atoms]

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from everview.backends.embedded.tree.leaf_groups import needs_groups
 from everview.backends.embedded.tree.machine import CHUNK, TreeOutgrown
-from everview.backends.embedded.tree.plan_block import plan_block
 from everview.errors import EvaluationError
 from everview.planner.block_build import Facts, Refused, build_block
 from everview.planner.block_join import build_join_block
@@ -19,6 +18,7 @@ from everview.relational.expressions import Call, Case, Cast, Column, Expression
 from everview.relational.nodes import Aggregate, AggregateCall, Field, Join, JoinKind, Project, Relation, Scan
 from everview.relational.schema import columns
 from everview.relational.types import BOOLEAN, FLOAT64, INT32, INT64, Decimal, Row
+from everview.trigger.plan_block import plan_block
 from tests.unit.backends.embedded.tree.generate_blocks import (
     random_change,
     random_program,

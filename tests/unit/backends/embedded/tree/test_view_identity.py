@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from everview.backends.embedded.operators.base import Operator
-from everview.backends.embedded.tree.plan_block import plan_block
 from everview.backends.embedded.tree.view_identity import (
     Atom,
     Described,
@@ -18,7 +17,8 @@ from everview.planner.block_build import Facts
 from everview.relational.expressions import Call, Column, Expression, Literal
 from everview.relational.nodes import Aggregate, AggregateCall, Field, Filter, Join, JoinKind, Relation, Scan
 from everview.relational.types import BOOLEAN, INT32, INT64
-from everview.trigger.program import Program
+from everview.trigger.plan_block import plan_block
+from everview.trigger.tree_program import TreeProgram
 from tests.unit.backends.embedded.tree.cyclic_queries import SHAPES, cyclic_join
 
 R = Scan("r", (Field("a", INT32, False), Field("b", INT32, False), Field("x", INT32, False)))
@@ -45,7 +45,7 @@ class _Input(Operator):
 INPUTS: dict[str, _Input] = {}
 
 
-def inputs_of(program: Program) -> tuple[Operator, ...]:
+def inputs_of(program: TreeProgram) -> tuple[Operator, ...]:
     """One operator a relation, as a graph would share them."""
     names = [str(atom.input) for atom in program.block.atoms]
     return tuple(INPUTS.setdefault(n, _Input(n)) for n in names)
@@ -53,7 +53,7 @@ def inputs_of(program: Program) -> tuple[Operator, ...]:
 
 def lowered(
     relation: Relation, keys: tuple[Expression, ...] = (), calls: tuple[AggregateCall, ...] = (COUNT,)
-) -> Program:
+) -> TreeProgram:
     """The program of an aggregate."""
     aggregate = Aggregate(relation, keys, calls, tuple(f"o{i}" for i in range(len(keys) + len(calls))))
     return plan_block(aggregate, lambda _: Facts(), "auto").program
@@ -64,13 +64,13 @@ def joined(condition: Expression | None = None, left: Relation = R, right: Relat
     return Join(left, right, JoinKind.INNER, condition or Call("=", (B, B2), BOOLEAN))
 
 
-def described(program: Program, known: list[Identity] | None = None) -> dict[str, Described]:
+def described(program: TreeProgram, known: list[Identity] | None = None) -> dict[str, Described]:
     """The views that may be shared, by name."""
     atoms = occurrences(program, inputs_of(program), known or [])
     return {v.name: describe_view(program, v, atoms) for v in program.views if may_be_shared(program, v)}
 
 
-def common(one: Program, other: Program) -> set[str]:
+def common(one: TreeProgram, other: TreeProgram) -> set[str]:
     """The views of the second program that the first one has, too."""
     known = [d.identity for d in described(one).values()]
     return {name for name, d in described(other, known).items() if d.identity in known}
@@ -113,7 +113,7 @@ SMALL = Call("<", (X, Literal(9, INT32)), BOOLEAN)
     ],
     ids=["payload", "filter", "keys", "same", "lifts", "join column", "result"],
 )
-def test_what_matters(one: Program, other: Program, expected: set[str]) -> None:
+def test_what_matters(one: TreeProgram, other: TreeProgram, expected: set[str]) -> None:
     """Payloads, filters, keys, lifts and which columns are equal."""
     assert common(one, other) == expected
 
@@ -134,7 +134,7 @@ def test_a_predicate_over_two_tables_is_part_of_the_view() -> None:
     assert len(set(results)) == 3
 
 
-def path(steps: int, keys: tuple[int, ...] = (0,)) -> Program:
+def path(steps: int, keys: tuple[int, ...] = (0,)) -> TreeProgram:
     """Paths of so many steps along r, by the columns with these numbers."""
     found: Relation = R
     for i in range(1, steps):

@@ -1,4 +1,4 @@
-"""Trigger programs, in the spirit of DBToaster's M3: for each atom of a block, statements over views.
+"""The trigger program of a view tree, in the spirit of DBToaster's M3: for each atom of a block, statements over views.
 
     on lineitem (orderkey)
       δlineitem[orderkey] := Σ price, #
@@ -112,7 +112,7 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class TreeProgram:
     """The triggers of a block. ``stored`` are the views that are materialized, ``result`` is the one with the answer.
 
     Where the result stays factorized over several views, ``result`` is empty.

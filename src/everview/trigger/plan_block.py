@@ -13,7 +13,7 @@ from everview.planner.plan_tree import TreePlan, plan_tree
 from everview.planner.view_tree import Leaf, View, ViewTree
 from everview.relational.nodes import Aggregate, Relation
 from everview.trigger.lower_tree import lower_tree
-from everview.trigger.program import Program
+from everview.trigger.tree_program import TreeProgram
 
 __all__ = ["Refused", "plan_block", "plan_join"]
 
@@ -26,9 +26,9 @@ class Lowered:
     changes to come do: relations that no longer change must be joined once.
     """
 
-    program: Program
+    program: TreeProgram
     plan: TreePlan | None
-    loading: Program | None
+    loading: TreeProgram | None
 
 
 def plan_block(aggregate: Aggregate, facts_of: FactsOf, strategy: str, *, may_watch: bool = False) -> Lowered:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import random
 import re
 
-from everview.backends.embedded.tree.plan_block import flat_tree, plan_block
 from everview.planner.block_build import Facts, build_block
 from everview.planner.materialize import materialized_nodes
 from everview.relational.expressions import Call, Case, Column, Literal, conjunction
 from everview.relational.nodes import Aggregate, AggregateCall, Field, Filter, Join, JoinKind, Scan
 from everview.relational.types import BOOLEAN, FLOAT64, INT32, INT64
-from everview.trigger.format_program import format_program
+from everview.trigger.format_tree_program import format_tree_program
 from everview.trigger.lower_tree import lower_tree
+from everview.trigger.plan_block import flat_tree, plan_block
 from tests.unit.backends.embedded.tree.generate_blocks import random_query
 
 R = Scan("r", (Field("k", INT32, False), Field("x", FLOAT64, True), Field("n", INT32, False)))
@@ -26,7 +26,7 @@ def flat(join: Join | Filter, *calls: AggregateCall) -> str:
     """The first-order program of a global aggregate."""
     block = build_block(Aggregate(join, (), calls, tuple(f"o{i}" for i in range(len(calls)))), lambda _: Facts())
     tree = flat_tree(block)
-    return format_program(lower_tree(block, tree, materialized_nodes(tree, roots=False)))
+    return format_tree_program(lower_tree(block, tree, materialized_nodes(tree, roots=False)))
 
 
 def test_lifts() -> None:
@@ -56,5 +56,5 @@ def test_every_line_is_one_of_a_few_forms() -> None:
     )
     for seed in range(60):
         aggregate = random_query(random.Random(seed)).aggregate
-        for line in format_program(plan_block(aggregate, lambda _: Facts(), "auto").program).splitlines():
+        for line in format_tree_program(plan_block(aggregate, lambda _: Facts(), "auto").program).splitlines():
             assert forms.fullmatch(line), line

@@ -1,4 +1,4 @@
-"""The text of a trigger program: the same for the same program, for ``explain`` and golden files.
+"""The text of the trigger program of a view tree: the same for the same program, for ``explain`` and golden files.
 
     on lineitem (l_orderkey, l_extendedprice, l_discount, l_shipdate)
       δlineitem[l_orderkey] := Σ #, l_extendedprice * (1 - l_discount)  where l_shipdate > date '1995-03-15'
@@ -19,14 +19,14 @@ from everview.planner.block import Block, BlockAtom, Monomial, Residual, RingLif
 from everview.relational.expressions import TRUE, Case, Expression, Literal
 from everview.relational.format import format_expression
 from everview.relational.schema import schema
-from everview.trigger.program import (
+from everview.trigger.tree_program import (
     Access,
     Add,
     AddIndicator,
     Compute,
     Lift,
-    Program,
     Statement,
+    TreeProgram,
     Trigger,
     ViewDefinition,
 )
@@ -34,7 +34,7 @@ from everview.trigger.program import (
 _INDENT = "  "
 
 
-def format_program(program: Program) -> str:
+def format_tree_program(program: TreeProgram) -> str:
     """The stored views with their payloads, then a trigger for each relation."""
     lines = [*_stored(program)]
     for trigger in program.triggers:
@@ -42,7 +42,7 @@ def format_program(program: Program) -> str:
     return "\n".join(lines)
 
 
-def format_trigger(program: Program, trigger: Trigger) -> list[str]:
+def format_trigger(program: TreeProgram, trigger: Trigger) -> list[str]:
     """The lines of one trigger."""
     atom = program.block.atoms[trigger.atom]
     lines = [f"on {atom.name} ({', '.join(_columns(atom))})"]
@@ -115,7 +115,7 @@ def _columns(atom: BlockAtom) -> tuple[str, ...]:
     return tuple(f.name for f in schema(atom.input))
 
 
-def _stored(program: Program) -> Iterable[str]:
+def _stored(program: TreeProgram) -> Iterable[str]:
     for view in program.views:
         if view.name not in program.stored:
             continue
@@ -126,7 +126,7 @@ def _stored(program: Program) -> Iterable[str]:
             yield f"{what} {format_view(view)}: {format_payload(program.block, view.payload)}"
 
 
-def _statement(program: Program, atom: int, statement: Statement) -> list[str]:
+def _statement(program: TreeProgram, atom: int, statement: Statement) -> list[str]:
     view = format_view(program.view(statement.target))
     match statement:
         case Lift():
@@ -139,7 +139,7 @@ def _statement(program: Program, atom: int, statement: Statement) -> list[str]:
             return _computed(program, statement, view)
 
 
-def _indicated(program: Program, statement: AddIndicator, view: str) -> list[str]:
+def _indicated(program: TreeProgram, statement: AddIndicator, view: str) -> list[str]:
     source = format_view(program.view(statement.source))
     if statement.target not in program.stored:
         return [f"δ{view} := 1 for the keys that {source} has gained, -1 for those that it has lost"]
@@ -149,7 +149,7 @@ def _indicated(program: Program, statement: AddIndicator, view: str) -> list[str
     ]
 
 
-def _lifted(program: Program, number: int, lift: Lift) -> str:
+def _lifted(program: TreeProgram, number: int, lift: Lift) -> str:
     atom = program.block.atoms[number]
     names = _columns(atom)
     renamed = [f"{v} = {_plain(e, names)}" for v, e in atom.variables if _plain(e, names) != v]
@@ -158,7 +158,7 @@ def _lifted(program: Program, number: int, lift: Lift) -> str:
     return f"Σ {format_payload(program.block, program.view(lift.target).payload)}{where}{keys}"
 
 
-def _computed(program: Program, compute: Compute, target: str) -> list[str]:
+def _computed(program: TreeProgram, compute: Compute, target: str) -> list[str]:
     source = program.view(compute.source)
     known = {k for name in (compute.source, *(j.view for j in compute.joins)) for k in program.view(name).keys}
     sigma = "Σ " if known - set(program.view(compute.target).keys) else ""
