@@ -229,7 +229,7 @@ def test_modules_are_short() -> None:
 
 
 def test_a_rule_file_holds_one_rule() -> None:
-    """A rewrite is found by its file name: one public function a file, named after it; pipeline.py is their order."""
+    """A rewrite is found by its file name: one public function a file, named after it, with its before and after."""
     wrong = []
     for module in modules():
         if module.path.parent.name != "rules" or module.path.name in ("__init__.py", "pipeline.py"):
@@ -237,6 +237,8 @@ def test_a_rule_file_holds_one_rule() -> None:
         functions = [n.name for n in module.tree.body if isinstance(n, ast.FunctionDef) and not n.name.startswith("_")]
         if functions != [module.path.stem]:
             wrong.append(f"{where(module, 1)} has the public functions {functions}")
+        if f">>> show({module.path.stem}(" not in module.text:
+            wrong.append(f"{where(module, 1)} shows no plan before and after")
     assert wrong == []
 
 

@@ -15,6 +15,19 @@ def expose_keys(relation: Relation) -> Relation | None:
     """L ⋈[f(a) = g(b)] R = π(π[*, f(a) as k](L) ⋈[k = l] π[*, g(b) as l](R)), and the same for PARTITION BY f(a).
 
     An index is by columns; this makes every equality and every partition key one. Nothing changes where all are.
+
+    >>> from everview.relational.rule_examples import L, R, a, c, equal, plus, show
+    >>> plan = Join(L, R, JoinKind.INNER, equal(plus(a, 1), c))
+    >>> show(plan)
+    inner join on ((a + 1) = c)
+      scan l [a, b]
+      scan r [c, d]
+    >>> show(expose_keys(plan))
+    project [a, b, c, d]
+      inner join on (key0 = c)
+        project [a, b, (a + 1) as key0]
+          scan l [a, b]
+        scan r [c, d]
     """
     match relation:
         case Join():

@@ -14,6 +14,16 @@ def fold_constants(relation: Relation) -> Relation | None:
     """f(c₁, …, cₙ) = c for constants cᵢ, in filters, projections and join conditions.
 
     An expression that fails is left as it is: it is an error only for rows that reach it.
+
+    >>> from everview.relational.rule_examples import L, a, less, plus, show
+    >>> from everview.relational.types import INT64
+    >>> plan = Filter(L, less(a, plus(Literal(1, INT64), 2)))
+    >>> show(plan)
+    filter (a < (1 + 2))
+      scan l [a, b]
+    >>> show(fold_constants(plan))
+    filter (a < 3)
+      scan l [a, b]
     """
     match relation:
         case Filter():

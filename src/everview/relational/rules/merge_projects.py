@@ -13,6 +13,16 @@ def merge_projects(relation: Relation) -> Relation | None:
 
     Only where no computed f is used twice, since its work would double. A computed f that nothing uses is dropped, and with
     it an error it might have raised, as Spark's own column pruning does.
+
+    >>> from everview.relational.rule_examples import L, a, b, plus, show
+    >>> plan = Project(Project(L, (plus(a, b), a), ("s", "a")), (plus(a, 1),), ("t",))
+    >>> show(plan)
+    project [(s + 1) as t]
+      project [(a + b) as s, a]
+        scan l [a, b]
+    >>> show(merge_projects(plan))
+    project [((a + b) + 1) as t]
+      scan l [a, b]
     """
     if not (isinstance(relation, Project) and isinstance(relation.child, Project)):
         return None

@@ -41,6 +41,20 @@ def prune_columns(plan: Relation) -> Relation:
     Where an ORDER BY has ties, TopK and Window break them by the row they see, which is the pruned one; SQL leaves the
     choice open, and every engine sees the same plan. Works on the whole plan at once: a shared node keeps what any of
     its users needs. DISTINCT and the set operations compare whole rows and need every column of their inputs.
+
+    >>> from everview.relational.rule_examples import L, R, a, b, c, equal, show
+    >>> plan = Project(Join(L, R, JoinKind.INNER, equal(a, c)), (b,), ("b",))
+    >>> show(plan)
+    project [b]
+      inner join on (a = c)
+        scan l [a, b]
+        scan r [c, d]
+    >>> show(prune_columns(plan))
+    project [b]
+      inner join on (a = c)
+        scan l [a, b]
+        project [c]
+          scan r [c, d]
     """
     needed: dict[int, set[int]] = {id(n): set() for n in nodes_of(plan)}
     needed[id(plan)] = set(range(len(schema(plan))))

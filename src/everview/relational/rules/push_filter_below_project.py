@@ -10,6 +10,18 @@ def push_filter_below_project(relation: Relation) -> Relation | None:
     """σ[p](π[e](R)) = π[e](σ[p ∘ e](R)), for the conjuncts of p that read only plain columns and constants of e.
 
     A conjunct over a computed column stays above: below, the computation would be done twice.
+
+    >>> from everview.relational.rule_examples import L, a, b, both, less, plus, show
+    >>> plan = Filter(Project(L, (b, plus(a, 1)), ("b", "t")), both(less(a, 5), less(b, 7)))
+    >>> show(plan)
+    filter ((b < 5) and (t < 7))
+      project [b, (a + 1) as t]
+        scan l [a, b]
+    >>> show(push_filter_below_project(plan))
+    filter (t < 7)
+      project [b, (a + 1) as t]
+        filter (b < 5)
+          scan l [a, b]
     """
     if not (isinstance(relation, Filter) and isinstance(relation.child, Project)):
         return None

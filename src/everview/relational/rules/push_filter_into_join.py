@@ -14,6 +14,19 @@ def push_filter_into_join(relation: Relation) -> Relation | None:
 
     Through left, semi, anti and mark joins only l goes, to the left input: each output row carries one left row unchanged. A
     condition of an inner join that reads one side moves to that side by the same law.
+
+    >>> from everview.relational.rule_examples import L, R, a, b, both, c, d, equal, less, show
+    >>> plan = Filter(Join(L, R, JoinKind.INNER, equal(a, c)), both(less(b, 5), less(b, d)))
+    >>> show(plan)
+    filter ((b < 5) and (b < d))
+      inner join on (a = c)
+        scan l [a, b]
+        scan r [c, d]
+    >>> show(push_filter_into_join(plan))
+    inner join on ((a = c) and (b < d))
+      filter (b < 5)
+        scan l [a, b]
+      scan r [c, d]
     """
     match relation:
         case Filter(child=Join(kind=JoinKind.INNER) as join):

@@ -24,6 +24,18 @@ def push_join_condition(relation: Relation) -> Relation | None:
     - L ⟕[c ∧ q] R = L ⟕[c] σ[q](R), q over R's columns; likewise ⋉, ▷ and mark
     - L ⋉[c ∧ p] R = σ[p](L) ⋉[c] R, p over L's columns
     - L ▷[c ∧ p] R = σ[p is not true](L) ⊎ (σ[p](L) ▷[c] R)
+
+    >>> from everview.relational.rule_examples import L, R, a, both, c, d, equal, less, show
+    >>> plan = Join(L, R, JoinKind.LEFT, both(equal(a, c), less(d, 7)))
+    >>> show(plan)
+    left join on ((a = c) and (d < 7))
+      scan l [a, b]
+      scan r [c, d]
+    >>> show(push_join_condition(plan))
+    left join on (a = c)
+      scan l [a, b]
+      filter (d < 7)
+        scan r [c, d]
     """
     if not (isinstance(relation, Join) and relation.kind in _RIGHT_IS_ONLY_MATCHED):
         return None

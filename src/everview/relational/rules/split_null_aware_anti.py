@@ -23,6 +23,26 @@ def split_null_aware_anti(relation: Relation) -> Relation | None:
     - σ[x is not null](M) ⊎ (σ[x is null](M) ▷[c] R)      and a NULL has no partner at all
 
     For exactly one such disjunction; others are left to be checked pair by pair.
+
+    >>> from everview.relational.rule_examples import L, R, a, c, equal, show
+    >>> plan = Join(L, R, JoinKind.ANTI, Call("or", (equal(a, c), Call("isnull", (equal(a, c),), BOOLEAN)), BOOLEAN))
+    >>> show(plan)
+    anti join on ((a = c) or isnull((a = c)))
+      scan l [a, b]
+      scan r [c, d]
+    >>> show(split_null_aware_anti(plan))
+    union all
+      filter isnotnull(a)
+        #1: anti join on true
+          anti join on (a = c)
+            scan l [a, b]
+            scan r [c, d]
+          filter isnull(c)
+            scan r [c, d]
+      anti join on true
+        filter isnull(a)
+          see #1
+        scan r [c, d]
     """
     if not (isinstance(relation, Join) and relation.kind is JoinKind.ANTI):
         return None

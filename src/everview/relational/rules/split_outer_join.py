@@ -16,6 +16,22 @@ def split_outer_join(relation: Relation) -> Relation | None:
     - mark(L, R) = (L ⋉ R, true) ⊎ (L ▷ R, false)
 
     For engines that maintain inner, semi and anti joins; each side condition is that the join's condition is unchanged.
+
+    >>> from everview.relational.rule_examples import L, R, a, c, equal, show
+    >>> plan = Join(L, R, JoinKind.LEFT, equal(a, c))
+    >>> show(plan)
+    left join on (a = c)
+      scan l [a, b]
+      scan r [c, d]
+    >>> show(split_outer_join(plan))
+    union all
+      inner join on (a = c)
+        scan l [a, b]
+        scan r [c, d]
+      project [a, b, null:bigint as c, null:bigint as d]
+        anti join on (a = c)
+          scan l [a, b]
+          scan r [c, d]
     """
     if not isinstance(relation, Join):
         return None

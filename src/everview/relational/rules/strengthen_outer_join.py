@@ -15,6 +15,19 @@ def strengthen_outer_join(relation: Relation) -> Relation | None:
     """σ[p](L ⟕ R) = σ[p](L ⋈ R) where p is not true once all columns of R are NULL; likewise ⟖, and ⟗ side by side.
 
     The condition of an inner join filters its inputs in the same way.
+
+    >>> from everview.relational.rule_examples import L, R, a, c, d, equal, less, show
+    >>> plan = Filter(Join(L, R, JoinKind.LEFT, equal(a, c)), less(d, 7))
+    >>> show(plan)
+    filter (d < 7)
+      left join on (a = c)
+        scan l [a, b]
+        scan r [c, d]
+    >>> show(strengthen_outer_join(plan))
+    filter (d < 7)
+      inner join on (a = c)
+        scan l [a, b]
+        scan r [c, d]
     """
     match relation:
         case Filter(child=Join() as join):
