@@ -67,6 +67,7 @@ class _Lowering:
         self.stages: list[Stage] = []
         self._view = name
         self._known: dict[tuple[object, ...], Scan] = {}
+        self._terms: dict[Relation, list[Term]] = {}
 
     def root(self, plan: Relation) -> None:
         terms = tuple(self.terms(plan))
@@ -77,6 +78,13 @@ class _Lowering:
             self.stages.append(Linear(self._view, schema(plan), terms))
 
     def terms(self, node: Relation) -> list[Term]:
+        """The terms of a node, made once: a split outer join uses its inputs several times, and nested ones multiply that."""
+        found = self._terms.get(node)
+        if found is None:
+            found = self._terms[node] = self._new_terms(node)
+        return found
+
+    def _new_terms(self, node: Relation) -> list[Term]:
         match node:
             case Scan() | Values():
                 return [leaf_term(node if isinstance(node, Values) else Scan(node.table.lower(), node.fields))]
