@@ -31,7 +31,7 @@ from benchmarks.classes_data import CLASSES, QueryClass
 from benchmarks.classes_measure import FULL, QUICK, Point, Sizes, exponent, measure_at
 from benchmarks.spark_session import spark_session
 from benchmarks.trial import Trial, skip, warm_up
-from everview.cli.bench_results import Result
+from everview.cli.bench_results import Figure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -41,13 +41,13 @@ VARIANTS = (("auto", "auto"), ("factorized", "factorized"), ("first_order", "aut
 """Strategies with the representations of the result."""
 
 
-def run(*, quick: bool) -> Iterator[Result]:
+def run(*, quick: bool) -> Iterator[Figure]:
     """Measures, and prints times and exponents by class at the end."""
     with spark_session() as spark:
         yield from measure(spark, QUICK if quick else FULL)
 
 
-def measure(spark: SparkSession, sizes: Sizes, classes: Sequence[QueryClass] = CLASSES) -> Iterator[Result]:
+def measure(spark: SparkSession, sizes: Sizes, classes: Sequence[QueryClass] = CLASSES) -> Iterator[Figure]:
     """The results of all classes and variants."""
     table = _empty_table(sizes)
     for chosen in classes:
@@ -60,7 +60,7 @@ def measure(spark: SparkSession, sizes: Sizes, classes: Sequence[QueryClass] = C
 
 def _grow(
     spark: SparkSession, chosen: QueryClass, strategy: str, representation: str, sizes: Sizes
-) -> Iterator[Result]:
+) -> Iterator[Figure]:
     """One variant over growing data, then its exponents."""
     medians: dict[tuple[str, str], list[float]] = {}
     answers: list[str] = []
@@ -98,19 +98,19 @@ def _grow(
             expected = chosen.delay if what == "delay" else chosen.update
             options = {"strategy": strategy, "representation": representation, "what": what, "answer": answer}
             params = {**options, "from_rows": told[0], "to_rows": told[-1], "clock": clock}
-            yield Result(chosen.name, "exponent", exponent(told, seconds), "", {**params, "expected": expected})
-            yield Result(chosen.name, "ratio_to_smallest", seconds[-1] / seconds[0], "x", params)
+            yield Figure(chosen.name, "exponent", exponent(told, seconds), "", {**params, "expected": expected})
+            yield Figure(chosen.name, "ratio_to_smallest", seconds[-1] / seconds[0], "x", params)
 
 
-def _results(trial: Trial, point: Point, answer: str) -> Iterator[Result]:
+def _results(trial: Trial, point: Point, answer: str) -> Iterator[Figure]:
     params = {"strategy": trial.strategy, "representation": trial.representation, "mode": trial.mode, **trial.params}
     params["answer"] = answer
     for what, timed in point.times.items():
         for clock, seconds in zip(CLOCKS, (timed.seconds, timed.worked), strict=True):
             told = {**params, "what": what, "samples": len(seconds), "clock": clock}
-            yield Result(trial.case, "latency_p50", float(np.percentile(seconds, 50)), "s", told)
-            yield Result(trial.case, "latency_p99", float(np.percentile(seconds, 99)), "s", told)
-    yield Result(trial.case, "state_bytes", point.state, "B", params)
+            yield Figure(trial.case, "latency_p50", float(np.percentile(seconds, 50)), "s", told)
+            yield Figure(trial.case, "latency_p99", float(np.percentile(seconds, 99)), "s", told)
+    yield Figure(trial.case, "state_bytes", point.state, "B", params)
 
 
 def _empty_table(sizes: Sizes) -> Table:
@@ -123,7 +123,7 @@ def _empty_table(sizes: Sizes) -> Table:
     return table
 
 
-def _add_rows(table: Table, chosen: QueryClass, strategy: str, results: Sequence[Result], sizes: Sizes) -> None:
+def _add_rows(table: Table, chosen: QueryClass, strategy: str, results: Sequence[Figure], sizes: Sizes) -> None:
     """A line for each kind of time; a variant that was skipped has one that says so."""
     kinds = dict.fromkeys(r.params["what"] for r in results if r.metric == "latency_p50")
     if not kinds:
@@ -139,7 +139,7 @@ def _add_rows(table: Table, chosen: QueryClass, strategy: str, results: Sequence
         table.add_row(chosen.name, strategy, what, *cells, *slopes, theory, *ratios, "WRONG" if wrong else "right")
 
 
-def _by_clock(results: Sequence[Result], metric: str) -> list[str]:
+def _by_clock(results: Sequence[Figure], metric: str) -> list[str]:
     """A metric by the wall and in processor time; empty where it is not told."""
     told = {r.params["clock"]: f"{r.value:.2f}" for r in results if r.metric == metric}
     return [told.get(clock, "") for clock in CLOCKS]

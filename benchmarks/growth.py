@@ -29,7 +29,7 @@ from benchmarks.answers import duckdb_answer, first_difference
 from benchmarks.spark_session import spark_session
 from benchmarks.steps import Step
 from benchmarks.timing import Seconds, Timed, feed, state_bytes
-from everview.cli.bench_results import Result
+from everview.cli.bench_results import Figure
 
 ROWS, QUICK_ROWS = 3_000_000, 300_000
 BATCH, QUICK_BATCH = 100_000, 10_000
@@ -65,7 +65,7 @@ def items() -> pa.Table:
     return pa.table({"item": numbers, "category": numbers % 100, "price": numbers % 37})
 
 
-def run(*, quick: bool) -> Iterator[Result]:
+def run(*, quick: bool) -> Iterator[Figure]:
     """Measures, and prints the time of each batch at the end."""
     rows, batch = (QUICK_ROWS, QUICK_BATCH) if quick else (ROWS, BATCH)
     given = facts(rows)
@@ -82,13 +82,13 @@ def run(*, quick: bool) -> Iterator[Result]:
         wrong = [name for name, sql in VIEWS.items() if not _is_right(db, name, sql, tables)]
         answer = "WRONG" if wrong else "right"
         params = {"rows": rows, "batch": batch, "mode": "strict", "answer": answer}
-        yield Result("facts", "tuples_per_second", timed.rate, "1/s", params)
+        yield Figure("facts", "tuples_per_second", timed.rate, "1/s", params)
         for number, seconds in enumerate(timed.seconds.tolist()):
-            yield Result("facts", "seconds", seconds, "s", {**params, "batch_number": number})
-        yield Result("facts", "ratio_to_first_third", growth(timed.seconds), "x", {**params, "clock": "wall"})
-        yield Result("facts", "ratio_to_first_third", growth(timed.worked), "x", {**params, "clock": "processor"})
+            yield Figure("facts", "seconds", seconds, "s", {**params, "batch_number": number})
+        yield Figure("facts", "ratio_to_first_third", growth(timed.seconds), "x", {**params, "clock": "wall"})
+        yield Figure("facts", "ratio_to_first_third", growth(timed.worked), "x", {**params, "clock": "processor"})
         for name in VIEWS:
-            yield Result(name, "state_bytes", state_bytes(db.view(name)), "B", params)
+            yield Figure(name, "state_bytes", state_bytes(db.view(name)), "B", params)
     Console().print(_table(timed, batch))
 
 

@@ -21,7 +21,7 @@ from benchmarks.housing_data import POSTCODES, SCALE, housing
 from benchmarks.joins_anchors import print_comparison
 from benchmarks.joins_measure import FULL, JOINS, QUICK, Measurement, Plan
 from benchmarks.spark_session import spark_session
-from everview.cli.bench_results import Result
+from everview.cli.bench_results import Figure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,13 +30,13 @@ QUICK_POSTCODES = 1_000
 LISTED_SCALE = 4
 
 
-def run(*, quick: bool) -> Iterator[Result]:
+def run(*, quick: bool) -> Iterator[Figure]:
     """Measures, and prints the trials beside F-IVM's figures at the end."""
     with spark_session() as spark:
         yield from measure(spark, QUICK if quick else FULL, QUICK_POSTCODES if quick else POSTCODES)
 
 
-def measure(spark: SparkSession, plan: Plan, postcodes: int, scale: int = SCALE) -> Iterator[Result]:
+def measure(spark: SparkSession, plan: Plan, postcodes: int, scale: int = SCALE) -> Iterator[Figure]:
     """The results of a plan."""
     whole = Measurement(spark, housing(postcodes, scale), plan)
     yield from whole.sums()

@@ -37,7 +37,7 @@ from benchmarks.joins_workload import Workload
 from benchmarks.steps import Step, round_robin, shuffled
 from benchmarks.timing import SHORT, Budget
 from benchmarks.trial import ENUMERATED, Check, Outcome, Skipped, Trial, attempt
-from everview.cli.bench_results import Result
+from everview.cli.bench_results import Figure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -84,17 +84,17 @@ class Measurement:
         self.plan = plan
         self.found: list[Outcome | Skipped] = []
 
-    def sums(self) -> Iterator[Result]:
+    def sums(self) -> Iterator[Figure]:
         """The sum, updates to all tables."""
         for order in self.plan.orders:
             yield from self._sum("sum", self._tables(order), order, frozenset())
 
-    def facts_only(self) -> Iterator[Result]:
+    def facts_only(self) -> Iterator[Figure]:
         """The sum, updates to the fact table only."""
         static = frozenset(name for name in self.workload.tables if name != self.workload.facts)
         yield from self._sum("sum, facts only", self.workload.tables, "sorted", static)
 
-    def joins(self, ways: Sequence[tuple[str, str]] = JOINS) -> Iterator[Result]:
+    def joins(self, ways: Sequence[tuple[str, str]] = JOINS) -> Iterator[Figure]:
         """The whole join, by representation and strategy."""
         steps = round_robin(self.workload.tables, self.plan.batch)
         done: dict[tuple[str, str], Outcome] = {}
@@ -106,13 +106,13 @@ class Measurement:
                 done[representation, strategy] = outcome
                 yield from self._results(outcome)
                 read = {**outcome.params, "what": f"the first {ENUMERATED:,} rows by iter(view)"}
-                yield Result(outcome.trial.case, "seconds", outcome.enumeration, "s", read)
+                yield Figure(outcome.trial.case, "seconds", outcome.enumeration, "s", read)
         tree = done.get(("factorized", "auto"))
         for listed in (outcome for (representation, _), outcome in done.items() if representation == "listing"):
             if tree is not None:
                 yield _ratio("ratio_to_listing", tree, listed)
 
-    def _sum(self, case: str, tables: Mapping[str, pa.Table], order: str, static: frozenset[str]) -> Iterator[Result]:
+    def _sum(self, case: str, tables: Mapping[str, pa.Table], order: str, static: frozenset[str]) -> Iterator[Figure]:
         steps = round_robin({name: t for name, t in tables.items() if name not in static}, self.plan.batch)
         for mode in self.plan.modes:
             done: dict[str, Outcome] = {}
@@ -152,16 +152,16 @@ class Measurement:
         self.found.append(best)
         return best
 
-    def _results(self, outcome: Outcome) -> Iterator[Result]:
+    def _results(self, outcome: Outcome) -> Iterator[Figure]:
         case, params = outcome.trial.case, outcome.params
         anchor = anchor_of(self.workload.name, case, params)
         worked = {**params, "cpu_seconds": round(float(outcome.timed.worked.sum()), 3)}
-        yield Result(case, "tuples_per_second", outcome.timed.rate, "1/s", worked)
+        yield Figure(case, "tuples_per_second", outcome.timed.rate, "1/s", worked)
         their_state = {} if anchor is None or anchor.state is None else {"fivm_cpp_mb": anchor.state}
-        yield Result(case, "state_bytes", outcome.state, "B", {**params, **their_state})
+        yield Figure(case, "state_bytes", outcome.state, "B", {**params, **their_state})
         if anchor is not None:
             against = {**params, "fivm_cpp_per_second": anchor.rate * 1e6}
-            yield Result(case, "ratio_to_fivm_cpp", outcome.timed.rate / (anchor.rate * 1e6), "x", against)
+            yield Figure(case, "ratio_to_fivm_cpp", outcome.timed.rate / (anchor.rate * 1e6), "x", against)
 
     def _check_sum(self, view: ev.View, tables: Mapping[str, pa.Table]) -> str | None:
         ((total, _),) = duckdb_answer(self.workload.counted, tables)
@@ -185,10 +185,10 @@ class Measurement:
         return None
 
 
-def _ratio(metric: str, ours: Outcome, theirs: Outcome) -> Result:
+def _ratio(metric: str, ours: Outcome, theirs: Outcome) -> Figure:
     """Our rate over theirs, over the batches that both have run: they are the same ones."""
     ratio, told = ours.timed.against(theirs.timed)
     params = {**ours.params, **told}
     if metric == "ratio_to_listing":
         params |= {"listed_by": theirs.trial.strategy, "state_ratio": round(theirs.state / max(1, ours.state), 2)}
-    return Result(ours.trial.case, metric, ratio, "x", params)
+    return Figure(ours.trial.case, metric, ratio, "x", params)

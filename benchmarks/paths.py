@@ -36,7 +36,7 @@ from benchmarks.spark_session import spark_session
 from benchmarks.steps import round_robin
 from benchmarks.timing import Budget
 from benchmarks.trial import Outcome, Skipped, Trial, attempt, skip
-from everview.cli.bench_results import Result
+from everview.cli.bench_results import Figure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,7 +51,7 @@ STRATEGIES = ("auto", "first_order")
 BASELINE = "first_order"
 
 
-def run(*, quick: bool) -> Iterator[Result]:
+def run(*, quick: bool) -> Iterator[Figure]:
     """Measures, and prints the trials by length at the end."""
     with spark_session() as spark:
         if quick:
@@ -62,7 +62,7 @@ def run(*, quick: bool) -> Iterator[Result]:
 
 def measure(
     spark: SparkSession, edges: int, lengths: Sequence[int], self_lengths: Sequence[int], budget: Budget
-) -> Iterator[Result]:
+) -> Iterator[Figure]:
     """The results for these lengths over a graph of this many edges."""
     given = graph(edges)
     found: list[Outcome | Skipped] = []
@@ -84,7 +84,7 @@ def _compare(
     budget: Budget,
     found: list[Outcome | Skipped],
     exhausted: dict[str, int],
-) -> Iterator[Result]:
+) -> Iterator[Figure]:
     """One length by all strategies; ``exhausted`` has the length at which a strategy could not do a round."""
     steps = round_robin(base.tables, BATCH)
     done: dict[str, Outcome] = {}
@@ -109,12 +109,12 @@ def _compare(
             "rounds": rounds,
             "cpu_seconds": worked,
         }
-        yield Result(base.case, "tuples_per_second", outcome.timed.rate, "1/s", params)
-        yield Result(base.case, "state_bytes", outcome.state, "B", params)
+        yield Figure(base.case, "tuples_per_second", outcome.timed.rate, "1/s", params)
+        yield Figure(base.case, "state_bytes", outcome.state, "B", params)
     for ours in (name for name in done if name != BASELINE and BASELINE in done):
         ratio, told = done[ours].timed.against(done[BASELINE].timed)
         params = {**done[ours].params, "views": _joined_views(done[ours]), "batch": BATCH, **told}
-        yield Result(base.case, f"ratio_to_{BASELINE}", ratio, "x", params)
+        yield Figure(base.case, f"ratio_to_{BASELINE}", ratio, "x", params)
 
 
 def _joined_views(outcome: Outcome) -> int:

@@ -21,7 +21,7 @@ from benchmarks.joins_anchors import print_comparison
 from benchmarks.joins_measure import FULL, QUICK, Measurement, Plan
 from benchmarks.retailer_data import retailer
 from benchmarks.spark_session import spark_session
-from everview.cli.bench_results import Result
+from everview.cli.bench_results import Figure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 QUICK_SCALE = 0.02
 
 
-def run(*, quick: bool) -> Iterator[Result]:
+def run(*, quick: bool) -> Iterator[Figure]:
     """Measures, and prints the trials beside F-IVM's figures at the end."""
     with spark_session() as spark:
         yield from measure(spark, QUICK if quick else FULL, QUICK_SCALE if quick else 1.0)
 
 
-def measure(spark: SparkSession, plan: Plan, scale: float) -> Iterator[Result]:
+def measure(spark: SparkSession, plan: Plan, scale: float) -> Iterator[Figure]:
     """The results of a plan."""
     measurement = Measurement(spark, retailer(scale), plan)
     yield from measurement.sums()

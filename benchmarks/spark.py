@@ -45,7 +45,7 @@ from benchmarks.spark_changes import ORDERS, prepare
 from benchmarks.spark_counters import counting
 from benchmarks.spark_measure import QUERIES, Case, Filled, Outcome, Plan, crossing, load
 from benchmarks.spark_session import spark_session
-from everview.cli.bench_results import Result, report
+from everview.cli.bench_results import Figure, report
 from everview.session.view_options import REFRESHES
 from tests.corpus.data import queries, tpch_files
 
@@ -58,7 +58,7 @@ QUICK = Plan(0.01, ("q03", "q12"), (0.001, 0.01), ("recent",), rounds=2, recompu
 TABLE_WIDTH = 170
 
 
-def run(*, quick: bool, scale: float | None = None, lookup_bytes: int | None = None) -> Iterator[Result]:
+def run(*, quick: bool, scale: float | None = None, lookup_bytes: int | None = None) -> Iterator[Figure]:
     """Measures, and prints the comparison at the end; wrong answers are printed at once and marked in the results."""
     plan = QUICK if quick else Plan()
     plan = plan if scale is None else replace(plan, scale=scale)
@@ -67,7 +67,7 @@ def run(*, quick: bool, scale: float | None = None, lookup_bytes: int | None = N
         yield from measure(spark, plan)
 
 
-def measure(spark: SparkSession, plan: Plan) -> Iterator[Result]:
+def measure(spark: SparkSession, plan: Plan) -> Iterator[Figure]:
     """The results of a plan."""
     outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory(prefix="spark-bench-") as scratch, counting(spark) as counters:
@@ -79,7 +79,7 @@ def measure(spark: SparkSession, plan: Plan) -> Iterator[Result]:
             seconds = load(db, workload, chosen)
             common = {"scale": plan.scale, **options}
             rows = workload.row_count(list(db.tables))
-            yield Result("load", "seconds", seconds, "s", {**common, "mode": "load", "rows": rows})
+            yield Figure("load", "seconds", seconds, "s", {**common, "mode": "load", "rows": rows})
             for query in chosen:
                 for found in Case(db, folder / "db", spark, counters, query, plan).outcomes(workload):
                     if isinstance(found, Outcome):
@@ -93,24 +93,24 @@ def measure(spark: SparkSession, plan: Plan) -> Iterator[Result]:
     console.print(explanation(outcomes))
 
 
-def _results(found: Filled | Outcome, common: dict[str, Any]) -> Iterator[Result]:
+def _results(found: Filled | Outcome, common: dict[str, Any]) -> Iterator[Figure]:
     if isinstance(found, Filled):
         told = {**common, "mode": "fill", "rows": found.rows, "answer": found.answer}
-        yield Result(found.query, "seconds", found.seconds, "s", told)
-        yield Result(found.query, "state_bytes", found.state_bytes, "B", told)
+        yield Figure(found.query, "seconds", found.seconds, "s", told)
+        yield Figure(found.query, "state_bytes", found.state_bytes, "B", told)
         return
     told = {**common, **_told(found)}
     refresh = {**told, "mode": "incremental", "refresh": found.how, **found.refresh.params}
     refresh["copied_bytes"] = found.copied_bytes
-    yield Result(found.query, "seconds", found.refresh.median, "s", refresh)
+    yield Figure(found.query, "seconds", found.refresh.median, "s", refresh)
     recomputed = {**told, "mode": "recompute", **found.recomputed.params}
-    yield Result(found.query, "seconds", found.recomputed.median, "s", recomputed)
+    yield Figure(found.query, "seconds", found.recomputed.median, "s", recomputed)
 
 
-def _ratios(outcomes: list[Outcome], common: dict[str, Any]) -> Iterator[Result]:
+def _ratios(outcomes: list[Outcome], common: dict[str, Any]) -> Iterator[Figure]:
     where = _crossing(outcomes)
     for found in outcomes:
-        yield Result(found.query, "ratio_to_spark", found.ratio, "x", {**common, **_told(found), "crossing": where})
+        yield Figure(found.query, "ratio_to_spark", found.ratio, "x", {**common, **_told(found), "crossing": where})
 
 
 def _told(found: Outcome) -> dict[str, Any]:

@@ -35,7 +35,7 @@ from benchmarks.spark_session import spark_session
 from benchmarks.steps import Step
 from benchmarks.stream_triggers import Triggers
 from benchmarks.timing import feed
-from everview.cli.bench_results import Result
+from everview.cli.bench_results import Figure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,7 +46,7 @@ WARM_UP, QUICK_WARM_UP = 5, 2
 """Batches at the start of each stream that are not counted."""
 
 
-def run(*, quick: bool) -> Iterator[Result]:
+def run(*, quick: bool) -> Iterator[Figure]:
     """Measures each batch size with a database of its own, and prints the parts at the end."""
     warm_up = QUICK_WARM_UP if quick else WARM_UP
     table = Table(title="A micro-batch from file to views, milliseconds", title_justify="left")
@@ -63,13 +63,13 @@ def run(*, quick: bool) -> Iterator[Result]:
             params: dict[str, Any] = {"batch": batch, "batches": count, "answer": answer}
             rate = batch / float(timed.whole.mean())
             p50, p99 = (float(np.percentile(timed.whole, percent)) for percent in (50, 99))
-            yield Result("stream", "tuples_per_second", rate, "1/s", params)
-            yield Result("stream", "latency_p50", p50, "s", params)
-            yield Result("stream", "latency_p99", p99, "s", params)
+            yield Figure("stream", "tuples_per_second", rate, "1/s", params)
+            yield Figure("stream", "latency_p50", p50, "s", params)
+            yield Figure("stream", "latency_p99", p99, "s", params)
             for part, seconds in timed.parts().items():
-                yield Result("stream", "seconds", seconds, "s", {**params, "part": part})
+                yield Figure("stream", "seconds", seconds, "s", {**params, "part": part})
             ratio = float(timed.whole.mean() / in_memory.mean())
-            yield Result("stream", "ratio_to_apply", ratio, "x", params)
+            yield Figure("stream", "ratio_to_apply", ratio, "x", params)
             cells = [p50, p99, *timed.parts().values()]
             table.add_row(f"{batch:,}", *(f"{seconds * 1e3:.1f}" for seconds in cells), f"{rate:,.0f}")
     Console().print(table)

@@ -52,7 +52,7 @@ from benchmarks.tpch_stream import (
     split_tail,
     tables_read,
 )
-from everview.cli.bench_results import Result, report
+from everview.cli.bench_results import Figure, report
 from tests.corpus.data import Query, queries, tpch_tables
 
 if TYPE_CHECKING:
@@ -88,15 +88,15 @@ class Plan:
         self.runs = 1 if quick else 3
 
 
-def run(*, quick: bool) -> Iterator[Result]:
+def run(*, quick: bool) -> Iterator[Figure]:
     """Measures, and prints the comparison at the end; wrong answers are printed at once and marked in the results."""
     yield from measure(Plan(quick=quick))
 
 
-def measure(plan: Plan) -> Iterator[Result]:
+def measure(plan: Plan) -> Iterator[Figure]:
     """The results of a plan."""
     tables = tpch_tables(plan.scale)
-    results: list[Result] = []
+    results: list[Figure] = []
     with spark_session() as spark, baselines.spark_tables(spark, tables if plan.with_spark else {}) as cached:
         for query in queries("tpch"):
             if query.name in plan.names:
@@ -119,7 +119,7 @@ class _Case:
         self.tables = tables
         self.plan = plan
 
-    def results(self) -> Iterator[Result]:
+    def results(self) -> Iterator[Figure]:
         for batch in self.plan.batches:
             for mode in self.plan.modes:
                 if batch > 1:
@@ -128,7 +128,7 @@ class _Case:
                 elif self.query.name in self.plan.single_names:
                     yield from self._single_rows(mode)
 
-    def _stream(self, batch: int, mode: str, setting: str) -> Iterator[Result]:
+    def _stream(self, batch: int, mode: str, setting: str) -> Iterator[Figure]:
         """All inserts, and where that is asked for, the deletes and updates or the baselines."""
         steps = insert_stream(self.tables, batch, setting)
         is_compared = batch == COMPARED and mode == "strict"
@@ -157,14 +157,14 @@ class _Case:
             timed = max(timed, again, key=lambda t: t.rate)
         return timed, answer
 
-    def _changes(self, db: ev.Database, view: ev.View, batch: int) -> Iterator[Result]:
+    def _changes(self, db: ev.Database, view: ev.View, batch: int) -> Iterator[Figure]:
         changed = change_steps(self.tables, batch)
         timed = feed(db, changed.steps)
         answer = self._check(view, changed.tables, "strict")
         params = {"batch": batch, "mode": "strict", "transactions": ONE_TABLE, "phase": "changes", "answer": answer}
         yield self._result("tuples_per_second", timed.rate, "1/s", {**params, **_size(timed)})
 
-    def _ratios(self, timed: Timed, steps: Sequence[AnyStep], params: Mapping[str, Any]) -> Iterator[Result]:
+    def _ratios(self, timed: Timed, steps: Sequence[AnyStep], params: Mapping[str, Any]) -> Iterator[Figure]:
         duck = baselines.duckdb_seconds_per_batch(self.query.sql, self.tables, steps)
         sampled = {**params, "baseline_ms": round(duck * 1e3, 2), "sampled_batches": min(baselines.SAMPLES, len(steps))}
         yield self._result("ratio_to_duckdb", duck / timed.mean, "x", sampled)
@@ -173,7 +173,7 @@ class _Case:
             recomputed = {**params, "baseline_ms": round(spark * 1e3, 1), "passes": baselines.SPARK_PASSES}
             yield self._result("ratio_to_spark", spark / timed.mean, "x", recomputed)
 
-    def _single_rows(self, mode: str) -> Iterator[Result]:
+    def _single_rows(self, mode: str) -> Iterator[Figure]:
         """Transactions of one row over loaded tables, then some of a thousand under the profiler, and some of one."""
         size = COMPARED if self.plan.scale >= 0.1 else COMPARED // 10
         before, profiled = split_tail(self.tables, PROFILED * size)
@@ -207,8 +207,8 @@ class _Case:
         Console(stderr=True).print(f"[bold red]WRONG ANSWER[/] {self.query.name}, {mode}: {difference}")
         return "WRONG"
 
-    def _result(self, metric: str, value: float, unit: str, params: Mapping[str, Any]) -> Result:
-        return Result(self.query.name, metric, value, unit, {**params, "scale": self.plan.scale})
+    def _result(self, metric: str, value: float, unit: str, params: Mapping[str, Any]) -> Figure:
+        return Figure(self.query.name, metric, value, unit, {**params, "scale": self.plan.scale})
 
 
 def _size(timed: Timed) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from rich.table import Table
 
 from benchmarks.tpch_stream import MIXED, ONE_TABLE
-from everview.cli.bench_results import Result
+from everview.cli.bench_results import Figure
 
 ANCHOR_SOURCE = "anchors.md: DBToaster and F-IVM, SF 0.1, batches of 1,000, millions of tuples a second"
 
@@ -66,7 +66,7 @@ def anchor_ratio(anchors: Mapping[str, float], case: str, tuples_per_second: flo
     return None if not tuples_per_second or theirs is None else tuples_per_second / (theirs * 1e6)
 
 
-def comparison(results: Sequence[Result]) -> Table:
+def comparison(results: Sequence[Figure]) -> Table:
     """One line a query: our rates beside the anchors' and the baselines of the same run, geometric means below.
 
     Transactions of rows of all tables come first, with DBToaster, whose figures were made with such; then those of one table,
@@ -121,21 +121,21 @@ def _micros(seconds: float | None) -> float | None:
     return None if seconds is None else seconds * 1e6
 
 
-def _rate(results: Sequence[Result], mode: str, setting: str, phase: str = "inserts") -> float | None:
+def _rate(results: Sequence[Figure], mode: str, setting: str, phase: str = "inserts") -> float | None:
     return next((r.value for r in _rates(results, mode, setting, phase)), None)
 
 
-def _cpu_rate(results: Sequence[Result], mode: str) -> float | None:
+def _cpu_rate(results: Sequence[Figure], mode: str) -> float | None:
     found = _rates(results, mode, MIXED, "inserts")
     return next((r.params["tuples"] / r.params["cpu_seconds"] for r in found), None)
 
 
-def _rates(results: Sequence[Result], mode: str, setting: str, phase: str) -> Iterator[Result]:
+def _rates(results: Sequence[Figure], mode: str, setting: str, phase: str) -> Iterator[Figure]:
     wanted = {"mode": mode, "phase": phase, "batch": ANCHOR_BATCH, "transactions": setting}
     return (r for r in results if r.metric == "tuples_per_second" and wanted.items() <= r.params.items())
 
 
-def _value(results: Sequence[Result], metric: str) -> float | None:
+def _value(results: Sequence[Figure], metric: str) -> float | None:
     """The strict setting's value where both were measured."""
     return next((r.value for r in sorted(results, key=lambda r: str(r.params["mode"])) if r.metric == metric), None)
 

@@ -12,7 +12,7 @@ import click
 from rich.console import Console
 from rich.table import Table
 
-from everview.cli.bench_results import Result, report
+from everview.cli.bench_results import Figure, report
 from everview.cli.bench_suites import SUITES, load_suite
 
 
@@ -49,7 +49,7 @@ def bench(
                 raise click.BadParameter(f"the suite '{suite}' has none.", param_hint=option)
             measure = partial(measure, **{name: value})
     console = Console()
-    results: list[Result] = []
+    results: list[Figure] = []
     with console.status(f"Measuring {suite}…") as status:
         for result in measure(quick=quick):
             results.append(result)
@@ -64,7 +64,7 @@ def bench(
         raise click.ClickException(f"wrong answers: {', '.join(wrong)}.")
 
 
-def _draw(suite: str, results: list[Result], path: Path) -> None:
+def _draw(suite: str, results: list[Figure], path: Path) -> None:
     """Loads the module that needs matplotlib by name: it is for developers only, and slow to import."""
     try:
         drawing = importlib.import_module("everview.cli.bench_plot")
@@ -73,7 +73,7 @@ def _draw(suite: str, results: list[Result], path: Path) -> None:
     drawing.plot(suite, results, path)
 
 
-def _table(suite: str, results: list[Result]) -> Table:
+def _table(suite: str, results: list[Figure]) -> Table:
     table = Table(title=suite, title_justify="left")
     for heading in ("case", "parameters", "metric"):
         table.add_column(heading)

@@ -13,7 +13,7 @@ import matplotlib as mpl
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
 
-from everview.cli.bench_results import Result
+from everview.cli.bench_results import Figure
 
 GROWING = ("rows", "k")
 """Parameters that are sizes: where one takes several values, the metric is drawn over it."""
@@ -26,10 +26,10 @@ _STYLES = ("-", "--", ":", "-.")
 _MARKERS = "os^vD*Px"
 
 
-def plot(suite: str, results: Sequence[Result], path: Path) -> None:
+def plot(suite: str, results: Sequence[Figure], path: Path) -> None:
     """Draws the panels below each other; the file's suffix is the format."""
     mpl.use("Agg")
-    panels: dict[str, list[Result]] = {}
+    panels: dict[str, list[Figure]] = {}
     for result in results:
         panels.setdefault(_panel(result), []).append(result)
     heights = [_height(chosen) for chosen in panels.values()]
@@ -53,19 +53,19 @@ def plot(suite: str, results: Sequence[Result], path: Path) -> None:
     plt.close(figure)
 
 
-def _panel(result: Result) -> str:
+def _panel(result: Figure) -> str:
     """The metric, and which kind of time it is of: updates and delays do not share an axis."""
     what = str(result.params.get("what", "")).partition(" ")[0]
     return f"{result.metric}: {what}" if what else result.metric
 
 
-def _height(results: Sequence[Result]) -> float:
+def _height(results: Sequence[Figure]) -> float:
     """Inches: a legend or the labels of the bars must fit beside the panel."""
     count = len(results) if _growing(results) is None else len({_line(result) for result in results})
     return max(3.0, 1.0 + 0.2 * count)
 
 
-def _growing(results: Sequence[Result]) -> str | None:
+def _growing(results: Sequence[Figure]) -> str | None:
     """The size that all these results have and that differs among them."""
     for name in GROWING:
         values = {result.params.get(name) for result in results}
@@ -74,10 +74,10 @@ def _growing(results: Sequence[Result]) -> str | None:
     return None
 
 
-def _draw_lines(axis: Axes, results: Sequence[Result], size: str) -> None:
+def _draw_lines(axis: Axes, results: Sequence[Figure], size: str) -> None:
     cases = list(dict.fromkeys(result.case for result in results))
     strategies = list(dict.fromkeys(result.params.get("strategy") for result in results))
-    lines: dict[str, list[Result]] = {}
+    lines: dict[str, list[Figure]] = {}
     for result in results:
         lines.setdefault(_line(result), []).append(result)
     for number, (label, own) in enumerate(lines.items()):
@@ -96,7 +96,7 @@ def _draw_lines(axis: Axes, results: Sequence[Result], size: str) -> None:
     axis.legend(fontsize="small", loc="center left", bbox_to_anchor=(1, 0.5))
 
 
-def _draw_bars(axis: Axes, results: Sequence[Result]) -> None:
+def _draw_bars(axis: Axes, results: Sequence[Figure]) -> None:
     """Horizontal bars from the top, each with the parameters in which it differs from others."""
     names = dict.fromkeys(name for result in results for name in result.params)
     telling = [name for name in names if len({str(result.params.get(name)) for result in results}) > 1]
@@ -106,10 +106,10 @@ def _draw_bars(axis: Axes, results: Sequence[Result]) -> None:
     axis.invert_yaxis()
 
 
-def _line(result: Result) -> str:
+def _line(result: Figure) -> str:
     return " ".join([result.case, *(str(result.params[name]) for name in NAMING if name in result.params)])
 
 
-def _label(result: Result, telling: Sequence[str]) -> str:
+def _label(result: Figure, telling: Sequence[str]) -> str:
     named = [f"{name}={result.params[name]}" for name in telling if name in result.params and name not in NAMING]
     return " ".join([_line(result), *named])

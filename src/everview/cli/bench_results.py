@@ -23,10 +23,10 @@ _PACKAGES = ("everview", "pyspark", "numpy", "numba", "pyarrow", "duckdb")
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class Figure:
     """One number: what was run, what was measured, and under which parameters.
 
-    >>> Result("q3", "tuples_per_second", 1.2e6, "1/s", {"batch": 1000}).metric
+    >>> Figure("q3", "tuples_per_second", 1.2e6, "1/s", {"batch": 1000}).metric
     'tuples_per_second'
     """
 
@@ -40,7 +40,7 @@ class Result:
         assert self.metric in METRICS or self.metric.startswith(RATIO), f"unknown metric {self.metric!r}"
 
 
-def report(suite: str, results: Sequence[Result]) -> dict[str, Any]:
+def report(suite: str, results: Sequence[Figure]) -> dict[str, Any]:
     """The JSON document of a run on this machine."""
     return {"suite": suite, "machine": machine(), "results": [asdict(result) for result in results]}
 

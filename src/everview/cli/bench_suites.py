@@ -1,7 +1,7 @@
 """Where benchmark suites live and how one is found.
 
 A suite is a module ``benchmarks/<name>.py`` of the repository (baselines, generators and data stay out of the installed
-package) with a function ``run(*, quick: bool) -> Iterator[Result]`` that yields each result when it has it. The file's
+package) with a function ``run(*, quick: bool) -> Iterator[Figure]`` that yields each result when it has it. The file's
 presence is its registration.
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 
 import everview as ev
-from everview.cli.bench_results import Result
+from everview.cli.bench_results import Figure
 
 BENCHMARKS = Path(ev.__file__).parents[2] / "benchmarks"
 
@@ -37,7 +37,7 @@ SUITES: dict[str, str] = {
 }
 """The suites there are to be, with what each measures."""
 
-Suite = Callable[..., Iterator[Result]]
+Suite = Callable[..., Iterator[Figure]]
 
 
 def built_suites() -> list[str]:

@@ -11,7 +11,7 @@ from rich.table import Table
 
 import everview as ev
 from everview.cli.connection import backend_option
-from everview.cli.demo_data import KEYS, SCHEMAS, Batch, Shop
+from everview.cli.demo_data import KEYS, SCHEMAS, DemoBatch, Shop
 from everview.cli.output import duration, rows_as_table
 
 VIEWS: dict[str, str] = {
@@ -80,7 +80,7 @@ def _create_views(db: ev.Database, console: Console) -> None:
 
 def _stream(db: ev.Database, shop: Shop, console: Console) -> float:
     """Applies the batches, prints what each did, and returns the median time of a refresh."""
-    done: list[tuple[Batch, ev.Commit, int]] = []
+    done: list[tuple[DemoBatch, ev.Commit, int]] = []
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as progress:
         task = progress.add_task("Streaming changes", total=3 * ROUNDS)

@@ -36,7 +36,7 @@ _FIRST_DAY = date(1995, 1, 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Batch:
+class DemoBatch:
     """The rows that one transaction changes, by table, and what they are about."""
 
     title: str
@@ -65,32 +65,32 @@ class Shop:
         lines = [line for order in self._lines.values() for line in order]
         return {"customer": list(self._customers), "orders": list(self._orders.values()), "lineitem": lines}
 
-    def batches(self, rounds: int, size: int) -> Iterator[Batch]:
+    def batches(self, rounds: int, size: int) -> Iterator[DemoBatch]:
         """New orders, corrected prices and cancelled orders by turns, ``size`` orders each."""
         for _ in range(rounds):
             yield self._new_orders(size)
             yield self._corrected_prices(size)
             yield self._cancelled_orders(size)
 
-    def _new_orders(self, size: int) -> Batch:
+    def _new_orders(self, size: int) -> DemoBatch:
         keys = [self._order() for _ in range(size)]
         lines = [line for key in keys for line in self._lines[key]]
-        return Batch("new orders", {"orders": _weigh(map(self._orders.get, keys), 1), "lineitem": _weigh(lines, 1)})
+        return DemoBatch("new orders", {"orders": _weigh(map(self._orders.get, keys), 1), "lineitem": _weigh(lines, 1)})
 
-    def _corrected_prices(self, size: int) -> Batch:
+    def _corrected_prices(self, size: int) -> DemoBatch:
         changes: list[Row] = []
         for key in self._some_orders(size):
             line = self._random.choice(self._lines[key])
             changes += _weigh([line], -1)
             line["l_extendedprice"] += Decimal(self._random.randint(-500, 5000))
             changes += _weigh([line], 1)
-        return Batch("corrected prices", {"lineitem": changes})
+        return DemoBatch("corrected prices", {"lineitem": changes})
 
-    def _cancelled_orders(self, size: int) -> Batch:
+    def _cancelled_orders(self, size: int) -> DemoBatch:
         keys = self._some_orders(size)
         orders = [self._orders.pop(key) for key in keys]
         lines = [line for key in keys for line in self._lines.pop(key)]
-        return Batch("cancelled orders", {"orders": _weigh(orders, -1), "lineitem": _weigh(lines, -1)})
+        return DemoBatch("cancelled orders", {"orders": _weigh(orders, -1), "lineitem": _weigh(lines, -1)})
 
     def _some_orders(self, size: int) -> list[int]:
         return self._random.sample(sorted(self._orders), size)

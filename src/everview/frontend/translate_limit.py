@@ -48,7 +48,7 @@ class _Ordered:
 
 
 @dataclass(frozen=True, slots=True)
-class SortedRows:
+class OrderedPlan:
     """A relation, the order its rows stand in, and after the plan's own columns those that only the order needs."""
 
     rows: Translation
@@ -78,7 +78,7 @@ class LimitTranslator:
 
     def numbered_input(
         self, node: CatalystNode, partition: Callable[[Translation], tuple[Expression, ...]]
-    ) -> SortedRows:
+    ) -> OrderedPlan:
         """The input of a ``row_number()`` without ORDER BY, in its order.
 
         Raises:
@@ -90,7 +90,7 @@ class LimitTranslator:
         rows = self._translate(node)
         if not is_unique(rows.relation, (e.index for e in partition(rows) if isinstance(e, Column))):
             raise _arbitrary_rows()
-        return SortedRows(rows, ())
+        return OrderedPlan(rows, ())
 
     def _ordered(self, node: CatalystNode) -> _Ordered:
         match node.name:
@@ -115,13 +115,13 @@ class LimitTranslator:
             case _:
                 return _Ordered(self._translate(node), None)
 
-    def _sorted(self, node: CatalystNode) -> SortedRows | None:
+    def _sorted(self, node: CatalystNode) -> OrderedPlan | None:
         """The rows of a plan and their order, through operators that keep it; None where they have none."""
         if node.name in LIMITS:
             ordered = self._ordered(node)
             if ordered.order is None:
                 return None
-            found = SortedRows(ordered.top(), ordered.order)
+            found = OrderedPlan(ordered.top(), ordered.order)
             for projection in ordered.projections:
                 found = self._with_keys(found, projection)
             return found
@@ -133,14 +133,14 @@ class LimitTranslator:
                 return None if below is None else self._with_keys(below, node)
             case "Filter":
                 below = self._sorted(node.children[0])
-                return None if below is None else SortedRows(self._filtered(below.rows, node), below.order)
+                return None if below is None else OrderedPlan(self._filtered(below.rows, node), below.order)
             case "Window" if _is_numbering(node):  # the limit of a subquery inside: the numbers are the order
                 rows = self._translate(node)
-                return SortedRows(rows, (SortKey(columns(rows.relation)[-1], False, True),))
+                return OrderedPlan(rows, (SortKey(columns(rows.relation)[-1], False, True),))
             case _:
                 return None
 
-    def _with_keys(self, below: SortedRows, node: CatalystNode) -> SortedRows:
+    def _with_keys(self, below: OrderedPlan, node: CatalystNode) -> OrderedPlan:
         """A projection that keeps the keys of the order, in columns after its own."""
         narrow = self._project(below.rows, node)
         assert isinstance(narrow.relation, Project), "a projection is one"
@@ -152,7 +152,7 @@ class LimitTranslator:
             SortKey(Column(width + i, f.type, f.nullable), key.descending, key.nulls_first)
             for i, (key, f) in enumerate(zip(below.order, schema(wide)[width:], strict=True))
         )
-        return SortedRows(Translation(wide, (*narrow.attributes, *(NO_ATTRIBUTE for _ in keys))), order)
+        return OrderedPlan(Translation(wide, (*narrow.attributes, *(NO_ATTRIBUTE for _ in keys))), order)
 
 
 def _is_numbering(window: CatalystNode) -> bool:

@@ -21,7 +21,7 @@ from benchmarks.steps import round_robin
 from benchmarks.timing import Budget
 from benchmarks.trial import Outcome, Skipped, Trial, attempt
 from everview.cli.bench_plot import plot
-from everview.cli.bench_results import Result
+from everview.cli.bench_results import Figure
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 SHORT = Budget(seconds=0.3, bytes=1e9)
 TINY = Plan(SHORT, SHORT, orders=("shuffled",), modes=("strict",), batch=100)
 
-JOINS: dict[str, Callable[[SparkSession], Iterator[Result]]] = {
+JOINS: dict[str, Callable[[SparkSession], Iterator[Figure]]] = {
     "housing": lambda spark: housing.measure(spark, TINY, 20, 4),
     "retailer": lambda spark: retailer.measure(spark, TINY, 0.001),
     "favorita": lambda spark: favorita.measure(spark, TINY, 0.001),

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from benchmarks.answers import first_difference
 from benchmarks.tpch_anchors import DBTOASTER, FIVM, anchor_ratio, comparison, geometric_mean
-from everview.cli.bench_results import Result
+from everview.cli.bench_results import Figure
 from tests.corpus.data import queries
 
 
@@ -48,9 +48,9 @@ def test_the_comparison_shows_wrong_answers() -> None:
     }
     mixed, alone = {**params, "transactions": "mixed"}, {**params, "transactions": "one_table"}
     results = [
-        Result("q08", "tuples_per_second", 430_000, "1/s", mixed),
-        Result("q08", "tuples_per_second", 5_200_000, "1/s", alone),
-        Result("q09", "tuples_per_second", 480_000, "1/s", {**mixed, "answer": "WRONG"}),
+        Figure("q08", "tuples_per_second", 430_000, "1/s", mixed),
+        Figure("q08", "tuples_per_second", 5_200_000, "1/s", alone),
+        Figure("q09", "tuples_per_second", 480_000, "1/s", {**mixed, "answer": "WRONG"}),
     ]
     console = Console(width=250)
     with console.capture() as captured:

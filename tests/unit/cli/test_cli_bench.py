@@ -12,11 +12,11 @@ from everview.cli import bench_suites
 from everview.cli.main import cli
 
 SUITE = """
-from everview.cli.bench_results import Result
+from everview.cli.bench_results import Figure
 
 def run(*, quick):
-    yield Result("q1", "tuples_per_second", 10.0 if quick else 20.0, "1/s", {"batch": 1000})
-    yield Result("q1", "ratio_to_recompute", 2.0, "x")
+    yield Figure("q1", "tuples_per_second", 10.0 if quick else 20.0, "1/s", {"batch": 1000})
+    yield Figure("q1", "ratio_to_recompute", 2.0, "x")
 """
 
 

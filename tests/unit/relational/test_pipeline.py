@@ -30,7 +30,7 @@ from everview.relational.nodes import (
     WindowCall,
 )
 from everview.relational.rules import PIPELINE, SPLIT_JOINS, run_rules, simplify
-from everview.relational.rules.pipeline import Step
+from everview.relational.rules.pipeline import RuleRun
 from everview.relational.schema import columns, schema
 from everview.relational.traverse import nodes_of
 from everview.relational.types import BOOLEAN, INT32, INT64, Row
@@ -161,7 +161,7 @@ def test_only_simple_joins_are_left(plan: Relation) -> None:
 
 def test_every_step_is_reported() -> None:
     """``on_step`` sees the rule's name and the plan after it, rule by rule."""
-    steps: list[Step] = []
+    steps: list[RuleRun] = []
     plan = Filter(Filter(R, TRUE), Call("isnull", (A,), BOOLEAN))
     result = simplify(plan, steps.append)
     assert [s.rule for s in steps] == [rule.__name__ for rule in PIPELINE]

@@ -66,7 +66,7 @@ SPLIT_JOINS: tuple[Rule, ...] = (
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class RuleRun:
     """What one rule did: for ``explain`` and for people who look for a slow or wrong rule."""
 
     rule: str
@@ -74,12 +74,12 @@ class Step:
     seconds: float
 
 
-def simplify(plan: Relation, on_step: Callable[[Step], None] | None = None) -> Relation:
+def simplify(plan: Relation, on_step: Callable[[RuleRun], None] | None = None) -> Relation:
     """The plan after the rules of ``PIPELINE``."""
     return run_rules(plan, PIPELINE, on_step)
 
 
-def run_rules(plan: Relation, rules: tuple[Rule, ...], on_step: Callable[[Step], None] | None = None) -> Relation:
+def run_rules(plan: Relation, rules: tuple[Rule, ...], on_step: Callable[[RuleRun], None] | None = None) -> Relation:
     """The plan after all rules, each bottom-up, the plan verified after each; ``on_step`` sees the plan after each."""
     for rule in rules:
         start = time.perf_counter()
@@ -87,5 +87,5 @@ def run_rules(plan: Relation, rules: tuple[Rule, ...], on_step: Callable[[Step],
         seconds = time.perf_counter() - start
         verify(plan)
         if on_step is not None:
-            on_step(Step(rule.__name__, plan, seconds))
+            on_step(RuleRun(rule.__name__, plan, seconds))
     return plan

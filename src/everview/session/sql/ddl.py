@@ -41,7 +41,7 @@ from everview.relational.types import (
     Decimal,
     Struct,
 )
-from everview.session.sql.tokens import Cursor
+from everview.session.sql.tokens import TokenCursor
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -163,7 +163,7 @@ class _SchemaParser:
     """A recursive-descent parser; one method a rule of the module's grammar."""
 
     def __init__(self, text: str) -> None:
-        self._cursor = Cursor(text, "schema")
+        self._cursor = TokenCursor(text, "schema")
 
     def schema(self) -> TableSchema:
         cursor = self._cursor

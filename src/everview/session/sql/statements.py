@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from everview.errors import EverviewError, InvalidQuery, UnsupportedOperation, did_you_mean
-from everview.session.sql.tokens import Cursor, Word, words_of
+from everview.session.sql.tokens import TokenCursor, Word, words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,7 @@ def parse_statement(text: str) -> Statement:
         InvalidQuery: it is none of ours.
         UnsupportedOperation: it is one of Spark's that everview does not have.
     """
-    cursor = Cursor(text, "statement")
+    cursor = TokenCursor(text, "statement")
     first = cursor.word.keyword if cursor.word is not None else ""
     if first in _QUERY_STARTS:
         return Query(text)
@@ -153,7 +153,7 @@ def _unknown_statement(text: str, first: str, known: list[str]) -> EverviewError
     return InvalidQuery(f"{shown!r} is not a statement.", hint=did_you_mean(first, known) or listed)
 
 
-def _create(cursor: Cursor) -> Statement:
+def _create(cursor: TokenCursor) -> Statement:
     if cursor.next_is("or", "replace"):
         raise UnsupportedOperation("CREATE OR REPLACE is not supported.", hint="DROP it first.")
     if cursor.skip("assertion"):
@@ -180,7 +180,7 @@ def _create(cursor: Cursor) -> Statement:
     return CreateView(name, query, if_not_exists)
 
 
-def _create_assertion(cursor: Cursor) -> Statement:
+def _create_assertion(cursor: TokenCursor) -> Statement:
     name = cursor.name("an assertion name")
     if cursor.skip("as"):
         return CreateAssertion(name, cursor.rest("a query"))
@@ -191,7 +191,7 @@ def _create_assertion(cursor: Cursor) -> Statement:
     return CreateAssertion(name, query)
 
 
-def _insert(cursor: Cursor) -> Statement:
+def _insert(cursor: TokenCursor) -> Statement:
     if cursor.next_is("overwrite"):
         raise UnsupportedOperation("INSERT OVERWRITE is not supported.", hint="DELETE FROM the table first.")
     cursor.expect("into")
@@ -203,7 +203,7 @@ def _insert(cursor: Cursor) -> Statement:
     return Insert(table, columns, cursor.rest("VALUES or a query"))
 
 
-def _delete(cursor: Cursor) -> Statement:
+def _delete(cursor: TokenCursor) -> Statement:
     cursor.expect("from")
     table = cursor.name("a table name")
     alias = _alias(cursor, "where")
@@ -211,7 +211,7 @@ def _delete(cursor: Cursor) -> Statement:
     return Delete(table, alias, condition)
 
 
-def _update(cursor: Cursor) -> Statement:
+def _update(cursor: TokenCursor) -> Statement:
     table = cursor.name("a table name")
     alias = _alias(cursor, "set")
     cursor.expect("set")
@@ -231,20 +231,20 @@ def _update(cursor: Cursor) -> Statement:
     return Update(table, alias, tuple(assignments), _where(cursor))
 
 
-def _alias(cursor: Cursor, keyword: str) -> str | None:
+def _alias(cursor: TokenCursor, keyword: str) -> str | None:
     if cursor.skip("as"):
         return cursor.name("an alias")
     return None if cursor.at_end or cursor.next_is(keyword) else cursor.name("an alias")
 
 
-def _where(cursor: Cursor) -> str | None:
+def _where(cursor: TokenCursor) -> str | None:
     if cursor.at_end:
         return None
     cursor.expect("where")
     return cursor.rest("a condition")
 
 
-def _drop(cursor: Cursor) -> Statement:
+def _drop(cursor: TokenCursor) -> Statement:
     cursor.skip("materialized")
     word = cursor.word
     kind = "" if word is None else word.keyword
@@ -257,7 +257,7 @@ def _drop(cursor: Cursor) -> Statement:
     return statement
 
 
-def _explain(cursor: Cursor) -> Statement:
+def _explain(cursor: TokenCursor) -> Statement:
     word = cursor.word
     text = cursor.rest("a view or a query")
     is_name = word is not None and word.is_name and text == cursor.text[word.start : word.end]

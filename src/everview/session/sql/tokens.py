@@ -79,7 +79,7 @@ def _split_at_spaces(text: str, start: int, end: int) -> list[Word]:
     return words
 
 
-class Cursor:
+class TokenCursor:
     """A position among the words of a text, with what a recursive-descent parser asks of it."""
 
     def __init__(self, text: str, what: str, words: list[Word] | None = None) -> None:

@@ -23,9 +23,9 @@ from everview.backends.embedded.expressions.cells import (
     with_zeros_beneath,
 )
 from everview.backends.embedded.expressions.definition import Definition
-from everview.backends.embedded.expressions.frame import Frame, rows_of
+from everview.backends.embedded.expressions.frame import RowFrame, rows_of
 from everview.backends.embedded.expressions.lazy import run_where
-from everview.backends.embedded.expressions.step import Native, Run, Step
+from everview.backends.embedded.expressions.step import Compiled, Native, Run
 from everview.backends.embedded.expressions.words import word_writer
 from everview.backends.embedded.vectors import Bools, Ints, Kind, kind_of
 from everview.relational.evaluate import compile_expression
@@ -33,7 +33,7 @@ from everview.relational.expressions import Expression
 from everview.relational.types import DataType, Value
 
 
-def apply_native(native: Native, args: tuple[Step, ...], definition: Definition, data_type: DataType) -> Step:
+def apply_native(native: Native, args: tuple[Compiled, ...], definition: Definition, data_type: DataType) -> Compiled:
     """The step that runs a kernel, and the definition for its suspects."""
     if native.sees_nulls:
         run = _seeing_nulls(native, args, definition)
@@ -43,13 +43,13 @@ def apply_native(native: Native, args: tuple[Step, ...], definition: Definition,
         run = _binary(native, args, definition)
     else:
         run = _strict(native, args, definition)
-    return Step(run, data_type, native.can_fail or any(a.can_fail for a in args), native.bound)
+    return Compiled(run, data_type, native.can_fail or any(a.can_fail for a in args), native.bound)
 
 
-def _unary(native: Native, arg: Step, definition: Definition) -> Run:
+def _unary(native: Native, arg: Compiled, definition: Definition) -> Run:
     kernel, argument = native.kernel, arg.run
 
-    def run(frame: Frame) -> Cells:
+    def run(frame: RowFrame) -> Cells:
         a = argument(frame)
         cells = kernel(a)
         if a.nulls is not None:
@@ -62,12 +62,12 @@ def _unary(native: Native, arg: Step, definition: Definition) -> Run:
     return run
 
 
-def _binary(native: Native, args: tuple[Step, ...], definition: Definition) -> Run:
+def _binary(native: Native, args: tuple[Compiled, ...], definition: Definition) -> Run:
     kernel = native.kernel
     left, right = args
     first, second, is_lazy = left.run, right.run, right.can_fail
 
-    def run(frame: Frame) -> Cells:
+    def run(frame: RowFrame) -> Cells:
         a = first(frame)
         nulls = a.nulls
         b = second(frame) if nulls is None or not is_lazy else run_where(right, frame, ~nulls)
@@ -81,8 +81,8 @@ def _binary(native: Native, args: tuple[Step, ...], definition: Definition) -> R
     return run
 
 
-def _strict(native: Native, args: tuple[Step, ...], definition: Definition) -> Run:
-    def run(frame: Frame) -> Cells:
+def _strict(native: Native, args: tuple[Compiled, ...], definition: Definition) -> Run:
+    def run(frame: RowFrame) -> Cells:
         values, nulls = _evaluate(args, frame)
         cells = _with_nulls(native.kernel(*values), nulls)
         return cells if cells.suspects is None else settled(cells, values, frame.count, definition)
@@ -90,8 +90,8 @@ def _strict(native: Native, args: tuple[Step, ...], definition: Definition) -> R
     return run
 
 
-def _seeing_nulls(native: Native, args: tuple[Step, ...], definition: Definition) -> Run:
-    def run(frame: Frame) -> Cells:
+def _seeing_nulls(native: Native, args: tuple[Compiled, ...], definition: Definition) -> Run:
+    def run(frame: RowFrame) -> Cells:
         values = tuple(a.run(frame) for a in args)
         cells = native.kernel(frame.count, *values)
         return cells if cells.suspects is None else settled(cells, values, frame.count, definition)
@@ -108,7 +108,7 @@ def _with_nulls(cells: Cells, nulls: Bools | None) -> Cells:
     return cells
 
 
-def _evaluate(args: tuple[Step, ...], frame: Frame) -> tuple[tuple[Cells, ...], Bools | None]:
+def _evaluate(args: tuple[Compiled, ...], frame: RowFrame) -> tuple[tuple[Cells, ...], Bools | None]:
     """The arguments of a strict function, and where one of them is NULL."""
     values: list[Cells] = []
     nulls: Bools | None = None
@@ -145,11 +145,16 @@ def _taken(cells: Cells, rows: Ints, count: int) -> Cells:
 
 
 def apply_definition(
-    definition: Definition, args: tuple[Step, ...], data_type: DataType, *, is_strict: bool = True, fails: bool
-) -> Step:
+    definition: Definition,
+    args: tuple[Compiled, ...],
+    data_type: DataType,
+    *,
+    is_strict: bool = True,
+    fails: bool,
+) -> Compiled:
     """The step that has only the definition."""
 
-    def strict(frame: Frame) -> Cells:
+    def strict(frame: RowFrame) -> Cells:
         values, nulls = _evaluate(args, frame)
         if nulls is None or not any_of(nulls):
             return definition([spread(v, frame.count) for v in values], frame.count)
@@ -159,14 +164,14 @@ def apply_definition(
         cells.nulls = either(cells.nulls, nulls)
         return cells
 
-    def seeing_nulls(frame: Frame) -> Cells:
+    def seeing_nulls(frame: RowFrame) -> Cells:
         return definition([a.run(frame) for a in args], frame.count)
 
     run = strict if is_strict else seeing_nulls
-    return Step(run, data_type, fails or any(a.can_fail for a in args), type_bound(data_type))
+    return Compiled(run, data_type, fails or any(a.can_fail for a in args), type_bound(data_type))
 
 
-def apply_memo(argument: Step, function: Expression, dictionary: Dictionary, fails: bool) -> Step:
+def apply_memo(argument: Compiled, function: Expression, dictionary: Dictionary, fails: bool) -> Compiled:
     """The step that looks a function of one code (column 0 of ``function``) up."""
     evaluated = compile_expression(function)
     write = word_writer(function.type, dictionary)
@@ -179,19 +184,19 @@ def apply_memo(argument: Step, function: Expression, dictionary: Dictionary, fai
     memo = dictionary.memo(word, dtype, wide=is_wide, key=(function, function.type), bulk=bulk)
     bound = type_bound(function.type)
 
-    def run(frame: Frame) -> Cells:
+    def run(frame: RowFrame) -> Cells:
         values, nulls = memo(argument.run(frame).values)
         cells = Cells(values, nulls, bound)
         return narrowed(cells) if is_wide else cells
 
-    return Step(run, function.type, fails, bound)
+    return Compiled(run, function.type, fails, bound)
 
 
-def nulls_after(args: tuple[Step, ...], data_type: DataType) -> Step:
+def nulls_after(args: tuple[Compiled, ...], data_type: DataType) -> Compiled:
     """NULL for every row, once the arguments in front of a NULL have been evaluated for their errors."""
 
-    def run(frame: Frame) -> Cells:
+    def run(frame: RowFrame) -> Cells:
         _evaluate(args, frame)
         return null_cells(data_type, frame.count)
 
-    return Step(run, data_type, any(a.can_fail for a in args), 0)
+    return Compiled(run, data_type, any(a.can_fail for a in args), 0)

@@ -10,7 +10,7 @@ import numpy as np
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import decimals, floats, integers
 from everview.backends.embedded.expressions.cells import WORD, Cells, any_of
-from everview.backends.embedded.expressions.step import Builder, Native, Step
+from everview.backends.embedded.expressions.step import Builder, Compiled, Native
 from everview.backends.embedded.vectors import NARROW_PRECISION, Ints
 from everview.relational.expressions import Call
 from everview.relational.types import INT64, Decimal, is_floating, is_integral
@@ -19,7 +19,7 @@ from everview.relational.types import INT64, Decimal, is_floating, is_integral
 def _sum(sign: int) -> Builder:
     operation = np.add if sign > 0 else np.subtract
 
-    def build(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+    def build(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
         if isinstance(call.type, Decimal):
             return decimals.sum_kernel(call.type, args, sign)
         if is_floating(call.type):
@@ -29,7 +29,7 @@ def _sum(sign: int) -> Builder:
     return build
 
 
-def _product(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+def _product(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
     if isinstance(call.type, Decimal):
         return decimals.product_kernel(call.type, args)
     if is_floating(call.type):
@@ -37,29 +37,29 @@ def _product(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Nat
     return integers.product_kernel(call, args)
 
 
-def _quotient(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+def _quotient(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
     if isinstance(call.type, Decimal):
         return decimals.quotient_kernel(call.type, args)
     return floats.quotient_kernel(args)
 
 
-def _integral_quotient(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+def _integral_quotient(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
     return integers.quotient_kernel(args) or decimals.integral_quotient_kernel(args)
 
 
-def _remainder(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+def _remainder(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
     if isinstance(call.type, Decimal):
         return decimals.remainder_kernel(call.type, args, is_positive=False)
     return floats.remainder_kernel(args) if is_floating(call.type) else integers.remainder_kernel(call, args)
 
 
-def _positive_remainder(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+def _positive_remainder(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
     if isinstance(call.type, Decimal):
         return decimals.remainder_kernel(call.type, args, is_positive=True)
     return None if is_floating(call.type) else integers.positive_remainder_kernel(call, args)
 
 
-def _negative(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+def _negative(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
     if isinstance(call.type, Decimal):
         return decimals.negative_kernel(call.type, args[0], is_absolute=False)
     if is_floating(call.type):
@@ -67,7 +67,7 @@ def _negative(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Na
     return integers.negative_kernel(call, args, np.negative)
 
 
-def _absolute(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+def _absolute(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
     if isinstance(call.type, Decimal):
         return decimals.negative_kernel(call.type, args[0], is_absolute=True)
     if is_floating(call.type):
@@ -78,7 +78,7 @@ def _absolute(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Na
 def _trying(build: Builder) -> Builder:
     """The ``try_`` form: it never fails, and the definition turns its suspects into NULLs."""
 
-    def attempt(call: Call, args: tuple[Step, ...], dictionary: Dictionary) -> Native | Step | None:
+    def attempt(call: Call, args: tuple[Compiled, ...], dictionary: Dictionary) -> Native | Compiled | None:
         native = build(call, args, dictionary)
         return Native(native.kernel, bound=native.bound) if isinstance(native, Native) else native
 
@@ -100,7 +100,7 @@ def _dividing(values: Ints, digits: int, mode: str) -> Ints:
 def _rounding(mode: str) -> Builder:
     """ROUND, BROUND, FLOOR, CEIL of decimals, and of what is whole already; floats go through their digits."""
 
-    def build(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | Step | None:
+    def build(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | Compiled | None:
         places = 0
         if len(args) == 2:
             literal = args[1].literal
@@ -121,7 +121,7 @@ def _rounding(mode: str) -> Builder:
     return build
 
 
-def _round_decimal(a: Step, target: Decimal, places: int, mode: str) -> Native | None:
+def _round_decimal(a: Compiled, target: Decimal, places: int, mode: str) -> Native | None:
     assert isinstance(a.type, Decimal)
     kept = min(places, target.scale, a.type.scale)
     dropped, padding = a.type.scale - kept, target.scale - kept

@@ -19,7 +19,7 @@ from everview.backends.embedded.expressions.cells import (
 )
 from everview.backends.embedded.expressions.floats import rounded_to
 from everview.backends.embedded.expressions.integers import truncated_quotient
-from everview.backends.embedded.expressions.step import Native, Step
+from everview.backends.embedded.expressions.step import Compiled, Native
 from everview.backends.embedded.expressions.timestamps import beyond_safe
 from everview.backends.embedded.expressions.zone_offsets import offsets_of
 from everview.backends.embedded.vectors import NARROW_PRECISION, Ints
@@ -41,13 +41,13 @@ from everview.relational.types import (
     is_integral,
 )
 
-Offer = Native | Step | None
+Offer = Native | Compiled | None
 _EXACT_DOUBLE: Final = 2**53
 _EXACT_POWER: Final = 22
 """10**22 is the last power of ten that is a double."""
 
 
-def native_cast(cast: Cast, child: Step) -> Offer:
+def native_cast(cast: Cast, child: Compiled) -> Offer:
     """The kernel of a cast; the child itself where its cells are already right; None where only the definition has it."""
     source, target = cast.child.type, cast.type
     if source == target or isinstance(source, Null):
@@ -70,7 +70,7 @@ def _to_boolean(source: DataType) -> Offer:
     return Native(lambda a: Cells(a.values != 0)) if is_integral(source) or is_floating(source) else None
 
 
-def _to_integer(child: Step, source: DataType, target: DataType) -> Offer:
+def _to_integer(child: Compiled, source: DataType, target: DataType) -> Offer:
     low, high = integer_bounds(target)
     bound = type_bound(target)
     if source == BOOLEAN:
@@ -110,7 +110,7 @@ def _divided(compute: Callable[[Cells], Ints], low: int, high: int) -> Native:
     return Native(kernel, can_fail=high < WORD // MICROS_PER_SECOND, bound=high + 1)
 
 
-def _decimal_to_integer(child: Step, source: Decimal, target: DataType) -> Offer:
+def _decimal_to_integer(child: Compiled, source: Decimal, target: DataType) -> Offer:
     low, high = integer_bounds(target)
     unit = 10**source.scale
 
@@ -166,7 +166,7 @@ def _time_to_floating(target: DataType) -> Native:
     return Native(kernel)
 
 
-def _to_decimal(child: Step, source: DataType, target: Decimal) -> Offer:
+def _to_decimal(child: Compiled, source: DataType, target: Decimal) -> Offer:
     if isinstance(source, Decimal):
         scale = source.scale
     elif is_integral(source) or source in (BOOLEAN, YEAR_MONTH_INTERVAL):
@@ -188,7 +188,7 @@ def _to_decimal(child: Step, source: DataType, target: Decimal) -> Offer:
     return Native(kernel, can_fail=static >= limit, bound=min(static, limit - 1))
 
 
-def _to_date(cast: Cast, child: Step) -> Offer:
+def _to_date(cast: Cast, child: Compiled) -> Offer:
     if child.type not in (TIMESTAMP, TIMESTAMP_NTZ):
         return None
     zone = offsets_of(cast.zone if child.type == TIMESTAMP else None)
@@ -200,7 +200,7 @@ def _to_date(cast: Cast, child: Step) -> Offer:
     return Native(kernel, bound=2**31)
 
 
-def _to_timestamp(cast: Cast, child: Step) -> Offer:
+def _to_timestamp(cast: Cast, child: Compiled) -> Offer:
     zone = offsets_of(cast.zone)
     if is_integral(child.type):
         limit = WORD // MICROS_PER_SECOND
@@ -222,7 +222,7 @@ def _to_timestamp(cast: Cast, child: Step) -> Offer:
     return Native(from_local, can_fail=True)
 
 
-def _to_timestamp_ntz(cast: Cast, child: Step) -> Offer:
+def _to_timestamp_ntz(cast: Cast, child: Compiled) -> Offer:
     if child.type == DATE:
         far = 2**25
         return Native(lambda a: Cells(a.values * MICROS_PER_DAY, suspects=outside(a.values, -far, far)), can_fail=True)
@@ -237,7 +237,7 @@ def _to_timestamp_ntz(cast: Cast, child: Step) -> Offer:
     return Native(to_local, can_fail=True)
 
 
-_TO_TIME: Final[dict[DataType, Callable[[Cast, Step], Offer]]] = {
+_TO_TIME: Final[dict[DataType, Callable[[Cast, Compiled], Offer]]] = {
     DATE: _to_date,
     TIMESTAMP: _to_timestamp,
     TIMESTAMP_NTZ: _to_timestamp_ntz,

@@ -15,7 +15,7 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import wide_vectors as wide
 from everview.backends.embedded.expressions.cells import Cells, either, merge_where, spread, sum_fits, widened
 from everview.backends.embedded.expressions.decimals import all_suspects
-from everview.backends.embedded.expressions.step import Builder, Native, Step
+from everview.backends.embedded.expressions.step import Builder, Compiled, Native
 from everview.backends.embedded.state.text_kernels import compare_text
 from everview.backends.embedded.vectors import Bools, Kind, Values, kind_of
 from everview.relational.expressions import Call
@@ -116,7 +116,7 @@ def _order_of_codes(dictionary: Dictionary) -> Compare:
     return less
 
 
-def _equal(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+def _equal(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
     compare = equality(args[0].type, args[1].type)
     return None if compare is None else Native(lambda a, b: Cells(compare(a, b)))
 
@@ -124,7 +124,7 @@ def _equal(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Nativ
 def _ordering(is_swapped: bool, is_negated: bool) -> Builder:
     """``<`` and, since the order is total, ``a <= b`` as not ``b < a``."""
 
-    def build(call: Call, args: tuple[Step, ...], dictionary: Dictionary) -> Native | None:
+    def build(call: Call, args: tuple[Compiled, ...], dictionary: Dictionary) -> Native | None:
         first, second = (args[1], args[0]) if is_swapped else args
         less = order(first.type, second.type, dictionary)
         if less is None:
@@ -139,7 +139,7 @@ def _ordering(is_swapped: bool, is_negated: bool) -> Builder:
     return build
 
 
-def _null_safe_equal(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+def _null_safe_equal(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
     compare = equality(args[0].type, args[1].type)
     if compare is None:
         return None
@@ -154,7 +154,7 @@ def _null_safe_equal(call: Call, args: tuple[Step, ...], _dictionary: Dictionary
     return Native(kernel, sees_nulls=True)
 
 
-def _in(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+def _in(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
     compares = [equality(args[0].type, item.type) for item in args[1:] if not item.is_null_literal]
     has_null = any(item.is_null_literal for item in args[1:])
     present = [i for i, item in enumerate(args[1:]) if not item.is_null_literal]
@@ -179,7 +179,7 @@ def _in(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native |
     return Native(kernel, sees_nulls=True)
 
 
-def _in_many(args: tuple[Step, ...], present: list[int], has_null: bool) -> Native | None:
+def _in_many(args: tuple[Compiled, ...], present: list[int], has_null: bool) -> Native | None:
     def kernel(count: int, value: Cells, *items: Cells) -> Cells:
         value = spread(value, count)
         words = [items[i].values for i in present]
@@ -199,7 +199,7 @@ def _membership(value: Cells, found: Bools, unknown: Bools | None) -> Cells:
 
 
 def _extreme(is_greatest: bool) -> Builder:
-    def build(call: Call, args: tuple[Step, ...], dictionary: Dictionary) -> Native | None:
+    def build(call: Call, args: tuple[Compiled, ...], dictionary: Dictionary) -> Native | None:
         if kind_of(call.type) is Kind.CODE or any(a.type != call.type or a.is_null_literal for a in args):
             return None
         less = order(call.type, call.type, dictionary)
@@ -222,7 +222,7 @@ def _extreme(is_greatest: bool) -> Builder:
 
 
 def _is_null(is_negated: bool) -> Builder:
-    def build(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native:
+    def build(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native:
         def kernel(count: int, a: Cells) -> Cells:
             if a.nulls is None:
                 return Cells(np.full(count, is_negated))
@@ -233,14 +233,14 @@ def _is_null(is_negated: bool) -> Builder:
     return build
 
 
-def _is_nan(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native:
+def _is_nan(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native:
     def kernel(count: int, a: Cells) -> Cells:
         return Cells(a.values != a.values if is_floating(args[0].type) else np.zeros(count, dtype=np.bool_))
 
     return Native(kernel, sees_nulls=True)
 
 
-def _nanvl(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+def _nanvl(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
     if not all(is_floating(a.type) for a in args):
         return None
 
@@ -251,7 +251,7 @@ def _nanvl(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Nativ
     return Native(kernel, sees_nulls=True)
 
 
-def _not(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+def _not(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
     return Native(lambda a: Cells(~a.values)) if args[0].type == BOOLEAN else None
 
 

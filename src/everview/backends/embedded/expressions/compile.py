@@ -18,8 +18,8 @@ from everview.backends.embedded.expressions.bulk import bulk_form
 from everview.backends.embedded.expressions.casts import native_cast
 from everview.backends.embedded.expressions.cells import Cells, null_cells, type_bound
 from everview.backends.embedded.expressions.definition import Definition
-from everview.backends.embedded.expressions.frame import Frame
-from everview.backends.embedded.expressions.step import Builder, Native, Step
+from everview.backends.embedded.expressions.frame import RowFrame
+from everview.backends.embedded.expressions.step import Builder, Compiled, Native
 from everview.backends.embedded.expressions.words import cells_of_words, word_writer
 from everview.backends.embedded.vectors import Kind, kind_of
 from everview.errors import EvaluationError
@@ -57,14 +57,14 @@ class Compiler:
 
     def __init__(self, expressions: Sequence[Expression], dictionary: Dictionary) -> None:
         self._dictionary = dictionary
-        self._steps: dict[Expression, Step] = {}
+        self._steps: dict[Expression, Compiled] = {}
         self._uses = _count_uses(expressions)
         self.by_definition: list[Expression] = []
         """The sub-expressions that Python computes once per distinct value."""
         self.has_floats = False
         """Whether a floating-point exception can occur, which NumPy would warn of."""
 
-    def step(self, expression: Expression) -> Step:
+    def step(self, expression: Expression) -> Compiled:
         """The step of a sub-expression; the same for equal ones."""
         known = self._steps.get(expression)
         if known is None:
@@ -75,7 +75,7 @@ class Compiler:
             self._steps[expression] = known
         return known
 
-    def _compile(self, expression: Expression) -> Step:
+    def _compile(self, expression: Expression) -> Compiled:
         match expression:
             case Column():
                 return _column(expression)
@@ -98,7 +98,7 @@ class Compiler:
             case _:
                 assert_never(expression)
 
-    def _constant(self, expression: Expression) -> Step:
+    def _constant(self, expression: Expression) -> Compiled:
         try:
             value = evaluate(expression)
         except EvaluationError:
@@ -112,32 +112,32 @@ class Compiler:
             return False
         return kind_of(_only_column(expression).type) is Kind.CODE
 
-    def _look_up(self, expression: Expression) -> Step:
+    def _look_up(self, expression: Expression) -> Compiled:
         column = _only_column(expression)
         function = remap_columns(expression, lambda _: 0)
         if bulk_form(function, self._dictionary) is None:
             self.by_definition.append(expression)
         return apply_memo(_column(column), function, self._dictionary, can_fail(expression))
 
-    def _cast(self, cast: Cast) -> Step:
+    def _cast(self, cast: Cast) -> Compiled:
         bound = bind_cast(cast)
         child = self.step(cast.child)
         if child.is_null_literal:
             return literal_step(Literal(None, cast.type), self._dictionary)
         native = native_cast(cast, child)
-        if isinstance(native, Step):
+        if isinstance(native, Compiled):
             return native
         if native is not None:
             definition = Definition(bound, (cast.child.type,), cast.type, self._dictionary)
             step = apply_native(native, (child,), definition, cast.type)
-            return step if not cast.is_try else Step(step.run, step.type, child.can_fail, step.bound)
+            return step if not cast.is_try else Compiled(step.run, step.type, child.can_fail, step.bound)
         if kind_of(child.type) is Kind.CODE:
             return self._look_up_of(cast, child)
         self.by_definition.append(cast)
         definition = Definition(bound, (cast.child.type,), cast.type, self._dictionary)
         return apply_definition(definition, (child,), cast.type, fails=can_fail(cast))
 
-    def _look_up_of(self, expression: Call | Cast, argument: Step) -> Step:
+    def _look_up_of(self, expression: Call | Cast, argument: Compiled) -> Compiled:
         """A function of one computed code: by look-up too."""
         parts = [
             Column(0, argument.type) if not isinstance(c, Literal) and columns_of(c) else c
@@ -152,18 +152,18 @@ class Compiler:
             self.by_definition.append(expression)
         return apply_memo(argument, function, self._dictionary, can_fail(function) or argument.can_fail)
 
-    def _case(self, case: Case) -> Step:
+    def _case(self, case: Case) -> Compiled:
         branches = tuple((self._typed(c, BOOLEAN), self._typed(v, case.type)) for c, v in case.branches)
         return lazy.case(branches, self._typed(case.otherwise, case.type), case.type)
 
-    def _typed(self, expression: Expression, data_type: DataType) -> Step:
+    def _typed(self, expression: Expression, data_type: DataType) -> Compiled:
         """The step of an expression, where a bare NULL takes the type that is expected."""
         step = self.step(expression)
         if isinstance(step.type, Null) and not isinstance(data_type, Null):
             return nulls_after((step,), data_type)
         return step
 
-    def _call(self, call: Call) -> Step:
+    def _call(self, call: Call) -> Compiled:
         match call.function:
             case "and" | "or":
                 left, right = (self._typed(a, BOOLEAN) for a in call.args)
@@ -180,7 +180,7 @@ class Compiler:
             first = next(i for i, a in enumerate(args) if a.is_null_literal)
             return nulls_after(args[:first], call.type)
         native = _NATIVE[call.function](call, args, self._dictionary) if call.function in _NATIVE else None
-        if isinstance(native, Step):
+        if isinstance(native, Compiled):
             return native
         definition = Definition(bound, tuple(a.type for a in args), call.type, self._dictionary)
         if isinstance(native, Native):
@@ -191,7 +191,7 @@ class Compiler:
         self.by_definition.append(call)
         return apply_definition(definition, args, call.type, is_strict=is_strict, fails=can_fail(call))
 
-    def _try(self, call: Call) -> Step:
+    def _try(self, call: Call) -> Compiled:
         (attempted,) = call.args
         used = sorted(columns_of(attempted))
         evaluated = compile_expression(remap_columns(call, used.index))
@@ -201,7 +201,7 @@ class Compiler:
         )
         loads = [_column(columns[i]).run for i in used]
 
-        def by_definition(frame: Frame) -> Cells:
+        def by_definition(frame: RowFrame) -> Cells:
             return definition([load(frame) for load in loads], frame.count)
 
         return lazy.attempt(self.step(attempted), by_definition)
@@ -234,12 +234,12 @@ def _only_column(expression: Expression) -> Column:
     return _columns(expression)[0]
 
 
-def _column(column: Column) -> Step:
+def _column(column: Column) -> Compiled:
     index, bound = column.index, type_bound(column.type)
-    return Step(lambda frame: frame.column(index, bound), column.type, False, bound)
+    return Compiled(lambda frame: frame.column(index, bound), column.type, False, bound)
 
 
-def literal_step(literal: Literal, dictionary: Dictionary) -> Step:
+def literal_step(literal: Literal, dictionary: Dictionary) -> Compiled:
     """A constant: one cell for any number of rows."""
     word: Value = word_writer(literal.type, dictionary)(literal.value)
     cells = cells_of_words([word], literal.type)
@@ -247,25 +247,25 @@ def literal_step(literal: Literal, dictionary: Dictionary) -> Step:
         cells.tighten()
     else:
         cells.is_tight = True
-    return Step(lambda frame: cells, literal.type, False, cells.bound, literal)
+    return Compiled(lambda frame: cells, literal.type, False, cells.bound, literal)
 
 
-def _failure(expression: Expression) -> Step:
+def _failure(expression: Expression) -> Compiled:
     """A constant expression without a value: an error if any row gets there."""
 
-    def run(frame: Frame) -> Cells:
+    def run(frame: RowFrame) -> Cells:
         if frame.count:
             evaluate(expression)
         return null_cells(expression.type, frame.count)
 
-    return Step(run, expression.type, True)
+    return Compiled(run, expression.type, True)
 
 
-def _remembered(step: Step, key: Expression) -> Step:
-    def run(frame: Frame) -> Cells:
+def _remembered(step: Compiled, key: Expression) -> Compiled:
+    def run(frame: RowFrame) -> Cells:
         cells = frame.recall(key)
         if cells is None:
             cells = frame.known[key] = step.run(frame)
         return cells
 
-    return Step(run, step.type, step.can_fail, step.bound)
+    return Compiled(run, step.type, step.can_fail, step.bound)

@@ -9,7 +9,7 @@ import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions.cells import UNBOUNDED, Cells, outside
-from everview.backends.embedded.expressions.step import Builder, Native, Step
+from everview.backends.embedded.expressions.step import Builder, Compiled, Native
 from everview.backends.embedded.vectors import Ints
 from everview.relational.expressions import Call
 from everview.relational.functions.civil import DAY_NAMES, MONTH_NAMES
@@ -99,18 +99,18 @@ class _Tabulated:
 def _part(of: Callable[[Ints], Ints], bound: int = 2**31) -> Builder:
     tabulated = _Tabulated(of)
 
-    def build(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+    def build(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
         return Native(lambda a: Cells(tabulated(a.values), None, bound), bound=bound) if args[0].type == DATE else None
 
     return build
 
 
-def _itself(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Step:
+def _itself(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Compiled:
     return args[0].retyped(call.type)
 
 
 def _name(names: tuple[str, ...], of: Callable[[Ints], Ints]) -> Builder:
-    def build(call: Call, args: tuple[Step, ...], dictionary: Dictionary) -> Native | None:
+    def build(call: Call, args: tuple[Compiled, ...], dictionary: Dictionary) -> Native | None:
         if args[0].type != DATE:
             return None
         codes = dictionary.encode([name[:3] for name in names])
@@ -126,7 +126,7 @@ def _wrapped(values: Ints) -> Ints:
 def _day_sum(operation: Callable[[Ints, Ints], Ints]) -> Builder:
     """Sums of days, which Spark lets wrap around."""
 
-    def build(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+    def build(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
         if not all(a.type == DATE or (is_integral(a.type) and a.type != INT64) for a in args):
             return None
 
@@ -139,7 +139,7 @@ def _day_sum(operation: Callable[[Ints, Ints], Ints]) -> Builder:
     return build
 
 
-def _subtract_dates(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+def _subtract_dates(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
     if not all(a.type == DATE for a in args):
         return None
     return Native(
@@ -150,7 +150,7 @@ def _subtract_dates(call: Call, args: tuple[Step, ...], _dictionary: Dictionary)
     )
 
 
-def _add_months(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+def _add_months(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
     days, months = (a.type for a in args)
     if days != DATE or not (months == YEAR_MONTH_INTERVAL or is_integral(months)):
         return None
@@ -167,7 +167,7 @@ def _add_months(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> 
     return Native(kernel, can_fail=True, bound=2**31)
 
 
-def _trunc(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+def _trunc(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
     form = args[1].literal
     if args[0].type != DATE or form is None or form.value is None or form.value.upper() not in TRUNCATIONS:
         return None

@@ -22,7 +22,7 @@ from everview.backends.embedded.expressions.cells import (
     widened,
 )
 from everview.backends.embedded.expressions.integers import truncated_quotient
-from everview.backends.embedded.expressions.step import Native, Step
+from everview.backends.embedded.expressions.step import Compiled, Native
 from everview.backends.embedded.vectors import NARROW_PRECISION, Bools, Ints, Values
 from everview.relational.types import Decimal
 
@@ -31,7 +31,7 @@ _NEGATED_DIGITS = 34
 _FEW = 6
 
 
-def decimal_types(args: tuple[Step, ...]) -> tuple[Decimal, ...] | None:
+def decimal_types(args: tuple[Compiled, ...]) -> tuple[Decimal, ...] | None:
     """The types of the arguments if all are decimals."""
     types = tuple(a.type for a in args if isinstance(a.type, Decimal))
     return types if len(types) == len(args) else None
@@ -78,7 +78,7 @@ def finish(values: Values, bound: int, dropped: int, precision: int, overflow: B
     return Cells(values, None, bound, suspects_or_none)
 
 
-def sum_kernel(result: Decimal, args: tuple[Step, ...], sign: int) -> Native | None:
+def sum_kernel(result: Decimal, args: tuple[Compiled, ...], sign: int) -> Native | None:
     """``a + b`` or ``a - b``."""
     types = decimal_types(args)
     if types is None:
@@ -110,7 +110,7 @@ def sum_kernel(result: Decimal, args: tuple[Step, ...], sign: int) -> Native | N
     return Native(kernel, can_fail=static >= limit, bound=min(static, limit - 1))
 
 
-def product_kernel(result: Decimal, args: tuple[Step, ...]) -> Native | None:
+def product_kernel(result: Decimal, args: tuple[Compiled, ...]) -> Native | None:
     """``a * b``."""
     types = decimal_types(args)
     if types is None:
@@ -136,7 +136,7 @@ def product_kernel(result: Decimal, args: tuple[Step, ...]) -> Native | None:
     return Native(kernel, can_fail=static >= limit, bound=min(static, limit - 1))
 
 
-def quotient_kernel(result: Decimal, args: tuple[Step, ...]) -> Native | None:
+def quotient_kernel(result: Decimal, args: tuple[Compiled, ...]) -> Native | None:
     """``a / b``: the dividend with as many more digits as the result needs, divided by one word."""
     types = decimal_types(args)
     if types is None:
@@ -179,7 +179,7 @@ def _half_up_quotient(a: Ints, b: Ints) -> Ints:
     return result
 
 
-def remainder_kernel(result: Decimal, args: tuple[Step, ...], is_positive: bool) -> Native | None:
+def remainder_kernel(result: Decimal, args: tuple[Compiled, ...], is_positive: bool) -> Native | None:
     """``a % b`` with the sign of a, or ``pmod(a, b)``."""
     types = decimal_types(args)
     if types is None:
@@ -207,7 +207,7 @@ def remainder_kernel(result: Decimal, args: tuple[Step, ...], is_positive: bool)
     return Native(kernel, can_fail=True, bound=10**result.precision - 1)
 
 
-def integral_quotient_kernel(args: tuple[Step, ...]) -> Native | None:
+def integral_quotient_kernel(args: tuple[Compiled, ...]) -> Native | None:
     """``a div b``, truncated to a bigint."""
     types = decimal_types(args)
     if types is None:
@@ -226,7 +226,7 @@ def integral_quotient_kernel(args: tuple[Step, ...]) -> Native | None:
     return Native(kernel, can_fail=True)
 
 
-def negative_kernel(t: Decimal, arg: Step, is_absolute: bool) -> Native:
+def negative_kernel(t: Decimal, arg: Compiled, is_absolute: bool) -> Native:
     """``-a`` or ``abs(a)``; numbers of more than 34 digits, which Spark rounds here, are left to the definition."""
 
     def kernel(a: Cells) -> Cells:

@@ -15,7 +15,7 @@ import numpy as np
 from everview.algebra.floats import two_product
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions.cells import Cells, any_of
-from everview.backends.embedded.expressions.step import Builder, Native, Step
+from everview.backends.embedded.expressions.step import Builder, Compiled, Native
 from everview.backends.embedded.vectors import Bools, Kind, Values, kind_of
 from everview.relational.expressions import Call
 from everview.relational.types import FLOAT32, FLOAT64, DataType, is_floating
@@ -28,7 +28,7 @@ def rounded_to(t: DataType) -> Callable[[Values], Values]:
     return lambda values: values
 
 
-def ring_kernel(call: Call, args: tuple[Step, ...], operation: Callable[[Values, Values], Values]) -> Native | None:
+def ring_kernel(call: Call, args: tuple[Compiled, ...], operation: Callable[[Values, Values], Values]) -> Native | None:
     """``+``, ``-`` and ``*``."""
     if not all(is_floating(a.type) for a in args):
         return None
@@ -43,7 +43,7 @@ def _zeros(divisors: Values) -> Bools | None:
     return zero if any_of(zero) else None
 
 
-def quotient_kernel(args: tuple[Step, ...]) -> Native | None:
+def quotient_kernel(args: tuple[Compiled, ...]) -> Native | None:
     """``a / b``; by zero there is none."""
     if not all(is_floating(a.type) for a in args):
         return None
@@ -55,7 +55,7 @@ def quotient_kernel(args: tuple[Step, ...]) -> Native | None:
     return Native(kernel, can_fail=True)
 
 
-def remainder_kernel(args: tuple[Step, ...]) -> Native | None:
+def remainder_kernel(args: tuple[Compiled, ...]) -> Native | None:
     """``a % b`` with the sign of a; NaN for an infinite a."""
     if not all(is_floating(a.type) for a in args):
         return None
@@ -79,7 +79,7 @@ def sign(a: Cells) -> Cells:
 
 
 def _real(operation: Callable[[Values], Any]) -> Builder:
-    def build(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+    def build(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
         if args[0].type != FLOAT64:
             return None
         return Native(lambda a: Cells(operation(a.values)))
@@ -87,11 +87,11 @@ def _real(operation: Callable[[Values], Any]) -> Builder:
     return build
 
 
-def _sign(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+def _sign(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
     return None if kind_of(args[0].type) is Kind.CODE else Native(sign)
 
 
-def _product_error(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native:
+def _product_error(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native:
     def kernel(a: Cells, b: Cells) -> Cells:
         product, error = two_product(a.values, b.values)
         return Cells(np.where(np.isfinite(product), error, 0.0))

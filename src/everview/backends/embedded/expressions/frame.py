@@ -14,14 +14,14 @@ from everview.backends.embedded.expressions.cells import Cells, cells_from_vecto
 from everview.backends.embedded.vectors import Bools, Ints, Vector
 
 
-class Frame:
+class RowFrame:
     """Some rows of a batch."""
 
     __slots__ = ("_columns", "_parent", "_rows", "count", "known")
 
     def __init__(self, columns: Sequence[Vector], count: int) -> None:
         self._columns = columns
-        self._parent: Frame | None = None
+        self._parent: RowFrame | None = None
         self._rows: Ints | None = None
         self.count = count
         self.known: dict[Hashable, Cells] = {}
@@ -50,9 +50,9 @@ class Frame:
                 self.known[key] = cells
         return cells
 
-    def part(self, rows: Ints) -> Frame:
+    def part(self, rows: Ints) -> RowFrame:
         """The frame of these rows alone."""
-        part = Frame(self._columns, len(rows))
+        part = RowFrame(self._columns, len(rows))
         part._parent, part._rows = self, rows
         return part
 

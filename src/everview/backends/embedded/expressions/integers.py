@@ -21,7 +21,7 @@ from everview.backends.embedded.expressions.cells import (
     sum_fits,
     type_bound,
 )
-from everview.backends.embedded.expressions.step import Builder, Native, Step
+from everview.backends.embedded.expressions.step import Builder, Compiled, Native
 from everview.backends.embedded.vectors import Bools, Ints
 from everview.relational.expressions import Call
 from everview.relational.types import (
@@ -50,11 +50,11 @@ def storage_bounds(t: DataType) -> tuple[int, int] | None:
     return integer_bounds(INT64) if isinstance(t, DayTimeInterval) else None
 
 
-def _have_type(args: tuple[Step, ...], t: DataType) -> bool:
+def _have_type(args: tuple[Compiled, ...], t: DataType) -> bool:
     return all(a.type == t for a in args)
 
 
-def sum_kernel(call: Call, args: tuple[Step, ...], sign: int) -> Native | None:
+def sum_kernel(call: Call, args: tuple[Compiled, ...], sign: int) -> Native | None:
     """``a + b`` or ``a - b``."""
     bounds = storage_bounds(call.type)
     if bounds is None or not _have_type(args, call.type):
@@ -80,7 +80,7 @@ def sum_kernel(call: Call, args: tuple[Step, ...], sign: int) -> Native | None:
     return Native(kernel, can_fail=static > high, bound=min(static, high + 1))
 
 
-def product_kernel(call: Call, args: tuple[Step, ...]) -> Native | None:
+def product_kernel(call: Call, args: tuple[Compiled, ...]) -> Native | None:
     """``a * b``."""
     bounds = storage_bounds(call.type)
     if bounds is None or not _have_type(args, call.type):
@@ -107,7 +107,7 @@ def _whole_divisor(b: Ints) -> tuple[Ints, Bools | None]:
     return np.where(zero, 1, b), zero
 
 
-def quotient_kernel(args: tuple[Step, ...]) -> Native | None:
+def quotient_kernel(args: tuple[Compiled, ...]) -> Native | None:
     """``a div b`` of bigints."""
     if not all(is_integral(a.type) for a in args):
         return None
@@ -132,7 +132,7 @@ def truncated_quotient(a: Ints, b: Ints) -> Ints:
     return quotient
 
 
-def remainder_kernel(call: Call, args: tuple[Step, ...]) -> Native | None:
+def remainder_kernel(call: Call, args: tuple[Compiled, ...]) -> Native | None:
     """``a % b`` with the sign of a."""
     if not is_integral(call.type) or not _have_type(args, call.type):
         return None
@@ -144,7 +144,7 @@ def remainder_kernel(call: Call, args: tuple[Step, ...]) -> Native | None:
     return Native(kernel, can_fail=True, bound=min(args[0].bound, args[1].bound))
 
 
-def positive_remainder_kernel(call: Call, args: tuple[Step, ...]) -> Native | None:
+def positive_remainder_kernel(call: Call, args: tuple[Compiled, ...]) -> Native | None:
     """``pmod(a, b)``; Java's wrapping sums for negative divisors are left to the definition."""
     if not is_integral(call.type) or not _have_type(args, call.type):
         return None
@@ -162,7 +162,7 @@ def positive_remainder_kernel(call: Call, args: tuple[Step, ...]) -> Native | No
     return Native(kernel, can_fail=True, bound=args[1].bound)
 
 
-def negative_kernel(call: Call, args: tuple[Step, ...], operation: Callable[[Ints], Ints]) -> Native | None:
+def negative_kernel(call: Call, args: tuple[Compiled, ...], operation: Callable[[Ints], Ints]) -> Native | None:
     """``-a`` or ``abs(a)``."""
     bounds = storage_bounds(call.type)
     if bounds is None:
@@ -180,7 +180,7 @@ def negative_kernel(call: Call, args: tuple[Step, ...], operation: Callable[[Int
 
 
 def _bitwise(operation: Callable[..., Any]) -> Builder:
-    def build(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+    def build(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
         if not is_integral(call.type) or not _have_type(args, call.type):
             return None
         bound = type_bound(call.type)
@@ -190,7 +190,7 @@ def _bitwise(operation: Callable[..., Any]) -> Builder:
 
 
 def _shift(operation: Callable[[Ints, Ints], Ints], is_unsigned: bool) -> Builder:
-    def build(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+    def build(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
         t = call.type
         if not is_integral(t) or args[0].type != t or not is_integral(args[1].type):
             return None
@@ -212,7 +212,7 @@ def _shift(operation: Callable[[Ints, Ints], Ints], is_unsigned: bool) -> Builde
     return build
 
 
-def _bit_count(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+def _bit_count(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
     if not is_integral(args[0].type) and args[0].type != BOOLEAN:
         return None
     return Native(
@@ -221,7 +221,7 @@ def _bit_count(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> N
     )
 
 
-def _bit_get(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+def _bit_get(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
     if not is_integral(args[0].type):
         return None
     last = integer_bounds(args[0].type)[1].bit_length()

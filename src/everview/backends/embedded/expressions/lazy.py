@@ -17,14 +17,14 @@ from everview.backends.embedded.expressions.cells import (
     merged,
     spread,
 )
-from everview.backends.embedded.expressions.frame import Frame, rows_of
-from everview.backends.embedded.expressions.step import Run, Step
+from everview.backends.embedded.expressions.frame import RowFrame, rows_of
+from everview.backends.embedded.expressions.step import Compiled, Run
 from everview.backends.embedded.vectors import Bools, Ints
 from everview.errors import EvaluationError
 from everview.relational.types import BOOLEAN, DataType
 
 
-def run_where(step: Step, frame: Frame, mask: Bools) -> Cells:
+def run_where(step: Compiled, frame: RowFrame, mask: Bools) -> Cells:
     """The step's cells, computed only under the mask; elsewhere they are 0."""
     rows = rows_of(mask)
     if len(rows) == frame.count:
@@ -34,10 +34,10 @@ def run_where(step: Step, frame: Frame, mask: Bools) -> Cells:
     return merged([(rows, spread(step.run(frame.part(rows)), len(rows)))], step.type, frame.count)
 
 
-def conjunction(left: Step, right: Step) -> Step:
+def conjunction(left: Compiled, right: Compiled) -> Compiled:
     """``left AND right``."""
 
-    def run(frame: Frame) -> Cells:
+    def run(frame: RowFrame) -> Cells:
         a = left.run(frame)
         if right.can_fail:
             a = spread(a, frame.count)
@@ -53,13 +53,13 @@ def conjunction(left: Step, right: Step) -> Step:
             return Cells(values, a.nulls & b.values)
         return Cells(values, (a.nulls & (b.nulls | b.values)) | (b.nulls & a.values))
 
-    return Step(run, BOOLEAN, left.can_fail or right.can_fail, 1)
+    return Compiled(run, BOOLEAN, left.can_fail or right.can_fail, 1)
 
 
-def disjunction(left: Step, right: Step) -> Step:
+def disjunction(left: Compiled, right: Compiled) -> Compiled:
     """``left OR right``."""
 
-    def run(frame: Frame) -> Cells:
+    def run(frame: RowFrame) -> Cells:
         a = left.run(frame)
         if right.can_fail:
             a = spread(a, frame.count)
@@ -70,13 +70,13 @@ def disjunction(left: Step, right: Step) -> Step:
         nulls = either(a.nulls, b.nulls)
         return Cells(values, None if nulls is None else nulls & ~values)
 
-    return Step(run, BOOLEAN, left.can_fail or right.can_fail, 1)
+    return Compiled(run, BOOLEAN, left.can_fail or right.can_fail, 1)
 
 
-def coalesce(args: tuple[Step, ...], data_type: DataType) -> Step:
+def coalesce(args: tuple[Compiled, ...], data_type: DataType) -> Compiled:
     """The first value that is not NULL."""
 
-    def run(frame: Frame) -> Cells:
+    def run(frame: RowFrame) -> Cells:
         result = spread(args[0].run(frame), frame.count)
         for arg in args[1:]:
             if result.nulls is None or not any_of(result.nulls):
@@ -85,10 +85,14 @@ def coalesce(args: tuple[Step, ...], data_type: DataType) -> Step:
             result = merge_where(result.nulls, spread(following, frame.count), result)
         return result
 
-    return Step(run, data_type, any(a.can_fail for a in args), max(a.bound for a in args))
+    return Compiled(run, data_type, any(a.can_fail for a in args), max(a.bound for a in args))
 
 
-def case(branches: tuple[tuple[Step, Step], ...], otherwise: Step, data_type: DataType) -> Step:
+def case(
+    branches: tuple[tuple[Compiled, Compiled], ...],
+    otherwise: Compiled,
+    data_type: DataType,
+) -> Compiled:
     """The value of the first branch whose condition is true."""
     steps = [s for branch in branches for s in branch] + [otherwise]
     later = steps[1:]
@@ -97,13 +101,13 @@ def case(branches: tuple[tuple[Step, Step], ...], otherwise: Step, data_type: Da
         if any(s.can_fail for s in later)
         else _eager_case(branches, otherwise)
     )
-    return Step(
+    return Compiled(
         run, data_type, any(s.can_fail for s in steps), max(s.bound for s in [*(v for _, v in branches), otherwise])
     )
 
 
-def _eager_case(branches: tuple[tuple[Step, Step], ...], otherwise: Step) -> Run:
-    def run(frame: Frame) -> Cells:
+def _eager_case(branches: tuple[tuple[Compiled, Compiled], ...], otherwise: Compiled) -> Run:
+    def run(frame: RowFrame) -> Cells:
         result = spread(otherwise.run(frame), frame.count)
         for condition, value in reversed(branches):
             test = spread(condition.run(frame), frame.count)
@@ -113,8 +117,12 @@ def _eager_case(branches: tuple[tuple[Step, Step], ...], otherwise: Step) -> Run
     return run
 
 
-def _lazy_case(branches: tuple[tuple[Step, Step], ...], otherwise: Step, data_type: DataType) -> Run:
-    def run(frame: Frame) -> Cells:
+def _lazy_case(
+    branches: tuple[tuple[Compiled, Compiled], ...],
+    otherwise: Compiled,
+    data_type: DataType,
+) -> Run:
+    def run(frame: RowFrame) -> Cells:
         parts: list[tuple[Ints, Cells]] = []
         rest, left = np.arange(frame.count), frame
         for condition, value in branches:
@@ -137,13 +145,13 @@ def _lazy_case(branches: tuple[tuple[Step, Step], ...], otherwise: Step, data_ty
     return run
 
 
-def attempt(step: Step, definition: Callable[[Frame], Cells]) -> Step:
+def attempt(step: Compiled, definition: Callable[[RowFrame], Cells]) -> Compiled:
     """The step's value, or NULL where it fails: then the definition finds out which rows these are."""
 
-    def run(frame: Frame) -> Cells:
+    def run(frame: RowFrame) -> Cells:
         try:
             return step.run(frame)
         except EvaluationError:
             return definition(frame)
 
-    return Step(run, step.type, False, step.bound)
+    return Compiled(run, step.type, False, step.bound)

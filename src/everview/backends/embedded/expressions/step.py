@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions.cells import UNBOUNDED, Cells
-from everview.backends.embedded.expressions.frame import Frame
+from everview.backends.embedded.expressions.frame import RowFrame
 from everview.relational.expressions import Call, Literal
 from everview.relational.types import DataType
 
-Run = Callable[[Frame], Cells]
+Run = Callable[[RowFrame], Cells]
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class Compiled:
     """A compiled sub-expression."""
 
     run: Run
@@ -30,7 +30,7 @@ class Step:
     """A bound on the magnitude of its values, for all batches."""
     literal: Literal | None = None
 
-    def retyped(self, data_type: DataType) -> Step:
+    def retyped(self, data_type: DataType) -> Compiled:
         """The same cells as values of another type."""
         return replace(self, type=data_type)
 
@@ -51,5 +51,5 @@ class Native:
     sees_nulls: bool = False
 
 
-Builder = Callable[[Call, tuple[Step, ...], Dictionary], Native | Step | None]
+Builder = Callable[[Call, tuple[Compiled, ...], Dictionary], Native | Compiled | None]
 """From a call and its compiled arguments to its kernel, to one of the arguments, or to None: only the definition has it."""

@@ -10,7 +10,7 @@ import numpy as np
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions.cells import WORD, Cells, any_of, either
 from everview.backends.embedded.expressions.dates import truncated
-from everview.backends.embedded.expressions.step import Builder, Native, Step
+from everview.backends.embedded.expressions.step import Builder, Compiled, Native
 from everview.backends.embedded.expressions.zone_offsets import ZoneOffsets, offsets_of
 from everview.backends.embedded.vectors import Bools, Ints
 from everview.relational.expressions import Call
@@ -36,12 +36,12 @@ _CLOCK_UNITS: Final = {
 }
 
 
-def zone_for(call: Call, argument: Step) -> ZoneOffsets:
+def zone_for(call: Call, argument: Compiled) -> ZoneOffsets:
     """The zone through which an argument is seen."""
     return offsets_of(call.zone if isinstance(argument.type, Timestamp) else None)
 
 
-def is_time(step: Step) -> bool:
+def is_time(step: Compiled) -> bool:
     """Whether the step yields timestamps of either kind."""
     return step.type in (TIMESTAMP, TIMESTAMP_NTZ)
 
@@ -56,7 +56,7 @@ def beyond_safe(*columns: Ints) -> Bools | None:
 
 
 def _part(of: Callable[[Ints], Ints], bound: int) -> Builder:
-    def build(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+    def build(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
         if not is_time(args[0]):
             return None
         zone = zone_for(call, args[0])
@@ -70,7 +70,7 @@ def _part(of: Callable[[Ints], Ints], bound: int) -> Builder:
     return build
 
 
-def _date_trunc(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | Step | None:
+def _date_trunc(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | Compiled | None:
     form = args[0].literal
     if form is None or form.value is None or args[1].type != TIMESTAMP:
         return None
@@ -96,7 +96,7 @@ def _date_trunc(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> 
     return Native(kernel, can_fail=True)
 
 
-def _subtract(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+def _subtract(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
     if not all(is_time(a) for a in args):
         return None
     zone = zone_for(call, args[0])
@@ -109,7 +109,7 @@ def _subtract(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Na
     return Native(kernel, can_fail=True)
 
 
-def _add_interval(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | None:
+def _add_interval(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
     """A day-time interval moves the clock; where days differ in length its whole days move the calendar first."""
     if not is_time(args[0]) or args[1].type != DAY_TIME_INTERVAL or zone_for(call, args[0]).fixed is None:
         return None
@@ -121,7 +121,7 @@ def _add_interval(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -
 
 
 def _since_1970(per: int) -> Builder:
-    def build(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | Step | None:
+    def build(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | Compiled | None:
         if not is_time(args[0]):
             return None
         return (
@@ -132,7 +132,7 @@ def _since_1970(per: int) -> Builder:
 
 
 def _from_number(per: int) -> Builder:
-    def build(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native | Step | None:
+    def build(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | Compiled | None:
         if not is_integral(args[0].type):
             return None
         if per == 1:
@@ -151,7 +151,7 @@ def _from_number(per: int) -> Builder:
 def _interval_part(size: int, within: int | None) -> Builder:
     """A field of an interval: of months or microseconds, ``size`` of the unit, cut off toward zero."""
 
-    def build(call: Call, args: tuple[Step, ...], _dictionary: Dictionary) -> Native:
+    def build(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native:
         def kernel(a: Cells) -> Cells:
             rest = a.values if within is None else np.fmod(a.values, within)
             return Cells((rest - np.fmod(rest, size)) // size)

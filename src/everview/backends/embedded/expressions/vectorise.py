@@ -14,7 +14,7 @@ import numpy as np
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions.cells import Cells, spread, vector_from_cells
 from everview.backends.embedded.expressions.compile import Compiler, literal_step
-from everview.backends.embedded.expressions.frame import Frame
+from everview.backends.embedded.expressions.frame import RowFrame
 from everview.backends.embedded.vectors import Bools, Vector
 from everview.relational.expressions import Expression, Literal, columns_of
 from everview.relational.format import format_expression
@@ -43,7 +43,7 @@ class _Compiled:
         return tuple(format_expression(e, names or _numbered(e)) for e in self._by_definition)
 
     def _cells(self, columns: Sequence[Vector], count: int) -> list[Cells]:
-        frame = Frame(columns, count)
+        frame = RowFrame(columns, count)
         if self._is_quiet:
             return [run(frame) for run in self._runs]
         with np.errstate(all="ignore"):  # once for all steps: it costs more than a step on one row
@@ -118,5 +118,5 @@ def compile_projection(expressions: Sequence[Expression], dictionary: Dictionary
 
 def constant_vector(literal: Literal, count: int, dictionary: Dictionary) -> Vector:
     """A literal, ``count`` times."""
-    cells = literal_step(literal, dictionary).run(Frame((), count))
+    cells = literal_step(literal, dictionary).run(RowFrame((), count))
     return vector_from_cells(cells, literal.type, count)

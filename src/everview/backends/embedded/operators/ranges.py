@@ -22,7 +22,7 @@ _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True)
-class Bound:
+class RangeLimit:
     """A column of the probing side that limits the indexed column, and whether the limit itself is outside."""
 
     column: int
@@ -34,14 +34,14 @@ class RangeAccess:
     """``low ≤ column ≤ high`` with the column on the indexed side and the bounds on the probing one."""
 
     column: int
-    low: Bound | None = None
-    high: Bound | None = None
+    low: RangeLimit | None = None
+    high: RangeLimit | None = None
 
 
 def range_accesses(condition: Expression | None, width: int) -> tuple[RangeAccess | None, RangeAccess | None]:
     """How the left and the right side can be searched, given a condition over left (``width`` columns) ++ right."""
-    left: dict[int, dict[str, Bound]] = {}
-    right: dict[int, dict[str, Bound]] = {}
+    left: dict[int, dict[str, RangeLimit]] = {}
+    right: dict[int, dict[str, RangeLimit]] = {}
     for part in conjuncts(condition) if condition is not None else ():
         if not (isinstance(part, Call) and part.function in _MIRRORED):
             continue
@@ -56,12 +56,12 @@ def range_accesses(condition: Expression | None, width: int) -> tuple[RangeAcces
         is_open = function in ("<", ">")
         side = "high" if function in ("<", "<=") else "low"
         other = "low" if side == "high" else "high"
-        left.setdefault(a.index, {})[side] = Bound(b.index - width, is_open)
-        right.setdefault(b.index - width, {})[other] = Bound(a.index, is_open)
+        left.setdefault(a.index, {})[side] = RangeLimit(b.index - width, is_open)
+        right.setdefault(b.index - width, {})[other] = RangeLimit(a.index, is_open)
     return _tightest(left), _tightest(right)
 
 
-def _tightest(bounds: dict[int, dict[str, Bound]]) -> RangeAccess | None:
+def _tightest(bounds: dict[int, dict[str, RangeLimit]]) -> RangeAccess | None:
     """The column with the most bounds."""
     if not bounds:
         return None
@@ -128,14 +128,14 @@ class RangeIndex:
         rows = rows if known is None else known[rows]
         return (rows if kept is None else kept[rows]), slots
 
-    def _bound(self, keys: Ints, bounds: Sequence[Vector], kept: Ints | None, bound: Bound | None) -> Ints:
+    def _bound(self, keys: Ints, bounds: Sequence[Vector], kept: Ints | None, bound: RangeLimit | None) -> Ints:
         prefix = keys[:, : len(self._words)]
         if bound is None:
             return np.ascontiguousarray(prefix)
         values = _word(bounds[bound.column] if kept is None else bounds[bound.column].take(kept))
         return np.column_stack([prefix, values])
 
-    def _or_extreme(self, rows: Ints, bound: Bound | None, extreme: int) -> Ints:
+    def _or_extreme(self, rows: Ints, bound: RangeLimit | None, extreme: int) -> Ints:
         """A bound needs a word to compare: without keys and without a limit, the extreme of all words."""
         if bound is None and not self._words:
             return np.full((len(rows), 1), extreme, dtype=np.int64)
@@ -148,7 +148,7 @@ class RangeIndex:
 
 
 def _known(
-    columns: Sequence[Vector], bounds: tuple[Bound | None, Bound | None], kept: Ints | None, count: int
+    columns: Sequence[Vector], bounds: tuple[RangeLimit | None, RangeLimit | None], kept: Ints | None, count: int
 ) -> Ints | None:
     """The probing rows whose bounds are not NULL; None for all."""
     mask = np.ones(count, dtype=np.bool_)

@@ -13,7 +13,7 @@ from everview.backends.embedded.windows.by_definition import ByDefinition
 from everview.backends.embedded.windows.extremes import Extreme
 from everview.backends.embedded.windows.frames import FrameBounds
 from everview.backends.embedded.windows.function import WindowFunction
-from everview.backends.embedded.windows.moments import Moment
+from everview.backends.embedded.windows.moments import WindowMoment
 from everview.backends.embedded.windows.partitions import Partitions
 from everview.backends.embedded.windows.positions import RANKINGS, FrameValue, Lead, Ntile, Ranking
 from everview.backends.embedded.windows.sums import Count, ExactSum, FloatSum
@@ -76,7 +76,7 @@ class WindowFunctions:
             case name if name in _MOMENTS:
                 if not all(is_floating(a.type) for a in call.args):
                     return definition
-                return Moment(call, frame, self._dictionary, definition)
+                return WindowMoment(call, frame, self._dictionary, definition)
             case "sum" | "avg" | "try_sum" | "try_avg":
                 return self._sum(call, frame, definition)
             case _:

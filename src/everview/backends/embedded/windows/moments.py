@@ -28,7 +28,7 @@ _LEAST, _GREATEST = 2.0**-400, 2.0**400
 """Between these magnitudes no product of sums under- or overflows; partitions with others are left to the definition."""
 
 
-class Moment(WindowFunction):
+class WindowMoment(WindowFunction):
     """One moment of one or two float arguments."""
 
     def __init__(self, call: WindowCall, frame: FrameBounds, dictionary: Dictionary, definition: ByDefinition) -> None:
