@@ -8,12 +8,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from everview.errors import AlreadyExists, DependencyError, InvalidQuery, UnknownName, did_you_mean
-from everview.relational.nodes import Relation, Schema
+from everview.errors import (
+    AlreadyExists,
+    DependencyError,
+    InvalidQuery,
+    UnknownName,
+    UnsupportedOperation,
+    did_you_mean,
+)
+from everview.relational.constraints import missing_keys, repeated_keys
+from everview.relational.nodes import Relation, Scan, Schema
 from everview.relational.schema import schema
 from everview.relational.traverse import tables_of
+from everview.relational.unique_keys import UniqueKey
 
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 """Names that Spark's own catalog takes without quotes; the tables are temporary views there."""
@@ -22,21 +31,60 @@ RESERVED_COLUMNS = ("_weight", "_change_type", "_commit_version", "_commit_times
 """Columns that changes and deltas carry beside the table's own."""
 
 
+@dataclass(frozen=True, slots=True)
+class Constraint:
+    """What the rows of a table must satisfy: ``UNIQUE (columns)``, or with a ``parent`` a FOREIGN KEY to its ``referenced``."""
+
+    table: str
+    columns: tuple[str, ...]
+    parent: str | None = None
+    referenced: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """As SQL writes it; ``REFERENCES t`` without columns means the primary key of t."""
+        columns = f"({', '.join(self.columns)})"
+        if self.parent is None:
+            return f"UNIQUE {columns}"
+        referenced = f" ({', '.join(self.referenced)})" if self.referenced else ""
+        return f"FOREIGN KEY {columns} REFERENCES {self.parent}{referenced}"
+
+
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class TableDefinition:
-    """A base table: its columns, its primary key (empty for none), and how it is kept."""
+    """A base table: its columns, its primary key (empty for none), how it is kept, and what holds of its rows besides."""
 
     name: str
     fields: Schema
     primary_key: tuple[str, ...] = ()
     static: bool = False
     retain: bool = True
+    constraints: tuple[Constraint, ...] = ()
+
+    def positions(self, columns: Iterable[str]) -> tuple[int, ...]:
+        """Where these columns stand in a row."""
+        names = [f.name for f in self.fields]
+        return tuple(names.index(c) for c in columns)
 
     @property
     def key_positions(self) -> tuple[int, ...]:
         """Where the columns of the primary key stand in a row."""
-        names = [f.name for f in self.fields]
-        return tuple(names.index(k) for k in self.primary_key)
+        return self.positions(self.primary_key)
+
+    @property
+    def unique_keys(self) -> tuple[UniqueKey, ...]:
+        """What no two rows agree on: the primary key, and UNIQUE columns where none of them is NULL."""
+        keys = [UniqueKey(frozenset(self.key_positions))] if self.primary_key else []
+        for constraint in self.constraints:
+            if constraint.parent is None:
+                columns = frozenset(self.positions(constraint.columns))
+                keys.append(UniqueKey(columns, frozenset(i for i in columns if self.fields[i].nullable)))
+        return tuple(keys)
+
+    @property
+    def scan(self) -> Scan:
+        """The table in a plan."""
+        return Scan(self.name, self.fields)
 
     @property
     def key_fields(self) -> Schema:
@@ -76,6 +124,8 @@ class ViewDefinition:
     options: ViewOptions = field(default_factory=ViewOptions)
     is_assertion: bool = False
     settings: tuple[tuple[str, str], ...] = ()
+    constraint: Constraint | None = None
+    """Of a table, if this is how the backend maintains it: an assertion that no catalog has."""
 
     @property
     def fields(self) -> Schema:
@@ -122,6 +172,13 @@ class Catalog:
                 f"{'reads' if len(dependents) == 1 else 'read'} it.",
                 hint=f"drop {'that' if len(dependents) == 1 else 'those'} first.",
             )
+        for table in self.tables:
+            for constraint in table.constraints if table is not definition else ():
+                if constraint.parent == definition.name:
+                    raise DependencyError(
+                        f"table '{definition.name}' cannot be dropped: table '{table.name}' has {constraint.text}.",
+                        hint=f"drop table '{table.name}' first.",
+                    )
         return definition
 
     def has(self, definition: Definition) -> bool:
@@ -177,6 +234,48 @@ class Catalog:
         """All assertions."""
         return tuple(d for d in self._computed() if d.is_assertion)
 
+    def constraint_views(self, table: TableDefinition) -> tuple[ViewDefinition, ...]:
+        """The constraints of a table as assertions, with names that no view can have."""
+        return tuple(
+            ViewDefinition(
+                f"{c.table} {c.text}", self._violations(table, c), None, "UTC", is_assertion=True, constraint=c
+            )
+            for c in table.constraints
+        )
+
+    def with_references(self, table: TableDefinition) -> TableDefinition:
+        """The table with its foreign keys checked against what they refer to, and written out.
+
+        Raises:
+            UnknownName: there is no such table or column.
+            InvalidQuery: the columns are no key of the parent, or of other types.
+            UnsupportedOperation: a table that keeps no rows cannot be looked up in.
+        """
+        resolved = []
+        for constraint in table.constraints:
+            parent = self._parent(table, constraint)
+            resolved.append(constraint if parent is None else _with_reference(table, constraint, parent))
+            for kept in (table, parent):
+                if kept is not None and not kept.retain:
+                    raise UnsupportedOperation(
+                        f"{constraint.text} of table '{table.name}' cannot be checked: "
+                        f"table '{kept.name}' keeps no rows (retain=False).",
+                        hint="create it with retain=True, or leave the constraint out.",
+                    )
+        return replace(table, constraints=tuple(dict.fromkeys(resolved)))
+
+    def _parent(self, table: TableDefinition, constraint: Constraint) -> TableDefinition | None:
+        """The table that a foreign key refers to, perhaps its own; none for another constraint."""
+        if constraint.parent is None:
+            return None
+        return table if constraint.parent.lower() == table.name.lower() else self.table(constraint.parent)
+
+    def _violations(self, table: TableDefinition, constraint: Constraint) -> Relation:
+        parent, own = self._parent(table, constraint), table.positions(constraint.columns)
+        if parent is None:
+            return repeated_keys(table.scan, own)
+        return missing_keys(table.scan, own, parent.scan, parent.positions(constraint.referenced))
+
     def dependents(self, name: str) -> tuple[ViewDefinition, ...]:
         """The views and assertions that read this table or view directly."""
         wanted = name.lower()
@@ -215,6 +314,25 @@ class Catalog:
     @staticmethod
     def _near(name: str, among: Iterable[Definition]) -> str | None:
         return did_you_mean(name, [d.name for d in among])
+
+
+def _with_reference(table: TableDefinition, constraint: Constraint, parent: TableDefinition) -> Constraint:
+    owner = f"table '{parent.name}'"
+    found = [find_column(owner, parent.fields, c) for c in constraint.referenced or parent.primary_key]
+    referenced = tuple(parent.fields[i].name for i in found)
+    if frozenset(found) not in {key.columns for key in parent.unique_keys} or len(found) != len(constraint.columns):
+        raise InvalidQuery(
+            f"{constraint.text} of table '{table.name}' refers to no key of {owner}.",
+            hint=f"name {len(constraint.columns)} column(s) that are the PRIMARY KEY of '{parent.name}' or UNIQUE in it.",
+        )
+    for i, j in zip(table.positions(constraint.columns), found, strict=True):
+        own, other = table.fields[i], parent.fields[j]
+        if own.type != other.type:
+            raise InvalidQuery(
+                f"{constraint.text} of table '{table.name}' compares {own.type} '{own.name}' with {other.type} '{other.name}'.",
+                hint="give both columns the same type.",
+            )
+    return replace(constraint, parent=parent.name, referenced=referenced)
 
 
 def kind_of(definition: Definition) -> str:

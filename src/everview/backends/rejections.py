@@ -106,10 +106,27 @@ def lost_for_memory(views: Sequence[ViewDefinition]) -> OutOfMemory:
     )
 
 
-def assertion_violated(assertion: ViewDefinition, rows: Sequence[Row]) -> AssertionViolated:
-    """An assertion whose query would return rows."""
+def assertion_violated(assertion: ViewDefinition, rows: Sequence[Row]) -> AssertionViolated | InvalidChange:
+    """An assertion whose query would return rows, or a constraint of a table that rows would break."""
     shown = show_internal_rows(rows, assertion.fields)
+    constraint = assertion.constraint
+    if constraint is not None and constraint.parent is None:
+        return InvalidChange(f"table '{constraint.table}' has {constraint.text}, and several rows would have {shown}.")
+    if constraint is not None:
+        return InvalidChange(
+            f"table '{constraint.table}' has {constraint.text}, and would refer to rows that are not there: {shown}.",
+            hint="change both tables in one transaction: a foreign key is checked at its end.",
+        )
     return AssertionViolated(f"assertion '{assertion.name}' would not hold: its query would return {shown}.")
+
+
+def no_constraints(table: TableDefinition, backend: str) -> UnsupportedOperation:
+    """A constraint on a backend that does not check any but the primary key."""
+    declared = ", ".join(c.text for c in table.constraints)
+    return UnsupportedOperation(
+        f"the {backend} backend does not check {declared} of table '{table.name}'.",
+        hint="leave it out, or use the embedded backend; create_assertion checks a query of your own.",
+    )
 
 
 def changes_not_kept(view: str, since: int, kept_since: int, version: int) -> UnsupportedOperation:

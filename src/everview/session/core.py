@@ -26,7 +26,7 @@ from everview.session.rows.changes import read_changes
 from everview.session.rows.decompose import decompose as decomposed_change
 from everview.session.rows.factorized_change import is_factorized, read_products
 from everview.session.rows.given_rows import Mode
-from everview.session.sql.ddl import read_schema
+from everview.session.sql.ddl import Columns, read_schema
 from everview.session.subscriptions import Subscriptions
 from everview.session.transaction import Commit, GuardedDeltas
 
@@ -108,13 +108,24 @@ class Core:
         primary_key: str | Iterable[str] | None = None,
         static: bool = False,
         retain: bool = True,
+        unique: Iterable[Columns] = (),
+        foreign_keys: Mapping[Columns, str | tuple[str, Columns]] | None = None,
     ) -> TableDefinition:
-        """Makes an empty table."""
+        """Makes an empty table, with the views that watch over its constraints."""
         with self.locked():
             self.catalog.check_name(name)
-            read = read_schema(name, schema, primary_key)
-            definition = TableDefinition(name, read.fields, read.primary_key, static, retain)
+            read = read_schema(name, schema, primary_key, unique, foreign_keys)
+            declared = TableDefinition(name, read.fields, read.primary_key, static, retain, read.constraints)
+            definition = self.catalog.with_references(declared)
             self.backend.create_table(definition)
+            made = [name]
+            try:
+                for constraint in self.catalog.constraint_views(definition):
+                    self.backend.create_view(constraint)
+                    made.append(constraint.name)
+            except BaseException:
+                self._drop_from_backend(made)
+                raise
             self.catalog.add(definition)
             self.tell_spark_of(name)
             return definition
@@ -150,12 +161,18 @@ class Core:
             definition = self.catalog.droppable(name)
             for check in self.drop_checks:
                 check(definition.name)
-            self.backend.drop(definition.name)
+            constraints = self.catalog.constraint_views(definition) if isinstance(definition, TableDefinition) else ()
+            self._drop_from_backend([definition.name, *(c.name for c in constraints)])
             self.catalog.remove(definition)
             self.sources.pop(definition.name.lower(), None)
             self.subscriptions.remove_view(definition.name)
             if self._gateway is not None and not (isinstance(definition, ViewDefinition) and definition.is_assertion):
                 self._gateway.unregister(definition.name)
+
+    def _drop_from_backend(self, names: list[str]) -> None:
+        """A table comes with the constraints over it, which go first."""
+        for name in reversed(names):
+            self.backend.drop(name)
 
     def _check_not_published(self, view: str) -> None:
         for publication in self.publications:

@@ -25,6 +25,7 @@ from everview.session.queries import UnionMaxQuery
 from everview.session.relations import Assertion, Table, View
 from everview.session.results import Result
 from everview.session.rows.changes import check_source
+from everview.session.sql.ddl import Columns
 from everview.session.sql.execute import execute_script
 from everview.session.subscriptions import Subscription
 from everview.session.transaction import Commit, Transaction
@@ -80,6 +81,8 @@ class Database:
         primary_key: str | Iterable[str] | None = None,
         static: bool = False,
         retain: bool = True,
+        unique: Iterable[Columns] = (),
+        foreign_keys: Mapping[Columns, str | tuple[str, Columns]] | None = None,
     ) -> Table:
         """Creates an empty table.
 
@@ -89,8 +92,13 @@ class Database:
             primary_key: A column or several; they become NOT NULL.
             static: The table is loaded by one transaction and then never changes.
             retain: False keeps no rows of the table itself, only what its views need.
+            unique: Further keys, each a column or a tuple of columns; rows with a NULL in such a key may repeat.
+            foreign_keys: From a column, or a tuple of columns, to the table whose primary key it refers to, or to the table
+                and its columns: ``{"item": "items", ("shop", "day"): ("openings", ("shop", "day"))}``. Checked at commit.
         """
-        return Table(self._core, self._core.define_table(name, schema, primary_key, static, retain))
+        return Table(
+            self._core, self._core.define_table(name, schema, primary_key, static, retain, unique, foreign_keys)
+        )
 
     def create_view(
         self,

@@ -329,8 +329,7 @@ class Graph:
         definition = source.table.definition
         is_fixed = definition.static and source.table.has_received_rows
         rows = float(max(1000, source.table.row_count if definition.retain else 0))
-        keys = (UniqueKey(frozenset(definition.key_positions)),) if definition.primary_key else ()
-        return Facts(keys, not is_fixed, rows)
+        return Facts(definition.unique_keys, not is_fixed, rows)
 
     def _scan(self, scan: Scan, columns: tuple[int, ...], contents: dict[int, Batch]) -> Operator:
         root = self.roots.get(scan.table.lower())

@@ -133,6 +133,8 @@ class SparkBackend:
 
     def create_table(self, table: TableDefinition) -> None:
         """Adds an empty table."""
+        if table.constraints:
+            raise rejections.no_constraints(table, self.name)
         stored_fields(table.fields)
         relation = self._files.new_relation(table.name.lower(), table_layout(table))
         entries = [*self._files.entries, Entry(table, self.version)]

@@ -3,21 +3,23 @@
 DDL is read from the tokens of sqlglot's Spark dialect, never by starting a JVM. The grammar, keywords in any case::
 
     schema  := item ("," item)*
-    item    := name [":"] type (NOT NULL | NULL | PRIMARY KEY | COMMENT 'text')*
-             | [CONSTRAINT name] PRIMARY KEY "(" name ("," name)* ")"
+    item    := name [":"] type (NOT NULL | NULL | PRIMARY KEY | UNIQUE | refers | COMMENT 'text')*
+             | [CONSTRAINT name] (PRIMARY KEY names | UNIQUE names | FOREIGN KEY names refers)
+    refers  := REFERENCES name [names]
+    names   := "(" name ("," name)* ")"
     type    := int | decimal(p, s) | array<type> | struct<name: type, …> | interval day to second | …
 """
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final, TypeGuard
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard
 
 import pyarrow as pa
 
-from everview.catalog import check_columns, find_column
+from everview.catalog import Constraint, check_columns, find_column
 from everview.errors import InvalidQuery, UnsupportedQuery, did_you_mean
 from everview.frontend.spark_types import from_spark_json
 from everview.relational.arrow import fields_from_arrow
@@ -79,21 +81,31 @@ _REFUSED: Final[dict[str, str]] = {
     "geography": "use binary.",
 }
 _COLLATION_HINT: Final = "use string and compare lower(column) in the query."
+_CONSTRAINTS: Final = (("primary", "key"), ("foreign", "key"), ("unique", "("), ("constraint",))
 _DAY_TIME_UNITS: Final = ("day", "hour", "minute", "second")
+
+
+Columns: TypeAlias = str | tuple[str, ...]
+"""A column or several, as arguments name them."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableSchema:
-    """The columns of a table, and the primary key if the schema declares one."""
+    """The columns of a table, and the primary key and other constraints if the schema declares some."""
 
     fields: Schema
     primary_key: tuple[str, ...] = ()
+    constraints: tuple[Constraint, ...] = ()
 
 
 def read_schema(
-    name: str, schema: str | pa.Schema | StructType, primary_key: str | Iterable[str] | None
+    name: str,
+    schema: str | pa.Schema | StructType,
+    primary_key: str | Iterable[str] | None,
+    unique: Iterable[Columns] = (),
+    foreign_keys: Mapping[Columns, str | tuple[str, Columns]] | None = None,
 ) -> TableSchema:
-    """The schema of table ``name`` in whichever form it was given; key columns become NOT NULL.
+    """The schema of table ``name`` in whichever form it was given, with what is declared of it; key columns become NOT NULL.
 
     >>> read_schema("t", "id: int, note string", "id").fields[0]
     Field(name='id', type=Int32(), nullable=False)
@@ -115,10 +127,25 @@ def read_schema(
             hint="give a Spark DDL string such as 'id bigint, name string', a StructType or a pyarrow.Schema.",
         )
     check_columns(owner, read.fields)
-    given = (primary_key,) if isinstance(primary_key, str) else tuple(primary_key or ())
+    given = _listed(primary_key or ())
     if given and read.primary_key:
         raise InvalidQuery(f"{owner} has its primary key declared twice: in the schema and as an argument.")
-    return _with_key(owner, read.fields, given or read.primary_key)
+    keyed = _with_key(owner, read.fields, given or read.primary_key)
+    declared = [*read.constraints, *(Constraint(name, _listed(key)) for key in _listed(unique))]
+    for columns, parent in (foreign_keys or {}).items():
+        table, referenced = (parent, ()) if isinstance(parent, str) else parent
+        declared.append(Constraint(name, _listed(columns), table, _listed(referenced)))
+    return replace(keyed, constraints=tuple(_of_table(owner, keyed.fields, name, c) for c in declared))
+
+
+def _listed(given: str | Iterable[Any]) -> tuple[Any, ...]:
+    """One of something, or several."""
+    return (given,) if isinstance(given, str) else tuple(given)
+
+
+def _of_table(owner: str, fields: Schema, name: str, constraint: Constraint) -> Constraint:
+    positions = _key_positions(f"{constraint.text} of {owner}", owner, fields, constraint.columns)
+    return replace(constraint, table=name, columns=tuple(fields[i].name for i in positions))
 
 
 def _is_struct_type(schema: object) -> TypeGuard[StructType]:
@@ -135,17 +162,22 @@ def _fields_of_struct_type(schema: StructType) -> Schema:
     return tuple(Field(c["name"], from_spark_json(c["type"]), c["nullable"]) for c in columns)
 
 
-def _with_key(owner: str, fields: Schema, key: tuple[str, ...]) -> TableSchema:
+def _key_positions(what: str, owner: str, fields: Schema, key: tuple[str, ...]) -> list[int]:
     positions = [find_column(owner, fields, column) for column in key]
     if len(set(positions)) < len(positions):
-        raise InvalidQuery(f"the primary key of {owner} names a column twice: {', '.join(key)}.")
+        raise InvalidQuery(f"{what} names a column twice: {', '.join(key)}.")
     for column in (fields[i] for i in positions):
         if isinstance(column.type, Array | Struct):
             raise UnsupportedQuery(
-                f"column '{column.name}' of {owner} is {column.type} and cannot be in the primary key.",
+                f"column '{column.name}' is {column.type} and cannot be in {what}.",
                 operator=str(column.type),
                 hint="choose columns of simple types.",
             )
+    return positions
+
+
+def _with_key(owner: str, fields: Schema, key: tuple[str, ...]) -> TableSchema:
+    positions = _key_positions(f"the primary key of {owner}", owner, fields, key)
     required = tuple(replace(f, nullable=False) if i in positions else f for i, f in enumerate(fields))
     return TableSchema(required, tuple(fields[i].name for i in positions))
 
@@ -164,6 +196,7 @@ class _SchemaParser:
 
     def __init__(self, text: str) -> None:
         self._cursor = TokenCursor(text, "schema")
+        self._constraints: list[Constraint] = []
 
     def schema(self) -> TableSchema:
         cursor = self._cursor
@@ -171,8 +204,8 @@ class _SchemaParser:
         inline_keys: list[str] = []
         declared: list[tuple[str, ...]] = []
         while True:
-            if cursor.next_is("primary", "key") or cursor.next_is("constraint"):
-                declared.append(self._key_constraint())
+            if any(cursor.next_is(*words) for words in _CONSTRAINTS):
+                declared += self._table_constraint()
             else:
                 column, is_key = self._column()
                 fields.append(column)
@@ -185,15 +218,32 @@ class _SchemaParser:
             raise InvalidQuery(
                 "a schema declares one primary key.", hint="write PRIMARY KEY (a, b) for several columns."
             )
-        return TableSchema(tuple(fields), declared[0] if declared else tuple(inline_keys))
+        key = declared[0] if declared else tuple(inline_keys)
+        return TableSchema(tuple(fields), key, tuple(self._constraints))
 
-    def _key_constraint(self) -> tuple[str, ...]:
-        if self._cursor.skip("constraint"):
-            self._cursor.name()
-        self._cursor.expect("primary", "key")
-        return self._cursor.names_in_parentheses()
+    def _table_constraint(self) -> list[tuple[str, ...]]:
+        """The primary key, if it is one; others are noted."""
+        cursor = self._cursor
+        if cursor.skip("constraint"):
+            cursor.name()
+        if cursor.skip("unique"):
+            self._constraints.append(Constraint("", cursor.names_in_parentheses()))
+        elif cursor.skip("foreign", "key"):
+            columns = cursor.names_in_parentheses()
+            cursor.expect("references")
+            self._refers(columns)
+        else:
+            cursor.expect("primary", "key")
+            return [cursor.names_in_parentheses()]
+        return []
 
-    def _column(self) -> tuple[Field, bool]:
+    def _refers(self, columns: tuple[str, ...]) -> None:
+        cursor = self._cursor
+        parent = cursor.name("a table")
+        referenced = cursor.names_in_parentheses() if cursor.next_is("(") else ()
+        self._constraints.append(Constraint("", columns, parent, referenced))
+
+    def _column(self, *, is_of_table: bool = True) -> tuple[Field, bool]:
         cursor = self._cursor
         name = cursor.name()
         cursor.skip(":")
@@ -206,6 +256,10 @@ class _SchemaParser:
             elif cursor.skip("primary"):
                 cursor.expect("key")
                 is_key = True
+            elif is_of_table and cursor.skip("unique"):
+                self._constraints.append(Constraint("", (name,)))
+            elif is_of_table and cursor.skip("references"):
+                self._refers((name,))
             elif cursor.skip("comment"):
                 cursor.take(lambda w: w.is_string, "a text in quotes")
                 while cursor.word is not None and cursor.word.is_string:  # 'it''s' comes as two
@@ -213,7 +267,7 @@ class _SchemaParser:
             elif cursor.skip("collate"):
                 raise _refused_type(f"string collate {cursor.name()}", _COLLATION_HINT)
             elif not cursor.skip("null"):
-                raise cursor.unexpected("NOT NULL, PRIMARY KEY, COMMENT or a comma")
+                raise cursor.unexpected("NOT NULL, PRIMARY KEY, UNIQUE, REFERENCES, COMMENT or a comma")
         return Field(name, data_type, nullable), is_key
 
     def _type(self) -> DataType:
@@ -255,7 +309,7 @@ class _SchemaParser:
         while not self._cursor.skip(">"):
             if fields:
                 self._cursor.expect(",")
-            fields.append(self._column()[0])
+            fields.append(self._column(is_of_table=False)[0])
         return Struct(tuple(f.name for f in fields), tuple(f.type for f in fields))
 
     def _interval(self) -> DataType:

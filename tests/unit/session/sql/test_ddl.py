@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pyarrow as pa
@@ -38,13 +39,46 @@ def test_constraints() -> None:
     assert parse_schema("a int PRIMARY KEY").primary_key == ("a",)
 
 
+def test_declared_constraints() -> None:
+    """UNIQUE and REFERENCES at a column, and with CONSTRAINT or without on their own; names of columns may be keywords."""
+    text = """a int UNIQUE NOT NULL, unique int, b int REFERENCES p, UNIQUE (A, b), CONSTRAINT fk FOREIGN KEY (b)
+              REFERENCES q (x), foreign string"""
+    assert [c.text for c in read_schema("t", text, None, ["b"], {("a", "B"): ("r", ("y", "z"))}).constraints] == [
+        "UNIQUE (a)",
+        "FOREIGN KEY (b) REFERENCES p",
+        "UNIQUE (a, b)",
+        "FOREIGN KEY (b) REFERENCES q (x)",
+        "UNIQUE (b)",
+        "FOREIGN KEY (a, b) REFERENCES r (y, z)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        ("a int, UNIQUE (b)", UnknownName, "column 'b' is not in table 't'."),
+        ("a int, UNIQUE (a, a)", InvalidQuery, "UNIQUE (a, a) of table 't' names a column twice: a, a."),
+        ("a array<int> UNIQUE", UnsupportedQuery, "column 'a' is array<int> and cannot be in UNIQUE (a) of table 't'."),
+        ("a struct<x: int UNIQUE>", InvalidQuery, "has 'UNIQUE' where NOT NULL"),
+        ("a int, FOREIGN KEY (a)", InvalidQuery, "has the end where REFERENCES should be."),
+    ],
+)
+def test_constraints_that_do_not_fit(text: str, error: type[Exception], message: str) -> None:
+    """What a constraint names is checked, and arrays have no keys."""
+    with pytest.raises(error, match=re.escape(message)):
+        read_schema("t", text, None)
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("", "the schema '' has the end where a name should be."),
         ("a", "the schema 'a' has the end where a type should be."),
         ("a int,, b int", "the schema 'a int,, b int' has ',' where a name should be."),
-        ("a int b", "the schema 'a int b' has 'b' where NOT NULL, PRIMARY KEY, COMMENT or a comma should be."),
+        (
+            "a int b",
+            "the schema 'a int b' has 'b' where NOT NULL, PRIMARY KEY, UNIQUE, REFERENCES, COMMENT or a comma should be.",
+        ),
         ("a array<int", "the schema 'a array<int' has the end where '>' should be."),
         ("a strng", "'strng' is not a data type. Hint: did you mean 'string'?"),
         (
@@ -128,7 +162,7 @@ def test_primary_keys() -> None:
     with pytest.raises(UnsupportedQuery) as refused:
         read_schema("t", "a array<int>", "a")
     assert str(refused.value) == (
-        "column 'a' of table 't' is array<int> and cannot be in the primary key. Hint: choose columns of simple types."
+        "column 'a' is array<int> and cannot be in the primary key of table 't'. Hint: choose columns of simple types."
     )
 
 
