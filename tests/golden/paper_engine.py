@@ -18,7 +18,7 @@ import everview as ev
 from everview.backends.embedded.arrow_columns import vector_to_arrow
 from everview.backends.embedded.dependencies import below
 from everview.backends.embedded.tree import plan_block, plan_factorized
-from everview.backends.embedded.tree.assemble import key_layout
+from everview.backends.embedded.tree.block_layout import key_layout
 from everview.backends.embedded.tree.factorized_operator import FactorizedOperator
 from everview.backends.embedded.tree.join_tree_operator import JoinTreeOperator
 from everview.backends.embedded.tree.layout import COUNTED, EXACT, FLOATING

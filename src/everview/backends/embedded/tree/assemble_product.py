@@ -13,17 +13,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from everview.backends.embedded.tree.assemble import KIND_OF, Assembler, Delta, words_per_key
+from everview.backends.embedded.tree.block_layout import KIND_OF
+from everview.backends.embedded.tree.code_builder import CodeBuilder, Delta, needed_keys
 from everview.backends.embedded.tree.factor_plan import FactorPlan, ProductPlan
-from everview.backends.embedded.tree.layout import COUNTED, FLOAT_VALUES, INT_VALUES, WIDE_VALUES, WORDS, Op
+from everview.backends.embedded.tree.instructions import (
+    NONE,
+    Clear,
+    Cross,
+    JoinRows,
+    MultiplyRows,
+    Repeat,
+    SumGroups,
+    Upsert,
+    assembled,
+    size_of,
+)
+from everview.backends.embedded.tree.layout import COUNTED, FLOAT_VALUES, INT_VALUES, WIDE_VALUES
 from everview.backends.embedded.tree.pauses import Pause
 from everview.backends.embedded.tree.trigger_code import LeafRegisters
 from everview.backends.embedded.vectors import Ints, Kind, kind_of
 from everview.planner.block import Monomial, Number, Residual
 from everview.relational.types import DataType
-from everview.trigger.tree_program import Access, Add, Compute, Lift, Trigger, ViewDefinition
+from everview.trigger.tree_program import Access, AccessKind, AddIndicator, Compute, Lift, Trigger, ViewDefinition
 
 Labels = frozenset[tuple[int, int, int]]
 """What a part of a factor multiplies: (atom, lift, factor) for a piece of the changed atom's lifts, else (atom, lift, -1)."""
@@ -64,23 +75,19 @@ class ProductCode:
 
 
 @dataclass(slots=True)
-class _Factor:
-    """A frame of rows with key variables and parts; ``bases`` are the given factors in it, ``atoms`` those joined to it."""
+class _Factor(Delta[Labels]):
+    """Rows with key variables and parts; ``bases`` are the given factors in it, ``atoms`` those joined to it."""
 
-    frame: int
-    keys: dict[str, tuple[int, ...]]
-    parts: dict[Labels, int]
-    bases: frozenset[int]
-    atoms: frozenset[int] = frozenset()
-    repeats: bool = False
-    """Whether keys may occur more than once, as a variable has been left out."""
+    bases: frozenset[int] = frozenset()
 
 
 @dataclass(slots=True)
-class ProductAssembler(Assembler):
+class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
     """Assembles one trigger for products of one shape."""
 
     _changed: int = -1
+    _plan: ProductPlan = field(default_factory=lambda: ProductPlan((), frozenset()))
+    _given: list[FactorRegisters] = field(default_factory=list)
     _numbers: dict[tuple[int, int], Number] = field(default_factory=dict)
     """By (lift, factor), what a piece is a number of."""
     _unit: FactorRegisters | None = None
@@ -91,24 +98,18 @@ class ProductAssembler(Assembler):
         Raises:
             NeedsRows: factors are needed together before a view stores their product.
         """
-        self._changed = trigger.atom
+        self._changed, self._plan = trigger.atom, plan
         self._numbers = {(i, f): p.number for f, one in enumerate(plan.factors) for i, p in one.pieces}
-        deltas: dict[str, list[_Factor]] = {}
-        given: list[FactorRegisters] = []
-        for statement in trigger.statements:
-            match statement:
-                case Lift():
-                    view = self.program.view(statement.target)
-                    lifted = [self._lift_factor(f, one, view) for f, one in enumerate(plan.factors)]
-                    given = [registers for registers, _ in lifted]
-                    deltas[view.name] = [factor for _, factor in lifted]
-                case Compute():
-                    deltas[statement.target] = self._compute_factors(statement, deltas[statement.source])
-                case Add():
-                    self._add_product(self.program.view(statement.target), deltas[statement.target])
-        frames = tuple(tuple(f) for f in self._frames)
-        code = np.array(self._code, dtype=np.int64)
-        return ProductCode(code, frames, self._registers, tuple(given), self._unit, tuple(self._pauses))
+        self.append(trigger)
+        words, given = assembled(self.code), tuple(self._given)
+        return ProductCode(words, self.frames(), self._registers, given, self._unit, tuple(self.pauses))
+
+    def _lifted(self, trigger: Trigger, lift: Lift) -> list[_Factor]:
+        view = self.program.view(lift.target)
+        return [self._lift_factor(f, one, view) for f, one in enumerate(self._plan.factors)]
+
+    def _indicated(self, statement: AddIndicator, delta: list[_Factor]) -> list[_Factor]:
+        raise AssertionError("trees with indicators take products by their rows")
 
     # What a factor knows of a monomial
 
@@ -120,9 +121,9 @@ class ProductAssembler(Assembler):
     def _shares(self, monomials: Iterable[Monomial], factor: _Factor) -> list[Labels]:
         return list(dict.fromkeys(self._share(m, factor) for m in monomials))
 
-    def _kind(self, monomial: Iterable[tuple[int, ...]]) -> int:
+    def _kind(self, part: Iterable[tuple[int, ...]]) -> int:
         kinds = [COUNTED]
-        for atom, lift, *factor in monomial:
+        for atom, lift, *factor in part:
             number = self.program.block.atoms[atom].lifts[lift].number
             if factor and factor[0] >= 0:
                 number = self._numbers[lift, factor[0]]
@@ -131,7 +132,7 @@ class ProductAssembler(Assembler):
 
     # Leaves
 
-    def _lift_factor(self, number: int, plan: FactorPlan, view: ViewDefinition) -> tuple[FactorRegisters, _Factor]:
+    def _lift_factor(self, number: int, plan: FactorPlan, view: ViewDefinition) -> _Factor:
         frame = self._frame()
         own = [k for k in view.keys if k in dict(plan.variables)]
         keys = self._key_registers(frame, own)
@@ -139,41 +140,35 @@ class ProductAssembler(Assembler):
         pieces = dict(plan.pieces)
         used = sorted({i for monomial in view.payload for a, i in monomial if a == self._changed and i in pieces})
         values = {i: self._register(frame) for i in used}
-        grouped = self._grouped(frame, keys, own)
-        (numbers,) = grouped.keys.pop("")
-        factor = _Factor(grouped.frame, grouped.keys, {}, frozenset({number}))
+        grouped, numbers = self._grouped(frame, keys, own)
+        factor = _Factor(grouped.frame, grouped.keys, {}, bases=frozenset({number}))
         for labels in self._shares(view.payload, factor):
-            source, source_kind, weight = weights, COUNTED, -1
+            source, source_kind, weight = weights, COUNTED, NONE
             for _, i, _ in labels:
-                source, weight, source_kind = (
-                    values[i],
-                    weights,
-                    _kind_of_values(pieces[i].value.type, pieces[i].number),
-                )
-            target = factor.parts[labels] = self._register(factor.frame, WORDS[self._kind(labels)])
-            self._emit(Op.SUM, frame, factor.frame, numbers, source_kind, source, weight, target)
+                kind = _kind_of_values(pieces[i].value.type, pieces[i].number)
+                source, weight, source_kind = values[i], weights, kind
+            target = self._part_registers(factor, labels)
+            self.code.append(SumGroups(frame, factor.frame, numbers, source_kind, source, weight, target, NONE))
         leaf = LeafRegisters(tuple(keys[k] for k in own), tuple(values.items()), weights)
-        return FactorRegisters(frame, leaf), factor
+        self._given.append(FactorRegisters(frame, leaf))
+        return factor
 
     def _unit_factor(self) -> _Factor:
         """A factor of one row that says 1: where a sibling joins that nothing is known of."""
         if self._unit is None:
             frame = self._frame()
             self._unit = FactorRegisters(frame, LeafRegisters((), (), self._register(frame)))
-        return _Factor(self._unit.frame, {}, {frozenset(): self._unit.leaf.weights}, frozenset())
+        return _Factor(self._unit.frame, {}, {frozenset(): self._unit.leaf.weights})
 
     # Views
 
-    def _compute_factors(self, compute: Compute, factors: list[_Factor]) -> list[_Factor]:
-        target = self.program.view(compute.target)
+    def _computed(self, compute: Compute, delta: list[_Factor]) -> list[_Factor]:
+        target, factors = self.program.view(compute.target), delta
         for residual in compute.residuals:
             factors = self._restrict(residual, factors)
         for i, access in enumerate(compute.joins):
             later = compute.joins[i + 1 :]
-            needed = set(target.keys)
-            needed |= {v for a in later for v in a.bound}
-            needed |= {v for a in (access, *later) for r in a.residuals for v in r.variables}
-            factors = self._join_access(access, factors, needed)
+            factors = self._join_access(access, factors, needed_keys(compute, i, target))
             for residual in access.residuals:
                 factors = self._restrict(residual, factors)
             later_keys = {k for a in later for k in self.program.view(a.view).keys}
@@ -188,14 +183,7 @@ class ProductAssembler(Assembler):
         wanted = [k for k in keys if k in factor.keys]
         if len(wanted) == len(factor.keys) and not factor.repeats:
             return factor
-        grouped = self._grouped(factor.frame, factor.keys, wanted)
-        (numbers,) = grouped.keys.pop("")
-        out = _Factor(grouped.frame, grouped.keys, {}, factor.bases, factor.atoms)
-        for labels in self._shares(payload, factor):
-            kind = self._kind(labels)
-            sums = out.parts[labels] = self._register(out.frame, WORDS[kind])
-            self._emit(Op.SUM, factor.frame, out.frame, numbers, kind, factor.parts[labels], -1, sums)
-        return out
+        return _with_bases(self._summed_by(factor, wanted, self._shares(payload, factor)), factor)
 
     def _restrict(self, residual: Residual, factors: list[_Factor]) -> list[_Factor]:
         """Checks a predicate in the factor that knows its variables."""
@@ -206,10 +194,7 @@ class ProductAssembler(Assembler):
         if len(concerned) > 1:  # a sibling that was joined with nothing, and a factor
             raise NeedsRows(frozenset())
         (one,) = concerned
-        delta = Delta(one.frame, one.keys, one.parts, frozenset())  # type: ignore[arg-type]  # labels for monomials
-        kept = self._restricted(delta, residual)
-        restricted = _Factor(kept.frame, kept.keys, {}, one.bases, one.atoms, one.repeats)
-        restricted.parts.update(kept.parts)  # type: ignore[arg-type]  # labels again
+        restricted = _with_bases(self._restricted(one, residual), one)
         return [*(f for f in factors if f is not one), restricted]
 
     def _join_access(self, access: Access, factors: list[_Factor], needed: set[str]) -> list[_Factor]:
@@ -226,48 +211,25 @@ class ProductAssembler(Assembler):
         return [*(f for f in factors if not any(f is s for s in sharing)), joined]
 
     def _join_view(self, access: Access, view: ViewDefinition, factor: _Factor, needed: set[str]) -> _Factor:
-        held, number = self.maps[access.view], self.number_of(access.view)
-        words = words_per_key(self.program.block, view.keys)
-        out = self._frame()
-        rows, slots = self._register(out), self._register(out)
         bound = [k for k in view.keys if k in factor.keys]
-        registers = [r for k in bound for r in factor.keys[k]]
+        kind = AccessKind.SLICE if bound else AccessKind.SCAN
         if len(bound) == len(view.keys):
-            self._emit(Op.LOOKUP, number, factor.frame, out, rows, slots, len(registers), *registers)
-        elif bound:
-            index = held.index([w for k in bound for w in words[k]])
-            self._emit(Op.SLICE, number, factor.frame, out, rows, slots, index, len(registers), *registers, -1)
-        else:
-            self._emit(Op.SCAN, number, factor.frame, out, rows, slots, -1)
+            kind = AccessKind.LOOKUP
+        pairs = self._matched(view, kind, bound, factor, keeps_index=True)
         repeats = factor.repeats or not needed >= {*factor.keys, *view.keys}
-        joined = _Factor(out, {}, {}, factor.bases, factor.atoms | view.atoms, repeats)
-        self._take_keys(joined, factor, rows, needed)
-        for variable in view.keys:
-            if variable in needed and variable not in factor.keys:
-                (new,) = self._key_registers(out, (variable,)).values()
-                joined.keys[variable] = new
-                for word, register in zip(words[variable], new, strict=True):
-                    self._emit(Op.KEY, out, number, slots, word, register)
+        joined = _Factor(pairs.frame, {}, {}, factor.atoms | view.atoms, repeats, factor.bases)
+        self._take_keys(joined, factor, pairs.rows, needed)
+        self._read_keys(joined, pairs, view, needed)
         for monomial in access.payload:
             labels = self._share(monomial, joined)
             if labels in joined.parts:
                 continue
             mine = self._share(monomial, factor)
             theirs = frozenset(p for p in monomial if p[0] in view.atoms)
-            register = joined.parts[labels] = self._register(out, WORDS[self._kind(labels)])
-            place = held.offsets[view.payload.index(theirs)]
+            place = self.maps[access.view].offsets[view.payload.index(theirs)]
             left, right = (self._kind(mine), factor.parts[mine]), (self._kind(theirs), place)
-            self._emit(Op.MULTIPLY, out, rows, number, slots, *left, *right, register)
+            self.code.append(self._product(pairs, left, right, self._part_registers(joined, labels)))
         return joined
-
-    def _take_keys(self, out: _Factor, source: _Factor, rows: int, needed: Iterable[str]) -> None:
-        for variable, registers in source.keys.items():
-            if variable not in needed or variable in out.keys:
-                continue
-            (new,) = self._key_registers(out.frame, (variable,)).values()
-            out.keys[variable] = new
-            for old, register in zip(registers, new, strict=True):
-                self._emit(Op.TAKE, out.frame, rows, old, register)
 
     # Products of frames
 
@@ -276,8 +238,7 @@ class ProductAssembler(Assembler):
         out = self._frame()
         rows_a, rows_b, links = self._register(out), self._register(out), self._register(b.frame)
         shared = [k for k in b.keys if k in a.keys]
-        left, right = ([r for k in shared for r in f.keys[k]] for f in (a, b))
-        self._emit(Op.JOIN, a.frame, b.frame, out, rows_a, rows_b, links, len(left), *left, *right)
+        self.code.append(JoinRows(a.frame, b.frame, out, rows_a, rows_b, links, a.words(shared), b.words(shared)))
         return self._paired(a, b, out, (rows_a, rows_b), payload, needed)
 
     def _paired(
@@ -290,7 +251,7 @@ class ProductAssembler(Assembler):
         needed: Iterable[str],
     ) -> _Factor:
         repeats = a.repeats or b.repeats or not set(needed) >= {*a.keys, *b.keys}
-        joined = _Factor(out, {}, {}, a.bases | b.bases, a.atoms | b.atoms, repeats)
+        joined = _Factor(out, {}, {}, a.atoms | b.atoms, repeats, a.bases | b.bases)
         self._take_keys(joined, a, rows[0], needed)
         self._take_keys(joined, b, rows[1], needed)
         for monomial in payload:
@@ -298,36 +259,39 @@ class ProductAssembler(Assembler):
             if labels in joined.parts:
                 continue
             mine, theirs = self._share(monomial, a), self._share(monomial, b)
-            register = joined.parts[labels] = self._register(out, WORDS[self._kind(labels)])
             left, right = (self._kind(mine), a.parts[mine]), (self._kind(theirs), b.parts[theirs])
-            self._emit(Op.MULTIPLY_ROWS, out, *rows, *left, *right, register)
+            self.code.append(MultiplyRows(out, *rows, *left, *right, self._part_registers(joined, labels)))
         return joined
 
     def _crossed(self, a: _Factor, b: _Factor, view: ViewDefinition, cursor: int) -> _Factor:
         out = self._frame()
         rows = self._register(out), self._register(out)
-        self._emit(Op.CROSS, a.frame, b.frame, out, *rows, cursor)
+        self.code.append(Cross(a.frame, b.frame, out, *rows, cursor))
         return self._paired(a, b, out, rows, view.payload, view.keys)
 
-    def _add_product(self, view: ViewDefinition, factors: Sequence[_Factor]) -> None:
+    def _added(self, view: ViewDefinition, delta: Sequence[_Factor]) -> None:
         """Adds the product of the factors, in chunks over the last two; those without keys have one row, and go first."""
-        first, *rest = sorted(factors, key=lambda f: bool(f.keys))
+        first, *rest = sorted(delta, key=lambda f: bool(f.keys))
         for other in rest[:-1]:
-            first = self._crossed(first, other, view, -1)
+            first = self._crossed(first, other, view, NONE)
         if not rest:
             self._upsert(view, first)
             return
         cursor = self._frame()
-        self._emit(Op.CLEAR, cursor)
-        start = len(self._code)
+        self.code.append(Clear((cursor,)))
+        start = len(self.code)
         self._upsert(view, self._crossed(first, rest[-1], view, cursor))
-        self._emit(Op.REPEAT, cursor, len(self._code) - start)
+        self.code.append(Repeat(cursor, size_of(self.code[start:])))
 
     def _upsert(self, view: ViewDefinition, factor: _Factor) -> None:
         slots = self._register(factor.frame)
-        keys = [r for k in view.keys for r in factor.keys[k]]
-        parts = [factor.parts[self._share(m, factor)] for m in view.payload]
-        self._emit(Op.UPSERT, self.number_of(view.name), factor.frame, slots, len(keys), *keys, *parts)
+        parts = tuple(factor.parts[self._share(m, factor)] for m in view.payload)
+        self.code.append(Upsert(self.number_of(view.name), factor.frame, slots, factor.words(view.keys), parts))
+
+
+def _with_bases(rows: Delta[Labels], factor: _Factor) -> _Factor:
+    """Rows that were made of a factor's."""
+    return _Factor(rows.frame, rows.keys, rows.parts, rows.atoms, rows.repeats, factor.bases)
 
 
 def _kind_of_values(value_type: DataType, number: Number) -> int:

@@ -17,13 +17,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from everview.backends.embedded.tree.assemble import Assembler, Delta, end_of_path
-from everview.backends.embedded.tree.trigger_code import LeafRegisters, ResultRegisters, TriggerCode
+from everview.backends.embedded.tree.assemble import Assembler, RowDelta
+from everview.backends.embedded.tree.code_builder import Delta
+from everview.backends.embedded.tree.instructions import size_of
+from everview.backends.embedded.tree.trigger_code import ResultRegisters, TriggerCode
 from everview.backends.embedded.tree.view_identity import Atom, Described, Identity, describe_view
 from everview.backends.embedded.tree.view_map import ViewMap
-from everview.trigger.tree_program import Add, Compute, Lift, TreeProgram, Trigger, ViewDefinition
+from everview.trigger.tree_program import Compute, Lift, TreeProgram, Trigger, ViewDefinition
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +52,11 @@ def assemble_step(triggers: Sequence[TreeTrigger], number_of: Callable[[ViewMap]
     assembler = _StepAssembler(first.program, first.maps, _numbers(first.maps, number_of))
     ends, pauses, results = [], [], []
     for one in triggers:
-        assembler.program, assembler.maps = one.program, one.maps
+        assembler.program, assembler.maps, assembler.atoms = one.program, one.maps, one.atoms
         assembler.number_of = _numbers(one.maps, number_of)
-        results.append(assembler.assemble_tree(one))
-        ends.append(len(assembler._code))
-        pauses.append(len(assembler._pauses))
+        results.append(assembler.append_with_results(one.trigger))
+        ends.append(size_of(assembler.code))
+        pauses.append(len(assembler.pauses))
     return StepCode(assembler.finished(), tuple(ends), tuple(pauses), tuple(results))
 
 
@@ -68,42 +68,30 @@ def _numbers(maps: Mapping[str, ViewMap], number_of: Callable[[ViewMap], int]) -
 class _StepAssembler(Assembler):
     """Assembles the triggers of an atom, one tree after another."""
 
-    _known: dict[Identity, tuple[ViewDefinition, Described, Delta]] = field(default_factory=dict)
-    _leaf: LeafRegisters | None = None
+    atoms: Sequence[Atom] = ()
+    _known: dict[Identity, tuple[ViewDefinition, Described, RowDelta]] = field(default_factory=dict)
 
-    def assemble_tree(self, one: TreeTrigger) -> tuple[ResultRegisters, ...]:
-        """Appends the instructions of one tree; returns where its result is."""
-        deltas: dict[str, Delta] = {}
-        last = end_of_path(one.trigger)
-        for statement in one.trigger.statements:
-            if isinstance(statement, Add):
-                self._add(statement.target, deltas[statement.target])
-                continue
-            assert isinstance(statement, Lift | Compute), "the trigger has no indicators"
-            view = self.program.view(statement.target)
-            described = describe_view(self.program, view, one.atoms)
-            known = self._known.get(described.identity)
-            if known is not None:
-                delta = _renamed(view, described, *known)
-            elif isinstance(statement, Lift):
-                assert self._leaf is None, "the trees have the same atom"
-                self._leaf, delta = self._lift(one.trigger.atom, statement)
-            else:
-                delta = self._compute(statement, deltas[statement.source])
-            deltas[view.name] = delta
-            self._known.setdefault(described.identity, (view, described, delta))
-        return (self._result(last, deltas[last]),)
+    def _lifted(self, trigger: Trigger, lift: Lift) -> RowDelta:
+        return self._once(lift.target, lambda: self._leaf_delta(trigger.atom, lift, is_grouped=True))
 
-    def finished(self) -> TriggerCode:
-        """All that was appended."""
-        assert self._leaf is not None, "a trigger begins with its leaf"
-        frames = tuple(tuple(f) for f in self._frames)
-        code = np.array(self._code, dtype=np.int64)
-        wide = tuple(self._wide_sums)
-        return TriggerCode(code, frames, self._registers, self._leaf, tuple(self._pauses), (), wide)
+    def _computed(self, compute: Compute, delta: RowDelta) -> RowDelta:
+        return self._once(compute.target, lambda: Assembler._computed(self, compute, delta))
+
+    def _once(self, name: str, make: Callable[[], RowDelta]) -> RowDelta:
+        """The delta of a view, or that of an identical one of a tree before."""
+        view = self.program.view(name)
+        described = describe_view(self.program, view, self.atoms)
+        known = self._known.get(described.identity)
+        if known is not None:
+            return _renamed(view, described, *known)
+        delta = make()
+        self._known[described.identity] = view, described, delta
+        return delta
 
 
-def _renamed(view: ViewDefinition, own: Described, known: ViewDefinition, theirs: Described, delta: Delta) -> Delta:
+def _renamed(
+    view: ViewDefinition, own: Described, known: ViewDefinition, theirs: Described, delta: RowDelta
+) -> RowDelta:
     """The delta of an identical view, by the names that this view has for keys and parts."""
     key_of = dict(zip(theirs.keys, known.keys, strict=True))
     part_of = dict(zip(theirs.payload, known.payload, strict=True))

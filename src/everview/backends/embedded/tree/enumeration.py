@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from everview.backends.embedded.state.memory import address_of
-from everview.backends.embedded.tree.assemble import KIND_OF, key_layout, words_per_key
+from everview.backends.embedded.tree.block_layout import KIND_OF, key_layout, words_per_key
 from everview.backends.embedded.tree.enumerate_kernels import (
     DEPTH,
     INDEX,
@@ -26,7 +26,8 @@ from everview.backends.embedded.tree.enumerate_kernels import (
     WIDTH,
     next_rows,
 )
-from everview.backends.embedded.tree.layout import DONE, ENVIRONMENT_WORDS, NEED, WORDS, Op
+from everview.backends.embedded.tree.instructions import NONE, Instruction, Multiply, ReadEntry, assembled
+from everview.backends.embedded.tree.layout import DONE, ENVIRONMENT_WORDS, NEED, WORDS
 from everview.backends.embedded.tree.machine import range_error
 from everview.backends.embedded.tree.view_kernels import run
 from everview.backends.embedded.tree.view_map import ViewMap
@@ -152,7 +153,7 @@ class _Reader:
         self._maps = maps
         self._numbers = {name: i for i, name in enumerate(maps)}
         self._views = np.array([view.address for view in maps.values()], dtype=np.int64)
-        self._code: list[int] = []
+        self._code: list[Instruction] = []
         self._levels = self._count = len(factorized.steps)
         block = self._program.block
         level_of = {v: i for i, step in enumerate(factorized.steps) for v in step.new}
@@ -160,13 +161,13 @@ class _Reader:
             level = level_of[variable]
             name = factorized.steps[level].view
             for word in words_per_key(block, self._program.view(name).keys)[variable]:
-                self._emit(Op.KEY, 0, self._numbers[name], level, word, self._registers(1))
+                self._code.append(ReadEntry(0, self._numbers[name], level, word, self._registers(1)))
         parts = self._payloads([(i, step.view) for i, step in enumerate(factorized.steps) if step.is_factor])
         # The payload that counts is the last product; what comes before are the products on the way to it.
         self._payload_start = parts[frozenset()]
         self.offsets = tuple(parts[m] - self._payload_start for m in block.monomials)
         self.payload_words = self._count - self._payload_start
-        self._instructions = np.array(self._code, dtype=np.int64)
+        self._instructions = assembled(self._code)
         self._rows = np.zeros(1, dtype=np.int64)
         self._environment = np.zeros(ENVIRONMENT_WORDS, dtype=np.int64)
         self._addresses = np.zeros(self._count + 1, dtype=np.int64)
@@ -179,9 +180,6 @@ class _Reader:
         self._count += count
         return first
 
-    def _emit(self, op: Op, *operands: int) -> None:
-        self._code.extend((int(op), 2 + len(operands), *operands))
-
     def _kind(self, monomial: Monomial) -> int:
         return KIND_OF[self._program.block.number_of(monomial)]
 
@@ -193,7 +191,7 @@ class _Reader:
             words = WORDS[self._kind(monomial)]
             parts[monomial] = first = self._registers(words)
             for word in range(words):
-                self._emit(Op.KEY, 0, self._numbers[name], level, offset + word, first + word)
+                self._code.append(ReadEntry(0, self._numbers[name], level, offset + word, first + word))
         atoms = view.atoms
         for level, name in others:
             atoms |= self._program.view(name).atoms
@@ -209,18 +207,8 @@ class _Reader:
             right = frozenset(p for p in monomial if p[0] in view.atoms)
             left = monomial - right
             product[monomial] = self._registers(WORDS[self._kind(monomial)])
-            self._emit(
-                Op.MULTIPLY,
-                0,
-                -1,
-                self._numbers[name],
-                level,
-                self._kind(left),
-                parts[left],
-                self._kind(right),
-                held.offsets[view.payload.index(right)],
-                product[monomial],
-            )
+            operands = self._kind(left), parts[left], self._kind(right), held.offsets[view.payload.index(right)]
+            self._code.append(Multiply(0, NONE, self._numbers[name], level, *operands, product[monomial]))
         return product
 
     def read(self, cursor: Cursor, room: int) -> Piece:

@@ -17,7 +17,7 @@ from everview.backends.embedded.expressions import compile_projection
 from everview.backends.embedded.operators.base import Arrangement, Operator
 from everview.backends.embedded.state.accumulate import total_weight
 from everview.backends.embedded.tree.answers import finishers
-from everview.backends.embedded.tree.assemble import key_layout
+from everview.backends.embedded.tree.block_layout import key_layout
 from everview.backends.embedded.tree.enumeration import Enumeration, Piece
 from everview.backends.embedded.tree.tree_backed_operator import TreeBacked
 from everview.backends.embedded.tree.tree_state import TreeState

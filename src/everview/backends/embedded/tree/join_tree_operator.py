@@ -12,7 +12,7 @@ import numpy as np
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_projection
 from everview.backends.embedded.operators.base import Operator
-from everview.backends.embedded.tree.assemble import key_layout
+from everview.backends.embedded.tree.block_layout import key_layout
 from everview.backends.embedded.tree.machine import AfterChunk, Machine
 from everview.backends.embedded.tree.tree_backed_operator import TreeBacked
 from everview.backends.embedded.tree.tree_state import TreeState

@@ -1,8 +1,10 @@
-"""The words that kernels and Python agree on: the fields of a map, the kinds of payload parts, the codes of instructions."""
+"""The words that kernels and Python agree on: the fields of a map, the kinds of payload parts, why the machine stops.
+
+The operands of instructions are declared in ``instructions``.
+"""
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import Final
 
 # Fields of a map, by word.
@@ -87,6 +89,17 @@ INT_VALUES: Final = 3
 WIDE_VALUES: Final = 4
 FLOAT_VALUES: Final = 5
 
+_KIND_TEXTS: Final = ("count", "exact", "float", "integers", "wide integers", "floats")
+_RING_TEXTS: Final = ("integers", "floats", "double-doubles")
+
+
+def kind_text(kind: int) -> str:
+    """A kind in words."""
+    if kind < FIRST_RING:
+        return _KIND_TEXTS[kind]
+    return f"element of {words_of(kind)} words, {_RING_TEXTS[kind & RING_MASK]}"
+
+
 # The note of a FLOATING part: its lower bits count what is not finite, its upper bits are the exponent (as floats have it) of
 # the largest number that has gone into the sum, or 0 below BIG. That is the scale of the error that the sum may have.
 NAN_UNIT: Final = 1
@@ -114,6 +127,7 @@ COUNT_RANGE: Final = 8
 FLOAT_LOST: Final = 9
 """A float sum has lost digits. The instruction is done: whoever bears that goes on with the next."""
 WATCHED_RANGE: Final = 10
+UNKNOWN_OPCODE: Final = 11
 
 # Words of the machine's environment.
 SCRATCH: Final = 0
@@ -133,53 +147,3 @@ PAIRS_AT_ONCE: Final = 1 << 14
 
 How far an instruction has got is kept by its *cursor*: two frames without registers. The number of rows of the first is 0
 before the first pair and after the last one, otherwise it says where to go on; the second one's where within that."""
-
-
-class Op(IntEnum):
-    """Instructions: the code, the number of words with it, then the operands."""
-
-    GROUP = 0
-    """frame in, frame out, register of group numbers, k, k key registers in, k out: numbers the distinct keys."""
-    SUM = 1
-    """frame in, frame out, group numbers, kind, source, weights or -1, target: adds a part up by group."""
-    LOOKUP = 2
-    """map, frame in, frame out, rows, slots, k, k key registers: pairs each row with the entry of its key, if any."""
-    SLICE = 3
-    """map, frame in, frame out, rows, slots, index, k, k key registers, cursor or -1: pairs each row with all entries of its
-    key; with a cursor, the next ``PAIRS_AT_ONCE`` of these pairs."""
-    SCAN = 4
-    """map, frame in, frame out, rows, slots, cursor or -1: pairs each row with every entry, or some of them as SLICE does."""
-    TAKE = 5
-    """frame, rows, source, target: target[i] = source[rows[i]]."""
-    KEY = 6
-    """frame, map, slots, word, target: a key word of the entries."""
-    MULTIPLY = 7
-    """frame, rows or -1, map, slots, kind a, register a, kind b, offset b, target."""
-    UPSERT = 8
-    """map, frame, slots, k, k key registers, p registers of parts: adds payloads to entries."""
-    COMPACT = 9
-    """frame in, mask, frame out, rows: the positions where the mask is not 0."""
-    PAUSE = 10
-    """number: leaves the machine, so that Python computes something in between."""
-    CROSS = 11
-    """frame a, frame b, frame out, rows a, rows b, cursor or -1: pairs each row with each, or some of them as SLICE does."""
-    CLEAR = 12
-    """frames: have no rows."""
-    REPEAT = 13
-    """cursor, words: goes so many words back while the cursor is not through all pairs."""
-    JOIN = 14
-    """frame a, frame b, frame out, rows a, rows b, links in b, k, k key registers of a, k of b: pairs rows with equal keys."""
-    MULTIPLY_ROWS = 15
-    """frame, rows a, rows b, kind a, register a, kind b, register b, target: products of parts."""
-    HELD = 16
-    """frame, map, rows, slots: drops the pairs with entries whose count is 0, which a map keeps to the end of a transaction."""
-    TURN = 17
-    """frame, map, slots, counts, target: 1 where adding counts has made an entry's count leave 0, -1 where reach it, or 0."""
-    EACH = 18
-    """The operands of GROUP: each row is a group of its own."""
-    GATHER = 19
-    """The operands of GROUP, then frame known: adds to the groups that the frame has, and says how many it had."""
-    APPEND = 20
-    """The operands of GATHER: each row is a new group."""
-    SUM_MORE = 21
-    """The operands of SUM, then frame known: adds to the sums of the groups that were known."""

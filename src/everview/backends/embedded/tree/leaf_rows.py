@@ -14,7 +14,7 @@ from everview.algebra.registry import ring_named
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate, compile_projection
 from everview.backends.embedded.operators.ring_sums import lifted_column
-from everview.backends.embedded.tree.assemble import key_layout
+from everview.backends.embedded.tree.block_layout import key_layout
 from everview.backends.embedded.tree.pauses import MaskPause
 from everview.backends.embedded.tree.trigger_code import LeafRegisters
 from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, Vector

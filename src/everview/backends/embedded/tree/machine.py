@@ -11,7 +11,7 @@ from everview.algebra.registry import ring_named
 from everview.algebra.ring import Payloads, Ring
 from everview.backends.embedded.state.checks import OutOfBounds
 from everview.backends.embedded.state.memory import address_of, addresses_of_rows
-from everview.backends.embedded.tree.disassemble import instruction_text
+from everview.backends.embedded.tree.instructions import SIZE, instruction_at
 from everview.backends.embedded.tree.layout import (
     AMOUNT,
     AT,
@@ -176,15 +176,14 @@ class RegisterMachine:
                 self.failed_at = (at - self._start) // 8
                 if need != FLOAT_LOST or not self._scratch.bears_loss:
                     raise range_error(need)
-                at += 8 * int(self._code[self.failed_at + 1])
+                at += 8 * int(self._code[self.failed_at + SIZE])
 
     def _broken(self, error: OutOfBounds) -> InternalError:
         """In checked mode, what an instruction would have done, and which it is."""
         at = (int(self._scratch.environment[AT]) - self._start) // 8
         names = [view.name for view in self._maps]
-        return InternalError(
-            f"{error.message} It is in word {at} of a trigger: {instruction_text(self._code, at, names)}."
-        )
+        text = " ".join(instruction_at(self._code.tolist(), at).text(names).split())
+        return InternalError(f"{error.message} It is in word {at} of a trigger: {text}.")
 
     def _compute(self, pause: Pause) -> None:
         rows = int(self._rows[pause.frame])

@@ -17,7 +17,7 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.base import Operator, consolidated
 from everview.backends.embedded.row_by_row import MakeRows, RowByRow
 from everview.backends.embedded.tree.answers import always_fit, finishers, row_finishers
-from everview.backends.embedded.tree.assemble import key_layout
+from everview.backends.embedded.tree.block_layout import key_layout
 from everview.backends.embedded.tree.machine import TreeOutgrown
 from everview.backends.embedded.tree.tree_backed_operator import TreeBacked
 from everview.backends.embedded.tree.tree_state import TreeState

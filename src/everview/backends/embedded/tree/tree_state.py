@@ -12,7 +12,8 @@ from everview.backends.embedded.factorized_batch import FactorizedBatch, expand
 from everview.backends.embedded.operators.base import Cost, Operator
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree import view_kernels as kernels
-from everview.backends.embedded.tree.assemble import Assembler, key_layout, part_kind
+from everview.backends.embedded.tree.assemble import Assembler
+from everview.backends.embedded.tree.block_layout import key_layout, part_kind
 from everview.backends.embedded.tree.layout import WORK
 from everview.backends.embedded.tree.leaf_program import LeafProgram, NoLeafProgram, leaf_program
 from everview.backends.embedded.tree.leaf_rows import Leaf, Masks

@@ -21,7 +21,7 @@ from itertools import islice, permutations
 from typing import TypeAlias
 
 from everview.backends.embedded.operators.base import Operator
-from everview.backends.embedded.tree.assemble import key_layout
+from everview.backends.embedded.tree.block_layout import key_layout
 from everview.planner.block import Lift, RingLift
 from everview.relational.expressions import Expression, conjuncts
 from everview.relational.failing import can_fail

@@ -10,7 +10,7 @@ shifts the table back, so there are no tombstones; the places of what follows ar
 search nor a shift goes further than the longest way of an entry from its place: dense keys lie in long runs, without a gap to
 stop at, but at their places.
 
-The machine runs instructions (`layout.Op`) over registers: columns of words, one word a row of their frame. An
+The machine runs instructions (`instructions`) over registers: columns of words, one word a row of their frame. An
 instruction first asks for what it needs (rows of a frame, room in a map) and stops if that is missing; it is then run
 again from its start.
 """
@@ -33,6 +33,31 @@ from everview.backends.embedded.state.memory import (
     store,
     store_float,
     store_short,
+)
+from everview.backends.embedded.tree.instructions import (
+    APPEND,
+    CLEAR,
+    COMPACT,
+    CROSS,
+    EACH,
+    GATHER,
+    GROUP,
+    HELD,
+    JOIN,
+    KEY,
+    LOOKUP,
+    MULTIPLY,
+    MULTIPLY_ROWS,
+    PAUSE,
+    REPEAT,
+    SCAN,
+    SIZE,
+    SLICE,
+    SUM,
+    SUM_MORE,
+    TAKE,
+    TURN,
+    UPSERT,
 )
 from everview.backends.embedded.tree.layout import (
     AMOUNT,
@@ -101,35 +126,12 @@ from everview.backends.embedded.tree.layout import (
     SUSPECT,
     TABLE,
     TOUCHED,
+    UNKNOWN_OPCODE,
     USED,
     WHICH,
     WIDE_VALUES,
     WORK,
-    Op,
 )
-
-GROUP = int(Op.GROUP)
-SUM = int(Op.SUM)
-LOOKUP = int(Op.LOOKUP)
-SLICE = int(Op.SLICE)
-SCAN = int(Op.SCAN)
-TAKE = int(Op.TAKE)
-KEY = int(Op.KEY)
-MULTIPLY = int(Op.MULTIPLY)
-UPSERT = int(Op.UPSERT)
-COMPACT = int(Op.COMPACT)
-PAUSE = int(Op.PAUSE)
-CROSS = int(Op.CROSS)
-CLEAR = int(Op.CLEAR)
-REPEAT = int(Op.REPEAT)
-JOIN = int(Op.JOIN)
-MULTIPLY_ROWS = int(Op.MULTIPLY_ROWS)
-HELD = int(Op.HELD)
-TURN = int(Op.TURN)
-EACH = int(Op.EACH)
-GATHER = int(Op.GATHER)
-APPEND = int(Op.APPEND)
-SUM_MORE = int(Op.SUM_MORE)
 
 LOW = 0xFFFFFFFF
 FACTOR = -7046029254386353131
@@ -709,20 +711,21 @@ def live_slots(view: Word, slots: Word) -> Word:
 
 @kernel
 def _group(code: Word, registers: Word, rows: Word, environment: Word) -> None:
-    count, out, numbers = load(rows, load(code, 2)), load(code, 3), load(registers, load(code, 4))
-    width = load(code, 5)
-    at, to = 6, 6 + width
+    count, out = load(rows, load(code, GROUP.frame)), load(code, GROUP.out)
+    numbers = load(registers, load(code, GROUP.numbers))
+    width = load(code, GROUP.keys)
+    at, to, known = GROUP.keys + 1, GROUP.new_keys + 1 + width, load(code, GROUP.known)
     groups = 0
-    if load(code, 0) == GATHER:
+    if known >= 0:
         groups = load(rows, out)
-        store(rows, load(code, to + width), groups)
+        store(rows, known, groups)
     if width == 0:
         for i in range(count):
             store(numbers, i, 0)
         store(rows, out, 1 if count + groups > 0 else 0)
         return
     table, mask, stamp = load(environment, SCRATCH), load(environment, SCRATCH_MASK), load(environment, STAMP)
-    if groups == 0 or load(rows, load(code, to + width) + 1) != stamp:  # the table has been used for something else
+    if groups == 0 or load(rows, known + 1) != stamp:  # the table has been used for something else
         stamp += 1
         store(environment, STAMP, stamp)
         for g in range(groups):
@@ -730,8 +733,8 @@ def _group(code: Word, registers: Word, rows: Word, environment: Word) -> None:
             while shift_right(load(table, position), 32) == stamp:
                 position = (position + 1) & mask
             store(table, position, (stamp << 32) | g)
-    if load(code, 0) == GATHER:
-        store(rows, load(code, to + width) + 1, stamp)
+    if known >= 0:
+        store(rows, known + 1, stamp)
     key, kept = load(registers, load(code, at)), load(registers, load(code, to))
     group, repeats, has_runs = 0, 0, False
     for i in range(count):
@@ -767,15 +770,16 @@ def _group(code: Word, registers: Word, rows: Word, environment: Word) -> None:
 
 @kernel
 def _each(code: Word, registers: Word, rows: Word) -> None:
-    count, out, numbers, width = load(rows, load(code, 2)), load(code, 3), load(registers, load(code, 4)), load(code, 5)
-    groups = 0
-    if load(code, 0) == APPEND:
+    count, out = load(rows, load(code, GROUP.frame)), load(code, GROUP.out)
+    numbers, width = load(registers, load(code, GROUP.numbers)), load(code, GROUP.keys)
+    at, to, known, groups = GROUP.keys + 1, GROUP.new_keys + 1 + width, load(code, GROUP.known), 0
+    if known >= 0:
         groups = load(rows, out)
-        store(rows, load(code, 6 + 2 * width), groups)
+        store(rows, known, groups)
     for i in range(count):
         store(numbers, i, groups + i)
     for k in range(width):
-        source, target = load(registers, load(code, 6 + k)), load(registers, load(code, 6 + width + k))
+        source, target = load(registers, load(code, at + k)), load(registers, load(code, to + k))
         for i in range(count):
             store(target, groups + i, load(source, i))
     store(rows, out, groups + count)
@@ -801,10 +805,11 @@ def _is_small_product(low: Word, high: Word, other: Word, other_high: Word) -> b
 @kernel
 def _sum_elements(code: Word, registers: Word, rows: Word, known: Word) -> None:
     """``_sum`` for the elements of a ring."""
-    count, groups, numbers = load(rows, load(code, 2)), load(rows, load(code, 3)), load(registers, load(code, 4))
-    width, how = shift_right(load(code, 5), RING_SHIFT), load(code, 5) & RING_MASK
-    source, target = load(code, 6), load(code, 8)
-    weights = load(registers, load(code, 7)) if load(code, 7) >= 0 else 0
+    count, groups = load(rows, load(code, SUM.frame)), load(rows, load(code, SUM.out))
+    numbers = load(registers, load(code, SUM.numbers))
+    width, how = shift_right(load(code, SUM.kind), RING_SHIFT), load(code, SUM.kind) & RING_MASK
+    source, target = load(code, SUM.source), load(code, SUM.target)
+    weights = load(registers, load(code, SUM.weights)) if load(code, SUM.weights) >= 0 else 0
     for k in range(width):
         sums = load(registers, target + k)
         for g in range(known, groups):
@@ -833,16 +838,17 @@ def _sum_elements(code: Word, registers: Word, rows: Word, known: Word) -> None:
 
 
 @kernel
-def _sum(code: Word, registers: Word, rows: Word, known: Word) -> Word:
+def _sum(code: Word, registers: Word, rows: Word) -> Word:
     """Adds to the sums of groups that were known, and makes those of the others; returns what went wrong, or 0."""
-    if load(code, 5) >= FIRST_RING:
+    known = load(rows, load(code, SUM.known)) if load(code, SUM.known) >= 0 else 0
+    if load(code, SUM.kind) >= FIRST_RING:
         _sum_elements(code, registers, rows, known)
         return 0
-    count, groups = load(rows, load(code, 2)), load(rows, load(code, 3))
-    numbers, kind = load(registers, load(code, 4)), load(code, 5)
-    source = load(registers, load(code, 6))
-    weights = load(registers, load(code, 7)) if load(code, 7) >= 0 else 0
-    target = load(code, 8)
+    count, groups = load(rows, load(code, SUM.frame)), load(rows, load(code, SUM.out))
+    numbers, kind = load(registers, load(code, SUM.numbers)), load(code, SUM.kind)
+    source = load(registers, load(code, SUM.source))
+    weights = load(registers, load(code, SUM.weights)) if load(code, SUM.weights) >= 0 else 0
+    target = load(code, SUM.target)
     first = load(registers, target)
     for g in range(known, groups):
         store(first, g, 0)
@@ -869,7 +875,7 @@ def _sum(code: Word, registers: Word, rows: Word, known: Word) -> Word:
     for g in range(known, groups):
         store(second, g, 0)
     if kind == EXACT or kind == INT_VALUES or kind == WIDE_VALUES:
-        upper = load(registers, load(code, 6) + 1) if kind == EXACT else 0
+        upper = load(registers, load(code, SUM.source) + 1) if kind == EXACT else 0
         outgrown, total, before = 0, load(first, group), load(second, group)
         for i in range(count):
             g = load(numbers, i)
@@ -912,8 +918,8 @@ def _sum(code: Word, registers: Word, rows: Word, known: Word) -> Word:
             store(third, group, note)
             summed, rest, note, group = load_float(first, g), load_float(second, g), load(third, g), g
         if kind == FLOATING:
-            value, error = load_float(source, i), load_float(load(registers, load(code, 6) + 1), i)
-            given = load(load(registers, load(code, 6) + 2), i)
+            value, error = load_float(source, i), load_float(load(registers, load(code, SUM.source) + 1), i)
+            given = load(load(registers, load(code, SUM.source) + 2), i)
         else:
             value, error, given = load_float(source, i), 0.0, 0
             if not abs(value) < BIG:
@@ -947,17 +953,19 @@ def _sum(code: Word, registers: Word, rows: Word, known: Word) -> Word:
 
 @kernel
 def _lookup(code: Word, registers: Word, rows: Word, views: Word) -> None:
-    view = load(views, load(code, 2))
-    count, out = load(rows, load(code, 3)), load(code, 4)
-    found, slots, width = load(registers, load(code, 5)), load(registers, load(code, 6)), load(code, 7)
+    view = load(views, load(code, LOOKUP.map))
+    count, out = load(rows, load(code, LOOKUP.frame)), load(code, LOOKUP.out)
+    found, slots = load(registers, load(code, LOOKUP.rows)), load(registers, load(code, LOOKUP.slots))
+    width = load(code, LOOKUP.keys)
     table, mask, longest = load(view, TABLE), load(view, MASK), load(view, LONGEST)
     entries, stride = load(view, ENTRIES), load(view, STRIDE) * 8
     pairs = 0
     for start in range(0, count, BLOCK):
         end = min(start + BLOCK, count)
-        _hash_and_fetch(view, code, 8, width, registers, start, end, slots)
+        _hash_and_fetch(view, code, LOOKUP.keys + 1, width, registers, start, end, slots)
         for i in range(start, end):
-            slot = _find(table, mask, longest, entries, stride, load(slots, i), code, 8, width, registers, i)
+            hashed = load(slots, i)
+            slot = _find(table, mask, longest, entries, stride, hashed, code, LOOKUP.keys + 1, width, registers, i)
             if slot >= 0:
                 store(found, pairs, i)
                 store(slots, pairs, slot)
@@ -968,16 +976,16 @@ def _lookup(code: Word, registers: Word, rows: Word, views: Word) -> None:
 @kernel
 def _slice(code: Word, registers: Word, rows: Word, capacities: Word, views: Word) -> Word:
     """Returns the number of rows that the frame would have needed, or 0; a cursor has the row and the entry to go on with."""
-    view = load(views, load(code, 2))
-    count, out = load(rows, load(code, 3)), load(code, 4)
-    found, slots = load(registers, load(code, 5)), load(registers, load(code, 6))
-    index, width = load(load(view, INDEXES), load(code, 7)), load(code, 8)
+    view = load(views, load(code, SLICE.map))
+    count, out = load(rows, load(code, SLICE.frame)), load(code, SLICE.out)
+    found, slots = load(registers, load(code, SLICE.rows)), load(registers, load(code, SLICE.slots))
+    index, width = load(load(view, INDEXES), load(code, SLICE.index)), load(code, SLICE.keys)
     table, mask, links = load(index, INDEX_TABLE), load(index, INDEX_MASK), load(index, INDEX_LINKS)
     words, mode, room = load(index, INDEX_WORDS), load(index, INDEX_MODE), load(capacities, out)
     bits, longest = load(index, INDEX_SLOTS), load(index, INDEX_LONGEST)
     if load(index, INDEX_IDLE) > 0:
         store(index, INDEX_IDLE, 0)
-    cursor, limit, first, slot = load(code, 9 + width), UNLIMITED, 0, -1
+    cursor, limit, first, slot = load(code, SLICE.cursor), UNLIMITED, 0, -1
     if cursor >= 0:
         limit = PAIRS_AT_ONCE
         if load(rows, cursor) != 0:
@@ -988,7 +996,7 @@ def _slice(code: Word, registers: Word, rows: Word, capacities: Word, views: Wor
         if pairs == limit:
             stopped = i + 1
             break
-        hashed = _hash_row(code, 9, width, registers, i, mode)
+        hashed = _hash_row(code, SLICE.keys + 1, width, registers, i, mode)
         position = hashed & mask
         tag = hashed - (hashed & bits)
         for _ in range(longest + 1 if slot < 0 else 0):
@@ -1000,7 +1008,7 @@ def _slice(code: Word, registers: Word, rows: Word, capacities: Word, views: Wor
                 entry = _entry(view, head)
                 same = True
                 for k in range(width):
-                    if load(entry, load(words, k)) != load(load(registers, load(code, 9 + k)), i):
+                    if load(entry, load(words, k)) != load(load(registers, load(code, SLICE.keys + 1 + k)), i):
                         same = False
                         break
                 if same:
@@ -1027,11 +1035,12 @@ def _slice(code: Word, registers: Word, rows: Word, capacities: Word, views: Wor
 
 @kernel
 def _scan(code: Word, registers: Word, rows: Word, views: Word) -> None:
-    view = load(views, load(code, 2))
-    count, out = load(rows, load(code, 3)), load(code, 4)
-    found, slots, table = load(registers, load(code, 5)), load(registers, load(code, 6)), load(view, TABLE)
+    view = load(views, load(code, SCAN.map))
+    count, out = load(rows, load(code, SCAN.frame)), load(code, SCAN.out)
+    found, slots = load(registers, load(code, SCAN.rows)), load(registers, load(code, SCAN.slots))
+    table = load(view, TABLE)
     mask, pairs = load(view, MASK), 0
-    cursor, limit, first, row, stopped = load(code, 7), UNLIMITED, 0, 0, 0
+    cursor, limit, first, row, stopped = load(code, SCAN.cursor), UNLIMITED, 0, 0, 0
     if cursor >= 0:
         limit = PAIRS_AT_ONCE
         if load(rows, cursor) != 0:
@@ -1058,12 +1067,12 @@ def _scan(code: Word, registers: Word, rows: Word, views: Word) -> None:
 @kernel
 def _multiply_elements(code: Word, registers: Word, rows: Word, views: Word) -> None:
     """``_multiply`` where one side are elements of a ring and the other numbers of rows."""
-    count = load(rows, load(code, 2))
-    origin = load(registers, load(code, 3)) if load(code, 3) >= 0 else 0
-    view, slots = load(views, load(code, 4)), load(registers, load(code, 5))
-    a, b, target = load(code, 7), load(code, 9), load(code, 10)
-    is_left = load(code, 6) >= FIRST_RING
-    kind = load(code, 6) if is_left else load(code, 8)
+    count = load(rows, load(code, MULTIPLY.frame))
+    origin = load(registers, load(code, MULTIPLY.rows)) if load(code, MULTIPLY.rows) >= 0 else 0
+    view, slots = load(views, load(code, MULTIPLY.map)), load(registers, load(code, MULTIPLY.slots))
+    a, b, target = load(code, MULTIPLY.a), load(code, MULTIPLY.b), load(code, MULTIPLY.target)
+    is_left = load(code, MULTIPLY.kind_a) >= FIRST_RING
+    kind = load(code, MULTIPLY.kind_a) if is_left else load(code, MULTIPLY.kind_b)
     how = kind & RING_MASK
     for k in range(shift_right(kind, RING_SHIFT)):
         if how == RING_PAIRS and k & 1 != 0:
@@ -1091,14 +1100,15 @@ def _multiply_elements(code: Word, registers: Word, rows: Word, views: Word) -> 
 @kernel
 def _multiply(code: Word, registers: Word, rows: Word, views: Word) -> Word:
     """target[i] = a[rows[i]] · entries[slots[i]].b, in the ring of the two kinds; returns what went wrong, or 0."""
-    if load(code, 6) >= FIRST_RING or load(code, 8) >= FIRST_RING:
+    if load(code, MULTIPLY.kind_a) >= FIRST_RING or load(code, MULTIPLY.kind_b) >= FIRST_RING:
         _multiply_elements(code, registers, rows, views)
         return 0
-    count = load(rows, load(code, 2))
-    origin = load(registers, load(code, 3)) if load(code, 3) >= 0 else 0
-    view, slots = load(views, load(code, 4)), load(registers, load(code, 5))
-    kind_a, a, kind_b, b = load(code, 6), load(code, 7), load(code, 8), load(code, 9)
-    target = load(code, 10)
+    count = load(rows, load(code, MULTIPLY.frame))
+    origin = load(registers, load(code, MULTIPLY.rows)) if load(code, MULTIPLY.rows) >= 0 else 0
+    view, slots = load(views, load(code, MULTIPLY.map)), load(registers, load(code, MULTIPLY.slots))
+    kind_a, a, kind_b = load(code, MULTIPLY.kind_a), load(code, MULTIPLY.a), load(code, MULTIPLY.kind_b)
+    b = load(code, MULTIPLY.b)
+    target = load(code, MULTIPLY.target)
     left, first = load(registers, a), load(registers, target)
     entries, stride = load(view, ENTRIES), load(view, STRIDE) * 8
     if kind_a == COUNTED and kind_b == COUNTED:
@@ -1156,8 +1166,11 @@ def _multiply(code: Word, registers: Word, rows: Word, views: Word) -> Word:
 @kernel
 def _multiply_rows(code: Word, registers: Word, rows: Word) -> Word:
     """target[i] = a[rows_a[i]] · b[rows_b[i]], as ``_multiply`` does with entries; returns what went wrong, or 0."""
-    count, from_a, from_b = load(rows, load(code, 2)), load(registers, load(code, 3)), load(registers, load(code, 4))
-    kind_a, a, kind_b, b, target = load(code, 5), load(code, 6), load(code, 7), load(code, 8), load(code, 9)
+    count, from_a = load(rows, load(code, MULTIPLY_ROWS.frame)), load(registers, load(code, MULTIPLY_ROWS.rows_a))
+    from_b = load(registers, load(code, MULTIPLY_ROWS.rows_b))
+    kind_a, a = load(code, MULTIPLY_ROWS.kind_a), load(code, MULTIPLY_ROWS.a)
+    kind_b, b = load(code, MULTIPLY_ROWS.kind_b), load(code, MULTIPLY_ROWS.b)
+    target = load(code, MULTIPLY_ROWS.target)
     left, right, first = load(registers, a), load(registers, b), load(registers, target)
     if kind_a == COUNTED and kind_b == COUNTED:
         wrapped = 0
@@ -1212,8 +1225,8 @@ def _multiply_rows(code: Word, registers: Word, rows: Word) -> Word:
 @kernel
 def _cross(code: Word, registers: Word, rows: Word, start: Word, size: Word) -> None:
     """Makes ``size`` pairs of the product of two frames, from pair ``start`` on."""
-    others, cursor = load(rows, load(code, 3)), load(code, 7)
-    from_a, from_b = load(registers, load(code, 5)), load(registers, load(code, 6))
+    others, cursor = load(rows, load(code, CROSS.b)), load(code, CROSS.cursor)
+    from_a, from_b = load(registers, load(code, CROSS.rows_a)), load(registers, load(code, CROSS.rows_b))
     j = start // others if others > 0 else 0
     k = start - j * others
     for i in range(size):
@@ -1223,9 +1236,9 @@ def _cross(code: Word, registers: Word, rows: Word, start: Word, size: Word) -> 
         if k == others:
             k = 0
             j += 1
-    store(rows, load(code, 4), size)
+    store(rows, load(code, CROSS.out), size)
     if cursor >= 0:
-        is_through = start + size == load(rows, load(code, 2)) * others
+        is_through = start + size == load(rows, load(code, CROSS.a)) * others
         store(rows, cursor, 0 if is_through else start + size)
 
 
@@ -1240,10 +1253,10 @@ def _same_keys(code: Word, at: Word, to: Word, width: Word, registers: Word, one
 @kernel
 def _join(code: Word, registers: Word, rows: Word, capacities: Word, environment: Word) -> Word:
     """Returns the number of rows that the frame would have needed, or 0."""
-    count, others, out = load(rows, load(code, 2)), load(rows, load(code, 3)), load(code, 4)
-    from_a, from_b = load(registers, load(code, 5)), load(registers, load(code, 6))
-    links, width, room = load(registers, load(code, 7)), load(code, 8), load(capacities, out)
-    at, to = 9, 9 + width
+    count, others, out = load(rows, load(code, JOIN.a)), load(rows, load(code, JOIN.b)), load(code, JOIN.out)
+    from_a, from_b = load(registers, load(code, JOIN.rows_a)), load(registers, load(code, JOIN.rows_b))
+    links, width, room = load(registers, load(code, JOIN.links)), load(code, JOIN.keys_a), load(capacities, out)
+    at, to = JOIN.keys_a + 1, JOIN.keys_b + 1 + width
     table, mask = load(environment, SCRATCH), load(environment, SCRATCH_MASK)
     stamp = load(environment, STAMP) + 1
     store(environment, STAMP, stamp)
@@ -1304,9 +1317,10 @@ def _add_element(kind: Word, at: Word, registers: Word, register: Word, row: Wor
 @kernel
 def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> Word:
     """Returns what went wrong, or 0."""
-    view = load(views, load(code, 2))
-    count, slots, width = load(rows, load(code, 3)), load(registers, load(code, 4)), load(code, 5)
-    parts, kinds = 6 + width, load(view, KINDS)
+    view = load(views, load(code, UPSERT.map))
+    count, slots = load(rows, load(code, UPSERT.frame)), load(registers, load(code, UPSERT.slots))
+    width = load(code, UPSERT.keys)
+    at_keys, at_parts, kinds = UPSERT.keys + 1, UPSERT.parts + 1 + width, load(view, KINDS)
     table, mask, stride = load(view, TABLE), load(view, MASK), load(view, STRIDE)
     entries, log, logged, touched = load(view, ENTRIES), load(view, LOG), load(view, LOG_COUNT), load(view, TOUCHED)
     part_count, keys, indexes = load(view, PARTS), load(view, KEY_WORDS), load(view, INDEXES)
@@ -1314,16 +1328,16 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> Word:
     outgrown, wrapped, is_range, is_lost = 0, 0, 0, 0
     for i in range(count):
         if i & (BLOCK - 1) == 0:
-            _hash_and_fetch(view, code, 6, width, registers, i, min(i + BLOCK, count), slots)
+            _hash_and_fetch(view, code, at_keys, width, registers, i, min(i + BLOCK, count), slots)
         hashed = load(slots, i)
-        slot = _find(table, mask, longest, entries, stride * 8, hashed, code, 6, width, registers, i)
+        slot = _find(table, mask, longest, entries, stride * 8, hashed, code, at_keys, width, registers, i)
         is_new = slot < 0
         if is_new:
             slot = _new_slot(view)
             entry = entries + slot * stride * 8
             store(entry, 0, 0)
             for k in range(width):
-                store(entry, k, load(load(registers, load(code, 6 + k)), i))
+                store(entry, k, load(load(registers, load(code, at_keys + k)), i))
             for k in range(keys, stride):
                 store(entry, k, 0)
             longest = max(longest, _place(table, mask, mask, hashed, slot))
@@ -1348,7 +1362,7 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> Word:
                 store(touched, slot >> 6, load(touched, slot >> 6) | bit)
         at = keys
         for p in range(part_count):
-            kind, register = load(kinds, p), load(code, parts + p)
+            kind, register = load(kinds, p), load(code, at_parts + p)
             if kind == COUNTED:
                 held, added = load(entry, at), load(load(registers, register), i)
                 wrapped |= (held ^ (held + added)) & (added ^ (held + added))
@@ -1392,8 +1406,9 @@ def _upsert(code: Word, registers: Word, rows: Word, views: Word) -> Word:
 @kernel
 def _keep_held(code: Word, registers: Word, rows: Word, views: Word) -> None:
     """Pairs of rows and slots, without those of entries that have become 0."""
-    frame, view = load(code, 2), load(views, load(code, 3))
-    found, slots, at = load(registers, load(code, 4)), load(registers, load(code, 5)), load(view, KEY_WORDS)
+    frame, view = load(code, HELD.frame), load(views, load(code, HELD.map))
+    found, slots = load(registers, load(code, HELD.rows)), load(registers, load(code, HELD.slots))
+    at = load(view, KEY_WORDS)
     kept = 0
     for i in range(load(rows, frame)):
         slot = load(slots, i)
@@ -1407,9 +1422,10 @@ def _keep_held(code: Word, registers: Word, rows: Word, views: Word) -> None:
 @kernel
 def _turn(code: Word, registers: Word, rows: Word, views: Word) -> None:
     """What adding counts has done to an indicator, which is 1 where a count differs from 0."""
-    view, slots = load(views, load(code, 3)), load(registers, load(code, 4))
-    counts, target, at = load(registers, load(code, 5)), load(registers, load(code, 6)), load(view, KEY_WORDS)
-    for i in range(load(rows, load(code, 2))):
+    view, slots = load(views, load(code, TURN.map)), load(registers, load(code, TURN.slots))
+    counts, target = load(registers, load(code, TURN.counts)), load(registers, load(code, TURN.target))
+    at = load(view, KEY_WORDS)
+    for i in range(load(rows, load(code, TURN.frame))):
         now, added = load(_entry(view, load(slots, i)), at), load(counts, i)
         turned = 0
         if now != 0:
@@ -1446,126 +1462,121 @@ def run(start: Word, end: Word, registers: Word, rows: Word, capacities: Word, v
     while code < end:
         if IS_CHECKED:
             store(environment, AT, code)
-        op = load(code, 0)
-        is_group = op == GROUP or op == EACH or op == GATHER or op == APPEND
-        if is_group or op == LOOKUP or op == COMPACT or op == SCAN:
-            frame_in = load(code, 3) if op == LOOKUP or op == SCAN else load(code, 2)
-            frame_out = load(code, 3) if is_group else load(code, 4)
-            wanted = load(rows, frame_in)
-            if op == SCAN:
-                wanted *= load(load(views, load(code, 2)), COUNT)
-                if load(code, 7) >= 0 and wanted > PAIRS_AT_ONCE:
-                    wanted = PAIRS_AT_ONCE
-            elif op == GATHER or op == APPEND:
-                wanted += load(rows, frame_out)
-            if wanted > load(capacities, frame_out):
-                _stop(environment, NEED_ROWS, frame_out, wanted)
+        op, work, trouble = load(code, 0), -1, 0
+        if op == GROUP.opcode or op == EACH.opcode or op == GATHER.opcode or op == APPEND.opcode:
+            out, more = load(code, GROUP.out), load(rows, load(code, GROUP.frame))
+            wanted = more + (load(rows, out) if load(code, GROUP.known) >= 0 else 0)
+            if wanted > load(capacities, out):
+                _stop(environment, NEED_ROWS, out, wanted)
                 return code
-        if op == GROUP or op == GATHER:
-            wanted = 2 * load(rows, load(code, 2))
-            if op == GATHER:
-                wanted += 2 * load(rows, load(code, 3))
-            if wanted > load(environment, SCRATCH_MASK):
-                _stop(environment, NEED_SCRATCH, 0, wanted)
+            if op == GROUP.opcode or op == GATHER.opcode:
+                if 2 * wanted > load(environment, SCRATCH_MASK):
+                    _stop(environment, NEED_SCRATCH, 0, 2 * wanted)
+                    return code
+                _group(code, registers, rows, environment)
+            else:
+                _each(code, registers, rows)
+            work = load(code, GROUP.frame)
+        elif op == SUM.opcode or op == SUM_MORE.opcode:
+            trouble = _sum(code, registers, rows)
+        elif op == LOOKUP.opcode:
+            work, wanted = load(code, LOOKUP.out), load(rows, load(code, LOOKUP.frame))
+            if wanted > load(capacities, work):
+                _stop(environment, NEED_ROWS, work, wanted)
                 return code
-            _group(code, registers, rows, environment)
-        elif op == EACH or op == APPEND:
-            _each(code, registers, rows)
-        elif op == SUM or op == SUM_MORE:
-            trouble = _sum(code, registers, rows, load(rows, load(code, 9)) if op == SUM_MORE else 0)
-            if trouble != 0:
-                _stop(environment, trouble, 0, 0)
-                return code
-        elif op == LOOKUP:
             _lookup(code, registers, rows, views)
-        elif op == SLICE:
-            view = load(views, load(code, 2))
-            if load(load(load(view, INDEXES), load(code, 7)), INDEX_BUILT) == 0:
-                _stop(environment, NEED_INDEX, load(code, 2), load(code, 7))
+        elif op == SLICE.opcode:
+            work, number, index = load(code, SLICE.out), load(code, SLICE.map), load(code, SLICE.index)
+            if load(load(load(load(views, number), INDEXES), index), INDEX_BUILT) == 0:
+                _stop(environment, NEED_INDEX, number, index)
                 return code
             wanted = _slice(code, registers, rows, capacities, views)
             if wanted > 0:
-                _stop(environment, NEED_ROWS, load(code, 4), wanted)
+                _stop(environment, NEED_ROWS, work, wanted)
                 return code
-        elif op == SCAN:
+        elif op == SCAN.opcode:
+            work = load(code, SCAN.out)
+            wanted = load(rows, load(code, SCAN.frame)) * load(load(views, load(code, SCAN.map)), COUNT)
+            if load(code, SCAN.cursor) >= 0 and wanted > PAIRS_AT_ONCE:
+                wanted = PAIRS_AT_ONCE
+            if wanted > load(capacities, work):
+                _stop(environment, NEED_ROWS, work, wanted)
+                return code
             _scan(code, registers, rows, views)
-        elif op == TAKE:
-            count, origin = load(rows, load(code, 2)), load(registers, load(code, 3))
-            source, target = load(registers, load(code, 4)), load(registers, load(code, 5))
+        elif op == TAKE.opcode:
+            count, origin = load(rows, load(code, TAKE.frame)), load(registers, load(code, TAKE.rows))
+            source, target = load(registers, load(code, TAKE.source)), load(registers, load(code, TAKE.target))
             for i in range(count):
                 store(target, i, load(source, load(origin, i)))
-        elif op == KEY:
-            count, view = load(rows, load(code, 2)), load(views, load(code, 3))
-            slots, word, target = load(registers, load(code, 4)), load(code, 5), load(registers, load(code, 6))
+        elif op == KEY.opcode:
+            count, view = load(rows, load(code, KEY.frame)), load(views, load(code, KEY.map))
+            slots, target = load(registers, load(code, KEY.slots)), load(registers, load(code, KEY.target))
+            word = load(code, KEY.word)
             for i in range(count):
                 store(target, i, load(_entry(view, load(slots, i)), word))
-        elif op == MULTIPLY:
+        elif op == MULTIPLY.opcode:
             trouble = _multiply(code, registers, rows, views)
-            if trouble != 0:
-                _stop(environment, trouble, 0, 0)
-                return code
-        elif op == UPSERT:
-            more = load(rows, load(code, 3))
-            if not _has_room(load(views, load(code, 2)), more):
-                _stop(environment, NEED_MAP, load(code, 2), more)
+        elif op == UPSERT.opcode:
+            work, number = load(code, UPSERT.frame), load(code, UPSERT.map)
+            if not _has_room(load(views, number), load(rows, work)):
+                _stop(environment, NEED_MAP, number, load(rows, work))
                 return code
             trouble = _upsert(code, registers, rows, views)
-            if trouble != 0:
-                _stop(environment, trouble, 0, 0)
+        elif op == COMPACT.opcode:
+            out, count = load(code, COMPACT.out), load(rows, load(code, COMPACT.frame))
+            if count > load(capacities, out):
+                _stop(environment, NEED_ROWS, out, count)
                 return code
-        elif op == COMPACT:
-            count, mask = load(rows, load(code, 2)), load(registers, load(code, 3))
-            kept, chosen = 0, load(registers, load(code, 5))
+            mask, chosen, kept = load(registers, load(code, COMPACT.mask)), load(registers, load(code, COMPACT.rows)), 0
             for i in range(count):
                 if load(mask, i) != 0:
                     store(chosen, kept, i)
                     kept += 1
-            store(rows, load(code, 4), kept)
-        elif op == CROSS:
-            cursor, start = load(code, 7), 0
+            store(rows, out, kept)
+        elif op == CROSS.opcode:
+            work, cursor, first = load(code, CROSS.out), load(code, CROSS.cursor), 0
             if cursor >= 0:
-                start = load(rows, cursor)
-            wanted = load(rows, load(code, 2)) * load(rows, load(code, 3)) - start
+                first = load(rows, cursor)
+            wanted = load(rows, load(code, CROSS.a)) * load(rows, load(code, CROSS.b)) - first
             if cursor >= 0 and wanted > PAIRS_AT_ONCE:
                 wanted = PAIRS_AT_ONCE
-            if wanted > load(capacities, load(code, 4)):
-                _stop(environment, NEED_ROWS, load(code, 4), wanted)
+            if wanted > load(capacities, work):
+                _stop(environment, NEED_ROWS, work, wanted)
                 return code
-            _cross(code, registers, rows, start, wanted)
-        elif op == CLEAR:
-            for k in range(2, load(code, 1)):
-                store(rows, load(code, k), 0)
-        elif op == REPEAT:
-            if load(rows, load(code, 2)) != 0:
-                code -= load(code, 3) * 8
+            _cross(code, registers, rows, first, wanted)
+        elif op == CLEAR.opcode:
+            for k in range(load(code, CLEAR.frames)):
+                store(rows, load(code, CLEAR.frames + 1 + k), 0)
+        elif op == REPEAT.opcode:
+            if load(rows, load(code, REPEAT.cursor)) != 0:
+                code -= load(code, REPEAT.back) * 8
                 continue
-        elif op == JOIN:
-            if 2 * load(rows, load(code, 3)) > load(environment, SCRATCH_MASK):
-                _stop(environment, NEED_SCRATCH, 0, 2 * load(rows, load(code, 3)))
+        elif op == JOIN.opcode:
+            work, wanted = load(code, JOIN.out), 2 * load(rows, load(code, JOIN.b))
+            if wanted > load(environment, SCRATCH_MASK):
+                _stop(environment, NEED_SCRATCH, 0, wanted)
                 return code
             wanted = _join(code, registers, rows, capacities, environment)
             if wanted > 0:
-                _stop(environment, NEED_ROWS, load(code, 4), wanted)
+                _stop(environment, NEED_ROWS, work, wanted)
                 return code
-        elif op == MULTIPLY_ROWS:
+        elif op == MULTIPLY_ROWS.opcode:
             trouble = _multiply_rows(code, registers, rows)
-            if trouble != 0:
-                _stop(environment, trouble, 0, 0)
-                return code
-        elif op == HELD:
+        elif op == HELD.opcode:
             _keep_held(code, registers, rows, views)
-        elif op == TURN:
+        elif op == TURN.opcode:
             _turn(code, registers, rows, views)
-        elif op == PAUSE:
-            _stop(environment, PAUSED, load(code, 2), 0)
-            return code + load(code, 1) * 8
-        if is_group:
-            store(environment, WORK, load(environment, WORK) + load(rows, load(code, 2)))
-        elif op == UPSERT:
-            store(environment, WORK, load(environment, WORK) + load(rows, load(code, 3)))
-        elif op == LOOKUP or op == SLICE or op == SCAN or op == CROSS or op == JOIN:
-            store(environment, WORK, load(environment, WORK) + load(rows, load(code, 4)))
-        code += load(code, 1) * 8
+        elif op == PAUSE.opcode:
+            _stop(environment, PAUSED, load(code, PAUSE.number), 0)
+            return code + load(code, SIZE) * 8
+        else:
+            trouble = UNKNOWN_OPCODE
+        if trouble != 0:
+            _stop(environment, trouble, 0, 0)
+            return code
+        if work >= 0:  # the frame whose rows the instruction has read or made
+            store(environment, WORK, load(environment, WORK) + load(rows, work))
+        code += load(code, SIZE) * 8
     return code
 
 

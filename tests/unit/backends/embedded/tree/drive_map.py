@@ -8,6 +8,15 @@ import numpy as np
 
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree import view_kernels as kernels
+from everview.backends.embedded.tree.instructions import (
+    NONE,
+    FindEntries,
+    Instruction,
+    ScanEntries,
+    SliceEntries,
+    Upsert,
+    assembled,
+)
 from everview.backends.embedded.tree.layout import (
     AMOUNT,
     COUNTED,
@@ -20,7 +29,6 @@ from everview.backends.embedded.tree.layout import (
     NEED_ROWS,
     SPECIAL_BITS,
     WORDS,
-    Op,
 )
 from everview.backends.embedded.tree.machine import CHUNK
 from everview.backends.embedded.tree.view_map import ViewMap
@@ -74,24 +82,24 @@ class MapDriver:
             columns.append(words)
         given = np.array(columns, dtype=np.int64).reshape(len(changes), -1)
         starts = [1 + self.width + sum(WORDS[k] for k in self.kinds[:p]) for p in range(len(self.kinds))]
-        self._run(Op.UPSERT, [0, 0, 0, self.width, *range(1, 1 + self.width), *starts], given, len(changes))
+        self._run(Upsert(0, 0, 0, self._keys(self.width), tuple(starts)), given, len(changes))
 
     def add_rows(self, keys: Ints, count: int) -> None:
         """Adds a count to many keys, which differ, a few thousand an instruction; all other words of the payload are 0."""
         words = sum(WORDS[k] for k in self.kinds)
         starts = [1 + self.width + sum(WORDS[k] for k in self.kinds[:p]) for p in range(len(self.kinds))]
-        operands = [0, 0, 0, self.width, *range(1, 1 + self.width), *starts]
+        one = Upsert(0, 0, 0, self._keys(self.width), tuple(starts))
         for start in range(0, len(keys), CHUNK):
             part = keys[start : start + CHUNK]
             payload = np.zeros((len(part), words), dtype=np.int64)
             payload[:, 0] = count
-            self._run(Op.UPSERT, operands, np.hstack((part, payload)), len(part))
+            self._run(one, np.hstack((part, payload)), len(part))
 
     def lookup(self, keys: Sequence[Key]) -> list[int]:
         """The slot of each key, -1 if there is none."""
         given = np.array(keys, dtype=np.int64).reshape(len(keys), -1)
-        operands = [0, 0, 1, *self._out(given.shape[1]), self.width, *range(1, 1 + self.width)]
-        rows, slots = self._run(Op.LOOKUP, operands, given, len(keys))
+        one = FindEntries(0, 0, 1, *self._out(given.shape[1]), self._keys(self.width))
+        rows, slots = self._run(one, given, len(keys))
         found = dict(zip(rows.tolist(), slots.tolist(), strict=True))
         return [found.get(i, -1) for i in range(len(keys))]
 
@@ -99,13 +107,13 @@ class MapDriver:
         """The keys of the entries that agree with each of these on the words of the index."""
         given = np.array(keys, dtype=np.int64).reshape(len(keys), -1)
         width = given.shape[1]
-        operands = [0, 0, 1, *self._out(width), index, width, *range(1, 1 + width), -1]
-        return self._matches(*self._run(Op.SLICE, operands, given, len(keys)), len(keys))
+        one = SliceEntries(0, 0, 1, *self._out(width), NONE, index, self._keys(width))
+        return self._matches(*self._run(one, given, len(keys)), len(keys))
 
     def scan(self) -> set[Key]:
         """The keys of all entries, as one row meets them."""
-        operands = [0, 0, 1, *self._out(0), -1]
-        (found,) = self._matches(*self._run(Op.SCAN, operands, np.zeros((1, 0), dtype=np.int64), 1), 1)
+        one = ScanEntries(0, 0, 1, *self._out(0), NONE)
+        (found,) = self._matches(*self._run(one, np.zeros((1, 0), dtype=np.int64), 1), 1)
         return found
 
     def _matches(self, rows: Ints, slots: Ints, count: int) -> list[set[Key]]:
@@ -119,9 +127,13 @@ class MapDriver:
     def _out(width: int) -> tuple[int, int]:
         return width + 1, width + 2
 
-    def _run(self, op: Op, operands: list[int], given: Ints, count: int) -> tuple[Ints, Ints]:
+    @staticmethod
+    def _keys(width: int) -> tuple[int, ...]:
+        return tuple(range(1, 1 + width))
+
+    def _run(self, one: Instruction, given: Ints, count: int) -> tuple[Ints, Ints]:
         """Runs one instruction; register 0 is free, then come the given columns, then the pairs that a join finds."""
-        code = np.array([int(op), 2 + len(operands), *operands], dtype=np.int64)
+        code = assembled([one])
         room = max(count, 1)
         columns = [np.zeros(room, dtype=np.int64), *(np.ascontiguousarray(c) for c in given.T)]
         rows = np.array([count, 0], dtype=np.int64)

@@ -13,7 +13,8 @@ import pytest
 
 import everview as ev
 from everview.backends.base import WEIGHT
-from everview.backends.embedded.tree.layout import PAIRS_AT_ONCE, Op
+from everview.backends.embedded.tree.instructions import Repeat
+from everview.backends.embedded.tree.layout import PAIRS_AT_ONCE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -76,7 +77,7 @@ def test_many_pairs_are_summed_in_turns(db: ev.Database, name: str) -> None:
     """A view tree meets more pairs than it makes at once."""
     assert (ROWS // 2) ** 2 > 2 * PAIRS_AT_ONCE
     view = db.create_view("v", TREES[name])
-    assert Op.REPEAT.name.lower() in view.explain(mode="code")
+    assert Repeat.name in view.explain(mode="code")
     change_and_verify(db)
 
 

@@ -8,8 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.tree.disassemble import instructions
-from everview.backends.embedded.tree.layout import Op
+from everview.backends.embedded.tree.instructions import FindEntries, ScanEntries, SliceEntries, decoded
 from everview.backends.embedded.tree.tree_state import TreeState
 from everview.planner.block_build import Facts, Refused
 from everview.planner.plan_tree import TreePlan
@@ -24,7 +23,7 @@ from everview.trigger.tree_program import Compute, TreeProgram, Trigger
 from tests.unit.backends.embedded.tree.generate_blocks import random_query
 from tests.unit.backends.embedded.tree.given_inputs import GivenOperator
 
-_JOINS = (Op.LOOKUP, Op.SLICE, Op.SCAN)
+_JOINS = (FindEntries, SliceEntries, ScanEntries)
 
 
 def reported(plan: TreePlan, program: TreeProgram, atom: str) -> list[str]:
@@ -43,7 +42,7 @@ def explained(trigger: Trigger) -> list[str]:
 def executed(state: TreeState, atom: int) -> list[str]:
     """The views that the instructions of the atom's machine search, in the order in which they run."""
     names = list(state.maps)
-    return [names[operands[0]] for op, operands in instructions(state.machines[atom].trigger.code) if op in _JOINS]
+    return [names[one.map] for one in decoded(state.machines[atom].trigger.code) if isinstance(one, _JOINS)]
 
 
 @given(st.integers(0, 2**40))

@@ -12,12 +12,20 @@ from everview.algebra.product import ProductRing
 from everview.algebra.ring import FLOAT64, Addition, Payloads, Ring
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree import view_kernels as kernels
+from everview.backends.embedded.tree.instructions import (
+    NONE,
+    FindEntries,
+    Group,
+    Multiply,
+    SumGroups,
+    Upsert,
+    assembled,
+)
 from everview.backends.embedded.tree.layout import (
     COUNTED,
     RING_FLOATS,
     RING_INTS,
     RING_PAIRS,
-    Op,
     ring_kind,
     words_of,
 )
@@ -60,18 +68,19 @@ class Parts:
         numbers, key, count, element = given, given + 1, given + 2, given + 3
         slots = element + width
         rows, found, self._left, self._right = slots + 1, slots + 2, slots + 3, slots + 3 + width
-        code: list[int] = []
-        for op, *operands in (
-            (Op.GROUP, 0, 1, numbers, 1, KEYS, key),
-            (Op.SUM, 0, 1, numbers, COUNTED, WEIGHTS, -1, count),
-            (Op.SUM, 0, 1, numbers, kind, WORDS, WEIGHTS, element),
-            (Op.UPSERT, 0, 1, slots, 1, key, count, element),
-            (Op.LOOKUP, 0, 1, 2, rows, found, 1, key),
-            (Op.MULTIPLY, 2, rows, 0, found, kind, element, COUNTED, self.view.offsets[0], self._left),
-            (Op.MULTIPLY, 2, rows, 0, found, COUNTED, count, kind, self.view.offsets[1], self._right),
-        ):
-            code.extend((int(op), 2 + len(operands), *operands))
-        self._code = np.array(code, dtype=np.int64)
+        by_count = (kind, element, COUNTED, self.view.offsets[0])
+        by_element = (COUNTED, count, kind, self.view.offsets[1])
+        self._code = assembled(
+            [
+                Group(0, 1, numbers, NONE, (KEYS,), (key,)),
+                SumGroups(0, 1, numbers, COUNTED, WEIGHTS, NONE, count, NONE),
+                SumGroups(0, 1, numbers, kind, WORDS, WEIGHTS, element, NONE),
+                Upsert(0, 1, slots, (key,), (count, element)),
+                FindEntries(0, 1, 2, rows, found, (key,)),
+                Multiply(2, rows, 0, found, *by_count, self._left),
+                Multiply(2, rows, 0, found, *by_element, self._right),
+            ]
+        )
         frames = [[*range(given), numbers], list(range(key, rows)), list(range(rows, self._right + width))]
         self._machine = RegisterMachine(
             self._code,
