@@ -43,9 +43,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
 """Libraries with a price at import, and the only parts that may pay it."""
 
 LONGEST = 450
-LONGER: dict[str, str] = {
-    "backends/embedded/tree/view_kernels.py": "one compiled unit: Numba's cache notices changes of a kernel's own file only",
-}
+LONGER: dict[str, str] = {}
 """Modules that may be longer than ``LONGEST`` lines, each with the reason."""
 
 

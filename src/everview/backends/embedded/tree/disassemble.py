@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from everview.backends.embedded.tree.instructions import LeaveMachine, decoded
-from everview.backends.embedded.tree.leaf_kernels import LEAF_WORDS, LeafOp
+from everview.backends.embedded.tree.kernels.leaves import LEAF_WORDS, LeafOp
 from everview.backends.embedded.tree.leaf_program import LeafProgram
 from everview.backends.embedded.tree.pauses import MaskPause, Pause, RingPause
 from everview.backends.embedded.tree.trigger_code import TriggerCode

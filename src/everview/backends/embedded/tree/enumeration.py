@@ -14,7 +14,9 @@ import numpy as np
 
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree.block_layout import KIND_OF, key_layout, words_per_key
-from everview.backends.embedded.tree.enumerate_kernels import (
+from everview.backends.embedded.tree.instructions import NONE, Instruction, Multiply, ReadEntry, assembled
+from everview.backends.embedded.tree.kernels.dispatch import run
+from everview.backends.embedded.tree.kernels.enumeration import (
     DEPTH,
     INDEX,
     LEVEL_WORDS,
@@ -26,10 +28,8 @@ from everview.backends.embedded.tree.enumerate_kernels import (
     WIDTH,
     next_rows,
 )
-from everview.backends.embedded.tree.instructions import NONE, Instruction, Multiply, ReadEntry, assembled
 from everview.backends.embedded.tree.layout import DONE, ENVIRONMENT_WORDS, NEED, WORDS
 from everview.backends.embedded.tree.machine import range_error
-from everview.backends.embedded.tree.view_kernels import run
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Ints
 from everview.planner.block import Monomial

@@ -15,7 +15,7 @@ import numpy as np
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import Vectorised, compile_vectorised
 from everview.backends.embedded.expressions.words import word_writer
-from everview.backends.embedded.tree.leaf_kernels import LEAF_WORDS, LeafOp
+from everview.backends.embedded.tree.kernels.leaves import LEAF_WORDS, LeafOp
 from everview.backends.embedded.tree.trigger_code import LeafRegisters
 from everview.backends.embedded.tree.without_null_tests import without_null_tests
 from everview.backends.embedded.vectors import NARROW_PRECISION, Ints, Kind, kind_of

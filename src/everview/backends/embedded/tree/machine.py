@@ -12,6 +12,8 @@ from everview.algebra.ring import Payloads, Ring
 from everview.backends.embedded.state.checks import OutOfBounds
 from everview.backends.embedded.state.memory import address_of, addresses_of_rows
 from everview.backends.embedded.tree.instructions import SIZE, instruction_at
+from everview.backends.embedded.tree.kernels.dispatch import run
+from everview.backends.embedded.tree.kernels.leaves import run_leaf
 from everview.backends.embedded.tree.layout import (
     AMOUNT,
     AT,
@@ -35,11 +37,9 @@ from everview.backends.embedded.tree.layout import (
     WHICH,
     WIDE_VALUES,
 )
-from everview.backends.embedded.tree.leaf_kernels import run_leaf
 from everview.backends.embedded.tree.leaf_program import LeafProgram
 from everview.backends.embedded.tree.pauses import EntryPart, MaskPause, Pause, RingPause, RowPart
 from everview.backends.embedded.tree.trigger_code import TriggerCode
-from everview.backends.embedded.tree.view_kernels import run
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch, Ints
 from everview.errors import EvaluationError, InternalError

@@ -11,9 +11,9 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.factorized_batch import FactorizedBatch, expand
 from everview.backends.embedded.operators.base import Cost, Operator
 from everview.backends.embedded.state.memory import address_of
-from everview.backends.embedded.tree import view_kernels as kernels
 from everview.backends.embedded.tree.assemble import Assembler
 from everview.backends.embedded.tree.block_layout import key_layout, part_kind
+from everview.backends.embedded.tree.kernels.transactions import settle, undo
 from everview.backends.embedded.tree.layout import WORK
 from everview.backends.embedded.tree.leaf_program import LeafProgram, NoLeafProgram, leaf_program
 from everview.backends.embedded.tree.leaf_rows import Leaf, Masks
@@ -142,7 +142,7 @@ class TreeState:
     def commit(self) -> None:
         """Makes the changes since the last commit final, and removes entries that became zero."""
         if self._is_moved:
-            if kernels.settle(*self._settled):
+            if settle(*self._settled):
                 for view in self.maps.values():
                     with suppress(MemoryError):  # a map that cannot be tidied stays as it is, for the next time
                         view.end_transaction()
@@ -151,7 +151,7 @@ class TreeState:
     def rollback(self) -> None:
         """Takes the changes since the last commit back."""
         if self._is_moved:
-            kernels.undo(*self._settled)
+            undo(*self._settled)
             self._is_moved = False
 
     def nbytes(self) -> dict[str, int]:

@@ -12,7 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from everview.backends.embedded.state.memory import address_of, resize
-from everview.backends.embedded.tree import view_kernels as kernels
+from everview.backends.embedded.tree.kernels.indexes import link_all
+from everview.backends.embedded.tree.kernels.probing import hash_again, live_slots, rehash
+from everview.backends.embedded.tree.kernels.transactions import FEW, LARGE_LOG, LONG_PROBE, SPARSE
 from everview.backends.embedded.tree.layout import (
     CAPACITY,
     COUNT,
@@ -161,9 +163,9 @@ class ViewMap:
         tables = [(i, i.new_table(int(i.fields[INDEX_KEYS]))) for i in self._built()]  # while nothing has changed
         if self.fields[FREE] < 0:
             self._set_table(table)
-            kernels.hash_again(self.address, 0, len(self))  # in the order of the slots, all of which are in use
+            hash_again(self.address, 0, len(self))  # in the order of the slots, all of which are in use
         else:
-            kernels.rehash(self.address, 0, address_of(old), len(old), address_of(table), len(table) - 1)
+            rehash(self.address, 0, address_of(old), len(old), address_of(table), len(table) - 1)
             self._set_table(table)
         for index, own in tables:
             index.rehash(own)
@@ -172,24 +174,24 @@ class ViewMap:
         """Housekeeping after a transaction: a better hash for keys that clash, less memory after many removals."""
         f = self.fields
         self._hash_better()
-        if f[USED] > 2 * f[COUNT] + kernels.SPARSE:
+        if f[USED] > 2 * f[COUNT] + SPARSE:
             self._shrink()
-        if f[LOG_CAPACITY] > f[COUNT] // 32 + kernels.LARGE_LOG:
+        if f[LOG_CAPACITY] > f[COUNT] // 32 + LARGE_LOG:
             self._log = np.empty((0, self.stride + 1), dtype=np.int64)
             self._grow_log(SMALLEST)
 
     def _hash_better(self) -> None:
         f = self.fields
         for index in self._built():
-            if index.fields[INDEX_IDLE] > max(f[COUNT] // 2, kernels.FEW):
+            if index.fields[INDEX_IDLE] > max(f[COUNT] // 2, FEW):
                 index.give_up()
-            elif index.fields[INDEX_LONGEST] > kernels.LONG_PROBE and index.fields[INDEX_MODE] == 0:
+            elif index.fields[INDEX_LONGEST] > LONG_PROBE and index.fields[INDEX_MODE] == 0:
                 index.fill(self.live_slots(), 1)
-        if f[LONGEST] > kernels.LONG_PROBE and f[MODE] == 0:
+        if f[LONGEST] > LONG_PROBE and f[MODE] == 0:
             slots = self.live_slots()
             f[MODE] = 1
             self._table[:] = 0
-            kernels.hash_again(self.address, address_of(slots), len(slots))
+            hash_again(self.address, address_of(slots), len(slots))
 
     def _built(self) -> list[_Index]:
         return [i for i in self._indexes if i.fields[INDEX_BUILT]]
@@ -215,7 +217,7 @@ class ViewMap:
         self.entries = live
         self._grow_entries(len(live))
         self._set_table(table)
-        kernels.hash_again(self.address, 0, count)
+        hash_again(self.address, 0, count)
         for index, own in built:
             index.fill(order, int(index.fields[INDEX_MODE]), own)
 
@@ -255,7 +257,7 @@ class ViewMap:
     def live_slots(self) -> Ints:
         """The slots in use."""
         slots = np.empty(len(self), dtype=np.int64)
-        kernels.live_slots(self.address, address_of(slots))
+        live_slots(self.address, address_of(slots))
         return slots
 
     def logged(self) -> Ints:
@@ -315,7 +317,7 @@ class _Index:
         self._set_table(self.new_table(len(slots)) if table is None else table)
         f[INDEX_MODE], f[INDEX_BUILT], f[INDEX_KEYS], f[INDEX_LONGEST] = mode, 1, 0, 0
         f[INDEX_SLOTS] = self._view.fields[MASK]
-        kernels.link_all(self._view.address, self.address, address_of(slots), len(slots))
+        link_all(self._view.address, self.address, address_of(slots), len(slots))
         if self._table_length(int(f[INDEX_KEYS])) < len(self._table):  # there are fewer keys than entries
             self.rehash(self.new_table(int(f[INDEX_KEYS])))
 
@@ -332,7 +334,7 @@ class _Index:
     def rehash(self, table: Halves) -> None:
         """Goes on with another table, for all slots that the map's table has room for."""
         old = self._table
-        kernels.rehash(self._view.address, self.address, address_of(old), len(old), address_of(table), len(table) - 1)
+        rehash(self._view.address, self.address, address_of(old), len(old), address_of(table), len(table) - 1)
         self._set_table(table)
 
     def _set_table(self, table: Halves) -> None:

@@ -16,10 +16,10 @@ from everview.backends.embedded.state import kernel_cache
 from everview.backends.embedded.state.kernel_cache import KEPT_FOLDERS, PACKAGE, source_files
 
 PROGRAM = """
-from everview.backends.embedded.tree import view_kernels
+from everview.backends.embedded.tree.kernels import probing
 from everview.backends.embedded.tree.view_map import ViewMap
 ViewMap(1, [0]).live_slots()
-print(sum(view_kernels.live_slots._cache_misses.values()))
+print(sum(probing.live_slots._cache_misses.values()))
 """
 TYPES = {"Ints", "Bools", "Bytes", "count_overflow"}
 """Names of types, which stand in annotations only, and of an error that plain Python raises."""

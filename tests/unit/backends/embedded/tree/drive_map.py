@@ -7,7 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 
 from everview.backends.embedded.state.memory import address_of
-from everview.backends.embedded.tree import view_kernels as kernels
 from everview.backends.embedded.tree.instructions import (
     NONE,
     FindEntries,
@@ -17,6 +16,8 @@ from everview.backends.embedded.tree.instructions import (
     Upsert,
     assembled,
 )
+from everview.backends.embedded.tree.kernels.dispatch import run
+from everview.backends.embedded.tree.kernels.transactions import settle, undo
 from everview.backends.embedded.tree.layout import (
     AMOUNT,
     COUNTED,
@@ -143,7 +144,7 @@ class MapDriver:
             capacities = np.array([count, room], dtype=np.int64)
             start = address_of(code)
             arguments = [address_of(a) for a in (registers, rows, capacities, self._views, self._environment)]
-            kernels.run(start, start + 8 * len(code), *arguments)
+            run(start, start + 8 * len(code), *arguments)
             need = self._environment[NEED]
             if need == DONE:
                 return found[0][: rows[1]], found[1][: rows[1]]
@@ -157,12 +158,12 @@ class MapDriver:
 
     def settle(self) -> None:
         """The transaction has succeeded."""
-        kernels.settle(address_of(self._views), 1)
+        settle(address_of(self._views), 1)
         self.view.end_transaction()
 
     def undo(self) -> None:
         """The transaction has failed."""
-        kernels.undo(address_of(self._views), 1)
+        undo(address_of(self._views), 1)
 
     def content(self) -> dict[Key, tuple[Part, ...]]:
         """All entries."""

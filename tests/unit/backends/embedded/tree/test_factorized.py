@@ -10,7 +10,6 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from everview.backends.embedded.state.memory import address_of
-from everview.backends.embedded.tree import enumerate_kernels, view_kernels
 from everview.errors import InternalError, UnsupportedOperation
 from everview.planner.block_build import Facts
 from everview.relational.expressions import Call, Column, Expression, Literal, conjunction
@@ -78,14 +77,6 @@ def check_stream(seed: int, *, is_aggregate: bool) -> None:
     run.commit({name: ([], list(rows)) for name, rows in run.tables.items()})
     run.check()
     assert all(len(view) == 0 for view in run.operator.state.maps.values())
-
-
-def test_hash_is_that_of_the_maps() -> None:
-    """Two modules of kernels have it, as a kernel may not call one of another module."""
-    words = [0, 1, -1, 5, 2**63 - 1, -(2**63), 4609434218613702656]
-    assert [enumerate_kernels._mix(a, b) for a in words for b in words] == [
-        view_kernels._mix(a, b) for a in words for b in words
-    ]
 
 
 def table(name: str, *variables: str) -> Scan:

@@ -10,7 +10,6 @@ import pytest
 
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree import instructions
-from everview.backends.embedded.tree import view_kernels as kernels
 from everview.backends.embedded.tree.instructions import (
     INSTRUCTIONS,
     NONE,
@@ -22,6 +21,7 @@ from everview.backends.embedded.tree.instructions import (
     places,
     size_of,
 )
+from everview.backends.embedded.tree.kernels.dispatch import run
 from everview.backends.embedded.tree.layout import (
     COUNTED,
     DONE,
@@ -103,7 +103,7 @@ def need(code: np.ndarray[Any, Any]) -> int:
     environment[:2] = address_of(scratch), len(scratch) - 1
     start = address_of(code)
     arguments = [address_of(a) for a in (registers, rows, capacities, views, environment)]
-    kernels.run(start, start + 8 * len(code), *arguments)
+    run(start, start + 8 * len(code), *arguments)
     return int(environment[NEED])
 
 

@@ -94,7 +94,7 @@ def test_work_grows_with_the_square(db: ev.Database, table: str) -> None:
             left, right = np.random.default_rng(8).integers(1, 5, (2, n)).astype(np.float64)
             product = rank_one(table, left, right)
             work["product"].append(spent(state, lambda db=fresh, p=product: db.apply({table: p})))
-            rows = fresh._read_change(table, product, Mode.APPLY).rows
+            rows = fresh._core.read_change(table, product, Mode.APPLY).rows
             work["rows"].append(spent(state, lambda db=fresh, r=rows: db.apply({table: r})))
     exponent = {how: math.log(large / small, 48 / 12) for how, (small, large) in work.items()}
     assert exponent["product"] < 2.15

@@ -11,7 +11,6 @@ from everview.algebra.integers import INTEGERS
 from everview.algebra.product import ProductRing
 from everview.algebra.ring import FLOAT64, Addition, Payloads, Ring
 from everview.backends.embedded.state.memory import address_of
-from everview.backends.embedded.tree import view_kernels as kernels
 from everview.backends.embedded.tree.instructions import (
     NONE,
     FindEntries,
@@ -21,6 +20,7 @@ from everview.backends.embedded.tree.instructions import (
     Upsert,
     assembled,
 )
+from everview.backends.embedded.tree.kernels.transactions import settle, undo
 from everview.backends.embedded.tree.layout import (
     COUNTED,
     RING_FLOATS,
@@ -116,7 +116,7 @@ class Parts:
 
     def end(self, *, is_undone: bool) -> None:
         """Ends the transaction."""
-        end = kernels.undo if is_undone else kernels.settle
+        end = undo if is_undone else settle
         end(address_of(self._views), 1)
 
 

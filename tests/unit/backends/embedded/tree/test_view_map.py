@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from everview.backends.embedded.tree.kernels.transactions import FEW, LONG_PROBE
 from everview.backends.embedded.tree.layout import (
     COUNTED,
     EXACT,
@@ -19,7 +20,6 @@ from everview.backends.embedded.tree.layout import (
     NAN_UNIT,
     PLUS_UNIT,
 )
-from everview.backends.embedded.tree.view_kernels import FEW, LONG_PROBE
 from everview.backends.embedded.tree.view_map import SMALLEST
 from everview.backends.embedded.vectors import NULL_WORD
 from tests.unit.backends.embedded.tree.drive_map import Key, MapDriver, Part, signed

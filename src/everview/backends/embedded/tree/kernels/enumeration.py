@@ -2,15 +2,15 @@
 
 A *level* is the entries of one view that agree with those chosen on earlier levels; a row is a slot for every level. Every
 entry of a level has a row below it (the views of the tree hold only what takes part), so the time between rows does not depend
-on how many there are. The hash is that of ``view_kernels`` (a kernel calls only kernels of its own module).
+on how many there are.
 """
 
 from __future__ import annotations
 
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
-from everview.backends.embedded.state.memory import load, load_half, load_short, shift_right, store
+from everview.backends.embedded.state.memory import load, load_half, load_short, store
+from everview.backends.embedded.tree.kernels.probing import LOW, entry_at, hash_word, mix
 from everview.backends.embedded.tree.layout import (
-    ENTRIES,
     INDEX_LINKS,
     INDEX_LONGEST,
     INDEX_MASK,
@@ -22,7 +22,6 @@ from everview.backends.embedded.tree.layout import (
     LONGEST,
     MASK,
     MODE,
-    STRIDE,
     TABLE,
 )
 
@@ -47,14 +46,6 @@ STEPS = 1
 """How many entries, and ends of chains, have been visited."""
 STATE_WORDS = 2
 
-LOW = 0xFFFFFFFF
-FACTOR = -7046029254386353131
-
-
-@inlined
-def _entry(view: Word, slot: Word) -> Word:
-    return load(view, ENTRIES) + slot * load(view, STRIDE) * 8
-
 
 @inlined
 def _wanted(levels: Word, sources: Word, k: Word, constants: Word) -> Word:
@@ -63,14 +54,7 @@ def _wanted(levels: Word, sources: Word, k: Word, constants: Word) -> Word:
     if level < 0:
         return load(constants, word)
     source = levels + level * LEVEL_WORDS * 8
-    return load(_entry(load(source, VIEW), load(source, SLOT)), word)
-
-
-@inlined
-def _mix(hashed: Word, word: Word) -> Word:
-    folded = hashed ^ word ^ shift_right(word, 32)
-    mixed = folded * FACTOR
-    return mixed ^ shift_right(mixed, 32)
+    return load(entry_at(load(source, VIEW), load(source, SLOT)), word)
 
 
 @kernel
@@ -86,13 +70,12 @@ def _first(levels: Word, level: Word, constants: Word) -> int:
         table, mask, mode, longest = load(view, TABLE), load(view, MASK), load(view, MODE), load(view, LONGEST)
         words, bits = 0, mask
     hashed = 0
-    if width == 1 and mode == 0:
-        word = _wanted(levels, sources, 0, constants)
-        hashed = word ^ shift_right(word, 32)
+    if width == 1:
+        hashed = hash_word(_wanted(levels, sources, 0, constants), mode)
     else:
         for k in range(width):
-            hashed = _mix(hashed, _wanted(levels, sources, k, constants))
-    hashed &= LOW
+            hashed = mix(hashed, _wanted(levels, sources, k, constants))
+        hashed &= LOW
     position, slot = hashed & mask, NONE
     tag = hashed - (hashed & bits)
     for _ in range(longest + 1):
@@ -100,7 +83,7 @@ def _first(levels: Word, level: Word, constants: Word) -> int:
         if found == 0:
             break
         if found - (found & bits) == tag:
-            entry = _entry(view, (found & bits) - 1)
+            entry = entry_at(view, (found & bits) - 1)
             same = True
             for k in range(width):
                 if load(entry, load(words, k) if words != 0 else k) != _wanted(levels, sources, k, constants):

@@ -1,0 +1,200 @@
+"""Products of payload parts: of rows with entries, and of rows with rows."""
+
+from __future__ import annotations
+
+from everview.backends.embedded.state.kernel import Word, kernel
+from everview.backends.embedded.state.memory import (
+    fused,
+    load,
+    load_float,
+    multiply_high,
+    multiply_overflows,
+    shift_right,
+    store,
+    store_float,
+)
+from everview.backends.embedded.tree.instructions import MULTIPLY, MULTIPLY_ROWS
+from everview.backends.embedded.tree.kernels.numbers import (
+    TOO_MANY,
+    error_of_multiple,
+    is_small_product,
+    multiple_note,
+    product_note,
+    specials_of,
+    sum_note,
+)
+from everview.backends.embedded.tree.kernels.probing import entry_at
+from everview.backends.embedded.tree.layout import (
+    BIG,
+    COUNT_RANGE,
+    COUNTED,
+    ENTRIES,
+    EXACT,
+    EXACT_RANGE,
+    FIRST_RING,
+    FLOAT_RANGE,
+    FLOATING,
+    RING_INTS,
+    RING_MASK,
+    RING_PAIRS,
+    RING_SHIFT,
+    STRIDE,
+)
+
+
+@kernel
+def _multiply_elements(code: Word, registers: Word, rows: Word, views: Word) -> None:
+    """``multiply_entries`` where one side are elements of a ring and the other numbers of rows."""
+    count = load(rows, load(code, MULTIPLY.frame))
+    origin = load(registers, load(code, MULTIPLY.rows)) if load(code, MULTIPLY.rows) >= 0 else 0
+    view, slots = load(views, load(code, MULTIPLY.map)), load(registers, load(code, MULTIPLY.slots))
+    a, b, target = load(code, MULTIPLY.a), load(code, MULTIPLY.b), load(code, MULTIPLY.target)
+    is_left = load(code, MULTIPLY.kind_a) >= FIRST_RING
+    kind = load(code, MULTIPLY.kind_a) if is_left else load(code, MULTIPLY.kind_b)
+    how = kind & RING_MASK
+    for k in range(shift_right(kind, RING_SHIFT)):
+        if how == RING_PAIRS and k & 1 != 0:
+            continue
+        left, at = load(registers, a + k if is_left else a), b if is_left else b + k
+        product = load(registers, target + k)
+        lower = load(registers, target + k + 1) if how == RING_PAIRS else 0
+        left_lower = load(registers, a + k + 1) if how == RING_PAIRS and is_left else 0
+        for i in range(count):
+            j = load(origin, i) if origin != 0 else i
+            entry = entry_at(view, load(slots, i))
+            if how == RING_INTS:
+                store(product, i, load(left, j) * load(entry, at))
+                continue
+            if is_left:
+                value, factor = load_float(left, j), float(load(entry, at))
+            else:
+                value, factor = load_float(entry, at), float(load(left, j))
+            store_float(product, i, value * factor)
+            if how == RING_PAIRS:
+                error = load_float(left_lower, j) if is_left else load_float(entry, at + 1)
+                store_float(lower, i, error_of_multiple(value, error, factor))
+
+
+@kernel
+def multiply_entries(code: Word, registers: Word, rows: Word, views: Word) -> Word:
+    """target[i] = a[rows[i]] · entries[slots[i]].b, in the ring of the two kinds; returns what went wrong, or 0."""
+    if load(code, MULTIPLY.kind_a) >= FIRST_RING or load(code, MULTIPLY.kind_b) >= FIRST_RING:
+        _multiply_elements(code, registers, rows, views)
+        return 0
+    count = load(rows, load(code, MULTIPLY.frame))
+    origin = load(registers, load(code, MULTIPLY.rows)) if load(code, MULTIPLY.rows) >= 0 else 0
+    view, slots = load(views, load(code, MULTIPLY.map)), load(registers, load(code, MULTIPLY.slots))
+    kind_a, a, kind_b = load(code, MULTIPLY.kind_a), load(code, MULTIPLY.a), load(code, MULTIPLY.kind_b)
+    b = load(code, MULTIPLY.b)
+    target = load(code, MULTIPLY.target)
+    left, first = load(registers, a), load(registers, target)
+    entries, stride = load(view, ENTRIES), load(view, STRIDE) * 8
+    if kind_a == COUNTED and kind_b == COUNTED:
+        wrapped = 0
+        for i in range(count):
+            j = load(origin, i) if origin != 0 else i
+            mine, theirs = load(left, j), load(entries + load(slots, i) * stride, b)
+            wrapped |= multiply_overflows(mine, theirs)
+            store(first, i, mine * theirs)
+        return COUNT_RANGE if wrapped != 0 else 0
+    second = load(registers, target + 1)
+    if kind_a != FLOATING and kind_b != FLOATING:
+        upper = load(registers, a + 1) if kind_a == EXACT else 0
+        outgrown = 0
+        for i in range(count):
+            j = load(origin, i) if origin != 0 else i
+            entry = entries + load(slots, i) * stride
+            low = load(left, j)
+            high = load(upper, j) if kind_a == EXACT else low >> 63
+            other = load(entry, b)
+            other_high = load(entry, b + 1) if kind_b == EXACT else other >> 63
+            store(first, i, low * other)
+            store(second, i, multiply_high(low, other) + low * other_high + high * other)
+            is_wide = (high ^ (low >> 63)) | (other_high ^ (other >> 63))
+            if is_wide != 0 and not is_small_product(low, high, other, other_high):
+                outgrown = EXACT_RANGE
+        return outgrown
+    third, is_range = load(registers, target + 2), 0
+    for i in range(count):
+        j = load(origin, i) if origin != 0 else i
+        entry = entries + load(slots, i) * stride
+        if kind_a == FLOATING:
+            value, error = load_float(left, j), load_float(load(registers, a + 1), j)
+            note = load(load(registers, a + 2), j)
+        else:
+            value, error, note = float(load(left, j)), 0.0, 0
+        if kind_b == FLOATING:
+            other, other_error, other_note = load_float(entry, b), load_float(entry, b + 1), load(entry, b + 2)
+        else:
+            other, other_error, other_note = float(load(entry, b)), 0.0, 0
+        product = value * other
+        store_float(first, i, product)
+        store_float(second, i, fused(value, other, -product) + (value * other_error + error * other))
+        if note | other_note != 0 or not abs(product) < BIG:
+            if kind_a == FLOATING and kind_b == FLOATING:
+                note = product_note(note, load(left, j), other_note, load(entry, b))
+            else:  # one side is a number of rows
+                note = multiple_note(note | other_note, load(entry, b) if kind_a == FLOATING else load(left, j))
+                note = sum_note(note, 0, load(first, i))
+            is_range |= specials_of(note) == TOO_MANY
+        store(third, i, note)
+    return FLOAT_RANGE if is_range != 0 else 0
+
+
+@kernel
+def multiply_rows(code: Word, registers: Word, rows: Word) -> Word:
+    """target[i] = a[rows_a[i]] · b[rows_b[i]], as ``multiply_entries`` does with entries; returns what went wrong, or 0."""
+    count, from_a = load(rows, load(code, MULTIPLY_ROWS.frame)), load(registers, load(code, MULTIPLY_ROWS.rows_a))
+    from_b = load(registers, load(code, MULTIPLY_ROWS.rows_b))
+    kind_a, a = load(code, MULTIPLY_ROWS.kind_a), load(code, MULTIPLY_ROWS.a)
+    kind_b, b = load(code, MULTIPLY_ROWS.kind_b), load(code, MULTIPLY_ROWS.b)
+    target = load(code, MULTIPLY_ROWS.target)
+    left, right, first = load(registers, a), load(registers, b), load(registers, target)
+    if kind_a == COUNTED and kind_b == COUNTED:
+        wrapped = 0
+        for i in range(count):
+            mine, theirs = load(left, load(from_a, i)), load(right, load(from_b, i))
+            wrapped |= multiply_overflows(mine, theirs)
+            store(first, i, mine * theirs)
+        return COUNT_RANGE if wrapped != 0 else 0
+    second = load(registers, target + 1)
+    if kind_a != FLOATING and kind_b != FLOATING:
+        upper = load(registers, a + 1) if kind_a == EXACT else 0
+        other_upper = load(registers, b + 1) if kind_b == EXACT else 0
+        outgrown = 0
+        for i in range(count):
+            j, k = load(from_a, i), load(from_b, i)
+            low, other = load(left, j), load(right, k)
+            high = load(upper, j) if kind_a == EXACT else low >> 63
+            other_high = load(other_upper, k) if kind_b == EXACT else other >> 63
+            store(first, i, low * other)
+            store(second, i, multiply_high(low, other) + low * other_high + high * other)
+            is_wide = (high ^ (low >> 63)) | (other_high ^ (other >> 63))
+            if is_wide != 0 and not is_small_product(low, high, other, other_high):
+                outgrown = EXACT_RANGE
+        return outgrown
+    third, is_range = load(registers, target + 2), 0
+    for i in range(count):
+        j, k = load(from_a, i), load(from_b, i)
+        if kind_a == FLOATING:
+            value, error = load_float(left, j), load_float(load(registers, a + 1), j)
+            note = load(load(registers, a + 2), j)
+        else:
+            value, error, note = float(load(left, j)), 0.0, 0
+        if kind_b == FLOATING:
+            other, other_error = load_float(right, k), load_float(load(registers, b + 1), k)
+            other_note = load(load(registers, b + 2), k)
+        else:
+            other, other_error, other_note = float(load(right, k)), 0.0, 0
+        product = value * other
+        store_float(first, i, product)
+        store_float(second, i, fused(value, other, -product) + (value * other_error + error * other))
+        if note | other_note != 0 or not abs(product) < BIG:
+            if kind_a == FLOATING and kind_b == FLOATING:
+                note = product_note(note, load(left, j), other_note, load(right, k))
+            else:  # one side is a number of rows
+                note = multiple_note(note | other_note, load(right, k) if kind_a == FLOATING else load(left, j))
+                note = sum_note(note, 0, load(first, i))
+            is_range |= specials_of(note) == TOO_MANY
+        store(third, i, note)
+    return FLOAT_RANGE if is_range != 0 else 0
