@@ -17,7 +17,6 @@ import pytest
 import everview as ev
 from everview.backends.embedded.arrow_columns import vector_to_arrow
 from everview.backends.embedded.dependencies import below
-from everview.backends.embedded.tree import plan_block, plan_factorized
 from everview.backends.embedded.tree.block_layout import key_layout
 from everview.backends.embedded.tree.factorized_operator import FactorizedOperator
 from everview.backends.embedded.tree.join_tree_operator import JoinTreeOperator
@@ -28,6 +27,7 @@ from everview.backends.embedded.vectors import Ints
 from everview.planner.join_query import JoinQuery
 from everview.planner.plan_tree import Indicators, TreePlan, plan_tree
 from everview.planner.variable_order import parse_order
+from everview.trigger import plan_block, plan_factorized
 from everview.trigger.format_tree_program import format_trigger
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def trigger_of(db: ev.Database, relation: str, view: str = "q") -> str:
     program = tree_of(db, view).program
     atom = next(i for i, a in enumerate(program.block.atoms) if a.name == relation)
     trigger = next(t for t in program.triggers if t.atom == atom)
-    return "\n".join(line.strip() for line in format_trigger(program, trigger)[1:])
+    return "\n".join(line.strip() for line in format_trigger(program, trigger))
 
 
 def contents(db: ev.Database, view: str = "q") -> dict[str, View]:

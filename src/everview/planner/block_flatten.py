@@ -7,6 +7,7 @@ conjuncts; the bag is the same, since inner joins, filters and projections commu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from everview.relational.expressions import Expression, conjuncts, shift_columns, substitute
 from everview.relational.nodes import Filter, Join, JoinKind, Project, Relation
@@ -36,6 +37,7 @@ class FlatJoin:
         return tuple(starts)
 
 
+@lru_cache(maxsize=64)
 def flatten(relation: Relation) -> FlatJoin:
     """The flat form of what stands below an aggregate."""
     match relation:

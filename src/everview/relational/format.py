@@ -54,7 +54,7 @@ def format_plan(plan: Relation) -> str:
         if uses[id(relation)] > 1 and not isinstance(relation, Scan):
             labels[id(relation)] = f"#{len(labels) + 1}"
             label = f"{labels[id(relation)]}: "
-        lines.append(f"{pad}{label}{_line(relation)}")
+        lines.append(f"{pad}{label}{format_node(relation)}")
         for child in inputs(relation):
             visit(child, depth + 1)
 
@@ -66,7 +66,8 @@ def _names(relation: Relation) -> tuple[str, ...]:
     return tuple(f.name for f in schema(relation))
 
 
-def _line(relation: Relation) -> str:
+def format_node(relation: Relation) -> str:
+    """One node, without its inputs."""
     match relation:
         case Scan():
             return f"scan {relation.table} [{', '.join(f.name for f in relation.fields)}]"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
@@ -73,18 +73,35 @@ def rewrite_bottom_up(plan: Relation, rule: Callable[[Relation], Relation | None
     return visit(plan)
 
 
+def rename_scans(plan: Relation, names: Mapping[str, str]) -> Relation:
+    """The plan with other names for what it scans, and without the columns of it: what it computes, from what."""
+    done: dict[int, Relation] = {}
+
+    def visit(relation: Relation) -> Relation:
+        if id(relation) not in done:
+            if isinstance(relation, Scan):
+                done[id(relation)] = Scan(names[relation.table], ())
+            else:
+                done[id(relation)] = with_inputs(relation, tuple(visit(i) for i in inputs(relation)))
+        return done[id(relation)]
+
+    return visit(plan)
+
+
 def nodes_of(plan: Relation) -> Iterator[Relation]:
     """Every distinct node object, inputs before their users."""
     seen: set[int] = set()
+    found: list[Relation] = []
 
-    def visit(relation: Relation) -> Iterator[Relation]:
+    def visit(relation: Relation) -> None:
         if id(relation) not in seen:
             seen.add(id(relation))
             for child in inputs(relation):
-                yield from visit(child)
-            yield relation
+                visit(child)
+            found.append(relation)
 
-    yield from visit(plan)
+    visit(plan)
+    return iter(found)
 
 
 def tables_of(plan: Relation) -> tuple[str, ...]:

@@ -36,19 +36,16 @@ _INDENT = "  "
 
 def format_tree_program(program: TreeProgram) -> str:
     """The stored views with their payloads, then a trigger for each relation."""
-    lines = [*_stored(program)]
+    lines = [*format_stored(program)]
     for trigger in program.triggers:
-        lines += ["", *format_trigger(program, trigger)]
+        atom = program.block.atoms[trigger.atom]
+        lines += ["", f"on {atom.name} ({', '.join(_columns(atom))})", *format_trigger(program, trigger)]
     return "\n".join(lines)
 
 
 def format_trigger(program: TreeProgram, trigger: Trigger) -> list[str]:
-    """The lines of one trigger."""
-    atom = program.block.atoms[trigger.atom]
-    lines = [f"on {atom.name} ({', '.join(_columns(atom))})"]
-    for statement in trigger.statements:
-        lines += [_INDENT + line for line in _statement(program, trigger.atom, statement)]
-    return lines
+    """The statements of one trigger."""
+    return [_INDENT + line for s in trigger.statements for line in _statement(program, trigger.atom, s)]
 
 
 def format_view(view: ViewDefinition) -> str:
@@ -115,7 +112,8 @@ def _columns(atom: BlockAtom) -> tuple[str, ...]:
     return tuple(f.name for f in schema(atom.input))
 
 
-def _stored(program: TreeProgram) -> Iterable[str]:
+def format_stored(program: TreeProgram) -> Iterable[str]:
+    """The stored views, and their payloads."""
     for view in program.views:
         if view.name not in program.stored:
             continue

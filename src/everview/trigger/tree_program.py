@@ -24,11 +24,15 @@ from everview.planner.block import Block, Monomial, Residual
 
 
 class AccessKind(Enum):
-    """How a join finds its matches."""
+    """How a change finds what it meets. View trees have the first three."""
 
     LOOKUP = "look-up"
     SLICE = "slice"
     SCAN = "scan"
+    RANGE = "range"
+    """A part of an ordered index."""
+    GROUP = "group"
+    """All rows of a touched group, which is then computed anew."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ from everview.backends.base import WEIGHT, Change, InMemory, Refresh, VersionedD
 from everview.backends.embedded.arrow_columns import vector_to_arrow
 from everview.backends.embedded.dependencies import below, kept
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.explain import EXPLAINERS
+from everview.backends.embedded.explain import EXPLAINERS, explain_triggers
 from everview.backends.embedded.graph import Graph
 from everview.backends.embedded.lookup import rows_with
 from everview.backends.embedded.operators.base import Operator, consolidated
@@ -40,6 +40,7 @@ from everview.relational.rules import SPLIT_JOINS, run_rules
 from everview.relational.schema import schema
 from everview.relational.traverse import tables_of
 from everview.relational.types import Value
+from everview.trigger.lower_plan import lower_plan
 from everview.trigger.plan_block import Refused
 
 
@@ -278,7 +279,9 @@ class EmbeddedBackend(InMemory):
             if source is not None and not source.table.definition.retain:
                 raise rejections.not_retained(source.table.definition)
         try:
-            root = self._graph.build(run_rules(plan, SPLIT_JOINS))
+            split = run_rules(plan, SPLIT_JOINS)
+            program = lower_plan(split, self._graph.facts_of, keeps_rows=self._graph.keeps_rows, is_read_once=True)
+            root = self._graph.build_for_reading(program)
             return self._to_arrow(root.content(), schema(plan))
         finally:
             self._graph.collect()
@@ -314,9 +317,11 @@ class EmbeddedBackend(InMemory):
     def explain(self, view: str, mode: str) -> str:
         """How the view is maintained."""
         known = self._views[view.lower()]
+        if mode == "triggers":
+            return explain_triggers(known.definition, self._graph.programs[view.lower()], known.root)
         explainer = EXPLAINERS.get(mode)
         if explainer is None:
-            raise rejections.unknown_explain_mode(mode, self.name, tuple(EXPLAINERS))
+            raise rejections.unknown_explain_mode(mode, self.name, (*EXPLAINERS, "triggers"))
         return explainer(known.definition, known.root)
 
     def _share_out(self) -> None:

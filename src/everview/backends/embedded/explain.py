@@ -1,9 +1,9 @@
 """What ``explain`` says of a view on the embedded backend.
 
 ``text`` and ``svg`` show the operators with their access paths and the view trees with what they store, ``json`` the same for
-programs, ``triggers`` what a change of each table sets in motion, ``code`` what runs as machine code and what does not. All
-but ``code`` say what one changed row of each table costs: the most expensive step on its way, where a step that yields several
-rows is O(matches).
+programs, ``triggers`` the trigger program, in which every search says its access path, ``code`` what runs as machine code and
+what does not. ``text``, ``json`` and ``svg`` say what one changed row of each table costs: the most expensive step on its way,
+where a step that yields several rows is O(matches).
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from everview.backends.embedded.explain_tree import (
     is_constant,
     tree_json,
     tree_lines,
-    trigger_texts,
 )
 from everview.backends.embedded.operators.base import Cost, Operator
 from everview.backends.embedded.operators.recompute import RecomputeOperator
 from everview.backends.embedded.sources import ScanOperator
+from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.catalog import ViewDefinition
+from everview.trigger.format_program import format_program
+from everview.trigger.program import Program
 
 
 def _ordered(root: Operator) -> list[Operator]:
@@ -151,30 +153,11 @@ def _json_details(operator: Operator) -> dict[str, Any]:
     return {} if operator.why_no_tree is None else {"why_no_tree": operator.why_no_tree}
 
 
-def explain_triggers(view: ViewDefinition, root: Operator) -> str:
-    """For each table, the statements that a change runs, in order."""
-    order = _ordered(root)
-    number = {id(o): i + 1 for i, o in enumerate(order)}
-    lines = [f"view {view.name} = #{number[id(root)]}"]
-    for table, total in update_costs(root).items():
-        lines.append(f"on {table}    -- {total}")
-        moving: set[int] = set()
-        for operator, cost in _touched(order, table):
-            name = f"#{number[id(operator)]}"
-            tree = as_tree(operator)
-            if tree is None:
-                inputs = ", ".join(f"#{number[id(i)]}" for i in operator.inputs)
-                of = f" of {inputs}" if inputs else ""
-                lines.append(f"  δ{name} := {operator.describe()}{of}    -- {cost}")
-                if operator.nbytes() or operator.arrangement is not None:
-                    lines.append(f"  {name} += δ{name}")
-            else:
-                lines.append(f"  δ{name} := view tree    -- {cost}")
-                for side, child in enumerate(operator.inputs):
-                    if id(child) in moving:
-                        lines.extend(f"    {line}" for line in trigger_texts(tree, side))
-            moving.add(id(operator))
-    return "\n".join(lines) + "\n"
+def explain_triggers(view: ViewDefinition, program: Program, root: Operator) -> str:
+    """The trigger program, and what runs otherwise for now."""
+    text = format_program(view.name, program)
+    standing_in = [o for o in _ordered(root) if isinstance(o, TreeOperator) and o.rows is not None]
+    return text + "".join(f"\nembedded: {o.describe()}: {tree_lines(o)[0]}\n" for o in standing_in)
 
 
 def explain_code(view: ViewDefinition, root: Operator) -> str:
@@ -247,7 +230,6 @@ EXPLAINERS: dict[str, Callable[[ViewDefinition, Operator], str]] = {
     "text": explain_text,
     "json": explain_json,
     "svg": explain_svg,
-    "triggers": explain_triggers,
     "code": explain_code,
 }
-"""The modes of ``explain``."""
+"""The modes of ``explain`` that tell of operators."""

@@ -15,7 +15,7 @@ from everview.planner.format_tree import format_tree
 from everview.planner.plan_tree import TreePlan
 from everview.relational.format import format_expression
 from everview.relational.schema import schema
-from everview.trigger.format_tree_program import format_monomial, format_trigger, format_view
+from everview.trigger.format_tree_program import format_monomial, format_view
 from everview.trigger.tree_program import TreeProgram
 
 Tree: TypeAlias = TreeOperator | JoinTreeOperator | FactorizedOperator
@@ -129,12 +129,6 @@ def is_constant(tree: Tree, side: int) -> bool:
     """Whether the plan promises O(1) for a row of an input."""
     name = tree.program.block.atoms[side].name
     return tree.plan is not None and any(cost.atom == name and cost.is_constant for cost in tree.plan.costs)
-
-
-def trigger_texts(tree: Tree, side: int) -> list[str]:
-    """The statements that a change of one input runs."""
-    trigger = next(t for t in tree.program.triggers if t.atom == side)
-    return format_trigger(tree.program, trigger)
 
 
 def code_lines(tree: Tree) -> list[str]:

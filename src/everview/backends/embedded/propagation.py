@@ -168,16 +168,16 @@ class Propagation:
             except LeavesGroup as leaving:
                 running.rollback_operators()
                 running.deltas = dict(given)
-                self._graph.let_go(leaving.tree)
+                self._graph.pool.let_go(leaving.tree)
                 self.graph_changed()
             else:
                 return
 
     def _route(self, running: Running) -> list[Stop]:
         """The operators that a change of the tables can reach, in order; remembered until the graph changes."""
-        if self._routed != self._graph.generation:
+        if self._routed != self._graph.pool.generation:
             self._routes.clear()
-            self._routed = self._graph.generation
+            self._routed = self._graph.pool.generation
         route = self._routes.get(running.key)
         if route is None:
             reached = {id(scan) for source in running.tables for scan in source.scans.values()}

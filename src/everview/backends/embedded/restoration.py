@@ -6,20 +6,34 @@ from collections.abc import Sequence
 
 from everview.backends.embedded.graph import Graph
 from everview.backends.embedded.operators.base import Operator
-from everview.backends.embedded.text_tests import expose_text_tests
+from everview.backends.embedded.text_tests import TestedPlan, expose_text_tests
 from everview.backends.embedded.view_choices import ViewChoices, choices_of
 from everview.catalog import ViewDefinition
 from everview.errors import OutOfMemory
 from everview.relational.rules import SPLIT_JOINS, run_rules
 from everview.relational.traverse import tables_of
+from everview.relational.unique_keys import unique_keys
+from everview.trigger.lower_plan import lower_factorized_view, lower_plan
 
 
 def add_to_graph(graph: Graph, view: ViewDefinition, choices: ViewChoices) -> Operator:
-    """Builds the operators that a view needs, and fills them from what is there."""
-    plan = run_rules(view.plan, SPLIT_JOINS)
+    """Builds the operators that a view needs, and fills them from what is there.
+
+    Raises:
+        Refused: the view is to be factorized and cannot be.
+    """
+    tested = TestedPlan(run_rules(view.plan, SPLIT_JOINS), {})
     if choices.strategy != "recompute":
-        plan = expose_text_tests(plan, graph.tables)
-    return graph.add_view(view.name, plan, choices)
+        tested = expose_text_tests(tested.plan, {name: source.tests for name, source in graph.tables.items()})
+    plan = tested.plan
+    if choices.is_factorized:
+        program = lower_factorized_view(plan, graph.facts_of)
+    else:
+        program = lower_plan(plan, graph.facts_of, choices.strategy, keeps_rows=graph.keeps_rows)
+    for name, tests in tested.tests.items():
+        graph.tables[name].tests = tests
+    keys = unique_keys(plan, lambda scan: graph.facts_of(scan).keys)
+    return graph.add_view(view.name, program, keys, shares=choices.shares)
 
 
 def made_anew(graph: Graph, views: Sequence[ViewDefinition], lost: OutOfMemory) -> list[Operator]:

@@ -11,47 +11,35 @@ changed row.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
 
 from everview.backends.embedded.operators.base import Arrangement, Operator
 from everview.backends.embedded.vectors import Batch
 from everview.errors import EvaluationError
-from everview.planner.block import Block
-from everview.planner.block_flatten import FlatJoin, flatten
-from everview.relational.expressions import (
-    Call,
-    Column,
-    Expression,
-    columns_of,
-    conjunction,
-    remap_columns,
-    substitute,
-)
-from everview.relational.nodes import Aggregate, AggregateCall, Filter, Join, JoinKind, Project, Relation, Scan, Schema
+from everview.relational.nodes import Aggregate, AggregateCall, Relation, Schema
 from everview.relational.rules.pipeline import SPLIT_JOINS, run_rules
-from everview.relational.schema import schema
+from everview.relational.traverse import scans_of
 from everview.relational.types import INT64
 
 MOST_ROWS = 20_000_000
 """Rows of a join that are summed one by one; beyond, the transaction is rejected."""
-STRATEGY = "row_by_row"
-"""The strategy under which a graph builds no trees."""
 
 MakeRows = Callable[[Sequence[Batch]], "RowByRow"]
 """Makes the operators from the contents of the block's inputs."""
 
 
-class OperatorGraph(Protocol):
-    """What is needed of a graph: views by name, and operators made from plans over them."""
+@dataclass(frozen=True, slots=True)
+class BuiltApart:
+    """Operators that are not among those of the database, inputs before users, and the one that is asked."""
 
-    roots: dict[str, Operator]
-    operators: list[Operator]
+    operators: tuple[Operator, ...]
+    root: Operator
 
-    def build(self, plan: Relation, strategy: str = "auto") -> Operator:
-        """The operator of a plan."""
-        ...
+
+Build: TypeAlias = Callable[[Relation, Mapping[str, Operator], str | None], BuiltApart]
+"""Makes the operators of a plan over named inputs; the text says why there shall be no view trees, if so."""
 
 
 class Relay(Operator):
@@ -75,10 +63,11 @@ class Relay(Operator):
 class RowByRow:
     """Operators between the inputs of a block and its answers, which move with the operator that holds them."""
 
-    def __init__(self, operators: Sequence[Operator], relays: Sequence[Relay], root: Operator, size: int) -> None:
-        self._operators = tuple(operators)
-        self._relays = tuple(relays)
-        self._root = root
+    def __init__(self, built: BuiltApart, relays: Sequence[tuple[int, Relay]], size: int) -> None:
+        self._operators = built.operators
+        self._relays = tuple(relay for _, relay in relays)
+        self._places = tuple(place for place, _ in relays)
+        self._root = built.root
         self._touched: list[Operator] = []
         self.size = size
         """How many rows were read to make it."""
@@ -86,7 +75,8 @@ class RowByRow:
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
         """The change of the answers for changes of the inputs."""
         found: dict[int, Batch] = {}
-        for relay, delta in zip(self._relays, deltas, strict=True):
+        for relay, place in zip(self._relays, self._places, strict=True):
+            delta = deltas[place]
             if delta is not None and len(delta):
                 self._moved(relay, delta, found)
         for operator in self._operators:
@@ -136,90 +126,36 @@ class RowByRow:
         return sizes
 
 
-def make_rows(new_graph: Callable[[], OperatorGraph], aggregate: Aggregate, block: Block) -> MakeRows:
-    """What makes the operators of a block's aggregate, from the contents of its inputs."""
+def make_rows(source: Aggregate, atoms: Sequence[str], build: Build) -> MakeRows:
+    """What makes the operators of a block's aggregate, from the contents of its inputs.
+
+    Args:
+        source: What the block computes, over scans of its inputs.
+        atoms: The names that the inputs have there, one for each atom.
+        build: Makes operators.
+    """
+    places = {name: atoms.index(name) for name in atoms}
+    fields = {scan.table: scan.fields for scan in scans_of(source)}
+    count = AggregateCall("count", (), INT64)
 
     def make(contents: Sequence[Batch]) -> RowByRow:
-        inputs = [schema(atom.input) for atom in block.atoms]
-        count = AggregateCall("count", (), INT64)
-        counted = Aggregate(_joined(aggregate, block)[0], (), (count,), ("rows",))
-        joined = new_graph()
-        joined.roots.update(_relays(inputs, contents))
-        (rows,) = joined.build(run_rules(counted, SPLIT_JOINS)).content().columns[0].values.tolist()
+        def relays() -> dict[str, Relay]:
+            return {name.lower(): Relay(fields[name], contents[place]) for name, place in places.items()}
+
+        counted = Aggregate(source.child, (), (count,), ("rows",))
+        joined = build(run_rules(counted, SPLIT_JOINS), relays(), None)
+        (rows,) = joined.root.content().columns[0].values.tolist()
         if rows > MOST_ROWS:
             raise EvaluationError(
                 f"NaN, infinity, or a number too large for a view tree takes part in a sum over {rows:,} joined rows, "
                 f"of which at most {MOST_ROWS:,} are summed one by one.",
                 condition="ARITHMETIC_OVERFLOW",
             )
-        graph, relays = new_graph(), _relays(inputs, contents)
-        graph.roots.update(relays)
-        root = graph.build(_plan(aggregate, block), STRATEGY)
-        for relay in relays.values():
+        given = relays()
+        built = build(run_rules(source, SPLIT_JOINS), given, "its numbers are beyond what a tree can sum")
+        for relay in given.values():
             relay.rows = None
-        return RowByRow(graph.operators, tuple(relays.values()), root, sum(len(c) for c in contents))
+        pairs = tuple(zip(places.values(), given.values(), strict=True))
+        return RowByRow(built, pairs, sum(len(c) for c in contents))
 
     return make
-
-
-def _relays(inputs: Sequence[Schema], contents: Sequence[Batch]) -> dict[str, Relay]:
-    pairs = enumerate(zip(inputs, contents, strict=True))
-    return {_name(i): Relay(fields, content) for i, (fields, content) in pairs}
-
-
-def _name(atom: int) -> str:
-    return f"#{atom}"
-
-
-def _plan(aggregate: Aggregate, block: Block) -> Relation:
-    """The aggregate over scans of the block's inputs, named by their numbers, joined two by two."""
-    child, over = _joined(aggregate, block)
-    keys = tuple(over(k) for k in aggregate.keys)
-    calls = tuple(
-        replace(c, args=tuple(over(a) for a in c.args), filter=None if c.filter is None else over(c.filter))
-        for c in aggregate.aggregates
-    )
-    # Read by position, so that the outputs stay where they are.
-    return run_rules(Aggregate(child, keys, calls, aggregate.names), SPLIT_JOINS)
-
-
-def _joined(aggregate: Aggregate, block: Block) -> tuple[Relation, Callable[[Expression], Expression]]:
-    """The join, and what an expression over the aggregate's input is over its columns."""
-    flat = flatten(aggregate.child)
-    kept = [_kept(relation, atom.input) for relation, atom in zip(flat.inputs, block.atoms, strict=True)]
-    place: dict[int, int] = {}
-    joined: Relation | None = None
-    waiting = list(flat.conditions)
-    for atom in _connected(flat):
-        start = len(place)
-        place |= {flat.start[atom] + c: start + i for i, c in enumerate(kept[atom])}
-        scan = Scan(_name(atom), schema(block.atoms[atom].input))
-        ready = [c for c in waiting if columns_of(c) <= place.keys()]
-        waiting = [c for c in waiting if c not in ready]
-        condition = conjunction(tuple(remap_columns(c, place.__getitem__) for c in ready))
-        joined = Filter(scan, condition) if joined is None else Join(joined, scan, JoinKind.INNER, condition)
-    assert joined is not None, "a block has an atom"
-    return joined, lambda e: remap_columns(substitute(e, flat.outputs), place.__getitem__)
-
-
-def _kept(relation: Relation, pruned: Relation) -> list[int]:
-    """The columns of an input that the block reads, in the order that it reads them."""
-    if isinstance(relation, Scan) and isinstance(pruned, Project):
-        return [e.index for e in pruned.expressions if isinstance(e, Column)]
-    return list(range(len(schema(relation))))
-
-
-def _connected(flat: FlatJoin) -> list[int]:
-    """The inputs in an order in which each has an equality with one before, where there is such an order."""
-    owner = flat.owner
-    equal = [
-        {owner[c] for c in columns_of(condition)}
-        for condition in flat.conditions
-        if isinstance(condition, Call) and condition.function in ("=", "<=>")
-    ]
-    order, left = [0], list(range(1, len(flat.inputs)))
-    while left:
-        near = next((a for a in left if any(a in pair and pair & set(order) for pair in equal)), left[0])
-        order.append(near)
-        left.remove(near)
-    return order

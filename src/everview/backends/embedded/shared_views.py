@@ -26,6 +26,7 @@ from everview.backends.embedded.tree.view_identity import (
 )
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.trigger.tree_program import TreeProgram, ViewDefinition
+from everview.trigger.verify import verify_tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +211,9 @@ def _with_views(program: TreeProgram, views: Sequence[ViewDefinition]) -> TreePr
     changed = {v.name: v for v in views}
     if all(program.view(name) is v for name, v in changed.items()):
         return program
-    return replace(program, views=tuple(changed.get(v.name, v) for v in program.views))
+    shared = replace(program, views=tuple(changed.get(v.name, v) for v in program.views))
+    verify_tree(shared)
+    return shared
 
 
 def _connected(

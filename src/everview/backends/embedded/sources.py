@@ -29,7 +29,8 @@ class TableInput:
         self.table = table
         self.fields = table.definition.fields
         self.scans: dict[tuple[int, ...], ScanOperator] = {}
-        self._tests: list[TextTest] = []
+        self.tests: tuple[TextTest, ...] = ()
+        """Tests of the table's text, which are columns behind its own; more may come, and none goes."""
         self._dictionary = dictionary
         self._rows: Rows | None = None
         self._weights: Ints = np.zeros(0, dtype=np.int64)
@@ -40,24 +41,14 @@ class TableInput:
         self._reader = ColumnReader(self.fields, (), dictionary)
         self._read_tests: dict[int, TextTest] = {}
 
-    def test_column(self, test: TextTest) -> int:
-        """The position of the column that a test of the table's text is, behind the table's own."""
-        if test not in self._tests:
-            self._tests.append(test)
-        return len(self.fields) + self._tests.index(test)
-
-    def tested_column(self, position: int) -> int | None:
-        """The column that the test at a position tests; None for the table's own columns."""
-        return self._tests[position - len(self.fields)].column if position >= len(self.fields) else None
-
     @property
     def all_fields(self) -> Schema:
         """The table's columns, and its tests behind them."""
-        return (*self.fields, *(t.as_field(self.fields) for t in self._tests))
+        return (*self.fields, *(t.as_field(self.fields) for t in self.tests))
 
     def _tests_among(self, columns: Iterable[int]) -> dict[int, TextTest]:
         width = len(self.fields)
-        return {c: self._tests[c - width] for c in columns if c >= width}
+        return {c: self.tests[c - width] for c in columns if c >= width}
 
     def prepare(self, changes: Sequence[Change]) -> None:
         """Applies the changes of one transaction to the table, and offers them to the scans.

@@ -7,9 +7,9 @@ anyway, and is then tested once for each distinct value.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -27,6 +27,7 @@ from everview.relational.rules.prune_columns import prune_columns
 from everview.relational.schema import columns, schema
 from everview.relational.traverse import inputs, nodes_of, rewrite_bottom_up
 from everview.relational.types import BOOLEAN, STRING
+from everview.relational.verify import verify
 
 _WIDTHS: Final = {pa.string(): 4, pa.large_string(): 8}
 
@@ -74,41 +75,77 @@ class TextTest:
         return Vector(BOOLEAN, found, nulls)
 
 
-class Tested(Protocol):
-    """A table that can have tests for columns."""
+@dataclass(frozen=True, slots=True)
+class TestedPlan:
+    """A plan whose scans have tests for columns, and all tests of each table that it reads so, the new ones behind the old."""
 
-    def test_column(self, test: TextTest) -> int:
-        """The position of the column that the test is."""
-
-    def tested_column(self, position: int) -> int | None:
-        """The column that the test at a position tests; None where no test is."""
-
-    @property
-    def all_fields(self) -> Schema:
-        """The table's columns, and its tests behind them."""
+    plan: Relation
+    tests: Mapping[str, tuple[TextTest, ...]]
 
 
-def expose_text_tests(plan: Relation, tables: Mapping[str, Tested]) -> Relation:
-    """The plan with filters by tests that scans make, wherever the text itself is then read by nobody."""
+def expose_text_tests(plan: Relation, known: Mapping[str, tuple[TextTest, ...]]) -> TestedPlan:
+    """The plan with filters by tests that scans make, wherever the text itself is then read by nobody.
+
+    Args:
+        plan: The plan of a view.
+        known: The tests that the tables have already, by name in small letters; the columns behind a table's own are its tests.
+    """
     needed: set[tuple[str, int]] = set()
     while True:
-        tested = prune_columns(rewrite_bottom_up(plan, _rule(tables, frozenset(needed))))
-        still_read = {place for node in nodes_of(tested) for place in _read_and_tested(node, tables)}
+        tests = _Tests(known)
+        tested = rewrite_bottom_up(plan, _rule(tests, frozenset(needed)))
+        used = tests.used()
+        if used:
+            tested = prune_columns(tested)
+        still_read = {place for node in nodes_of(tested) for place in _read_and_tested(node, tests)} if used else set()
         if not still_read:
-            return rewrite_bottom_up(rewrite_bottom_up(tested, merge_projects), drop_identity_project)
+            merged = rewrite_bottom_up(rewrite_bottom_up(tested, merge_projects), drop_identity_project)
+            if used:
+                verify(merged)
+            return TestedPlan(merged, used)
         needed |= still_read
 
 
-def _rule(tables: Mapping[str, Tested], needed: frozenset[tuple[str, int]]) -> Callable[[Relation], Relation | None]:
+class _Tests:
+    """The tests of tables, known and new."""
+
+    def __init__(self, known: Mapping[str, tuple[TextTest, ...]]) -> None:
+        self._all = {table: list(tests) for table, tests in known.items()}
+        self._widths: dict[str, int] = {}
+        """How many columns of its own a table has, where a test of it is used."""
+
+    def __contains__(self, table: str) -> bool:
+        return table.lower() in self._all
+
+    def with_tests(self, scan: Scan, tests: Iterable[TextTest]) -> tuple[Scan, list[int]]:
+        """The scan with all tests of its table for columns, and where it has these."""
+        name = scan.table.lower()
+        own = scan.fields[: self._widths.setdefault(name, len(scan.fields))]
+        every = self._all[name]
+        every += [test for test in tests if test not in every]
+        fields = (*own, *(test.as_field(own) for test in every))
+        return replace(scan, fields=fields), [len(own) + every.index(test) for test in tests]
+
+    def tested_column(self, table: str, position: int) -> int | None:
+        """The column that the test at a position tests; None for the table's own columns."""
+        own = self._widths.get(table.lower())
+        return None if own is None or position < own else self._all[table.lower()][position - own].column
+
+    def used(self) -> dict[str, tuple[TextTest, ...]]:
+        """All tests of the tables of which some are used."""
+        return {table: tuple(self._all[table]) for table in self._widths}
+
+
+def _rule(tests: _Tests, needed: frozenset[tuple[str, int]]) -> Callable[[Relation], Relation | None]:
     def expose(relation: Relation) -> Relation | None:
         """σ[p(t)](R) = π[R](σ[p(c)](R × c)), where the column c is the test t of R's text."""
         if not isinstance(relation, Filter):
             return None
         found = _columns_of_scan(relation.child)
-        if found is None or found[0].table.lower() not in tables:
+        if found is None or found[0].table not in tests:
             return None
         scan, chosen = found
-        table, width = tables[scan.table.lower()], len(chosen)
+        width = len(chosen)
         places: dict[TextTest, int] = {}
 
         def visit(e: Expression) -> Expression | None:
@@ -123,8 +160,8 @@ def _rule(tables: Mapping[str, Tested], needed: frozenset[tuple[str, int]]) -> C
         condition = transform(relation.condition, visit)
         if not places:
             return None
-        positions = (*chosen, *(table.test_column(test) for test in places))
-        wider = replace(scan, fields=table.all_fields)
+        wider, found_at = tests.with_tests(scan, places)
+        positions = (*chosen, *found_at)
         every = columns(wider)
         read = Project(wider, tuple(every[p] for p in positions), tuple(wider.fields[p].name for p in positions))
         kept = Filter(read, condition)
@@ -161,14 +198,13 @@ def _columns_of_scan(relation: Relation) -> tuple[Scan, tuple[int, ...]] | None:
     return (relation.child, chosen) if len(chosen) == len(relation.expressions) else None
 
 
-def _read_and_tested(relation: Relation, tables: Mapping[str, Tested]) -> list[tuple[str, int]]:
+def _read_and_tested(relation: Relation, tests: _Tests) -> list[tuple[str, int]]:
     """The texts that a node reads from a scan together with a test of theirs."""
     found = _columns_of_scan(relation) if isinstance(relation, Project) else None
     reads = [found] if found is not None else [_all_of(i) for i in inputs(relation) if isinstance(i, Scan)]
     places = []
     for scan, chosen in reads:
-        table = tables.get(scan.table.lower())
-        if table is not None:
-            tested = {table.tested_column(p) for p in chosen}
+        if scan.table in tests:
+            tested = {tests.tested_column(scan.table, p) for p in chosen}
             places += [(scan.table.lower(), c) for c in chosen if c in tested]
     return places

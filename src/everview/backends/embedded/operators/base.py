@@ -12,13 +12,14 @@ from enum import IntEnum
 
 import numpy as np
 
-from everview.backends.embedded.operators.ranges import RangeAccess, RangeIndex
+from everview.backends.embedded.operators.ranges import RangeIndex
 from everview.backends.embedded.state.accumulate import total_weight
 from everview.backends.embedded.state.consolidate import consolidate
 from everview.backends.embedded.state.slices import SliceIndex
 from everview.backends.embedded.state.weight_map import WeightChanges, WeightMap
 from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, Vector, empty_batch
 from everview.relational.nodes import Schema
+from everview.relational.range_condition import RangeAccess
 
 PIECE = 4096
 """Rows that are handed out at a time."""

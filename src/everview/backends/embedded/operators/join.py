@@ -15,12 +15,12 @@ import numpy as np
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate
 from everview.backends.embedded.operators.base import Arrangement, Cost, Operator, consolidated
-from everview.backends.embedded.operators.ranges import RangeAccess, range_accesses
 from everview.backends.embedded.state.accumulate import joined_weights
 from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.vectors import Batch, Bools, Ints, KeyLayout, Vector, concatenate
 from everview.relational.expressions import Expression
 from everview.relational.nodes import Schema
+from everview.relational.range_condition import RangeAccess, range_accesses
 
 FIRST_PROBES = 1024
 """Rows that look for their partners at once, as long as nothing is known of how many they have."""

@@ -1,13 +1,8 @@
-"""Joins on inequalities: an ordered index by the compared column yields the rows within the bounds.
-
-The ranges found are only candidates: the whole condition is checked on the pairs afterwards, so an access path can be
-narrower than the condition or not exist at all, and never changes an answer.
-"""
+"""Joins on inequalities: an ordered index by the compared column yields the rows within the bounds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,58 +10,9 @@ from everview.backends.embedded.state.float_order import float_order
 from everview.backends.embedded.state.ordered import OrderedIndex
 from everview.backends.embedded.state.weight_map import WeightMap
 from everview.backends.embedded.vectors import Ints, KeyLayout, Kind, Vector, kind_of
-from everview.relational.expressions import Call, Column, Expression, conjuncts
+from everview.relational.range_condition import RangeAccess, RangeLimit
 
 _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
-
-
-@dataclass(frozen=True, slots=True)
-class RangeLimit:
-    """A column of the probing side that limits the indexed column, and whether the limit itself is outside."""
-
-    column: int
-    is_open: bool
-
-
-@dataclass(frozen=True, slots=True)
-class RangeAccess:
-    """``low ≤ column ≤ high`` with the column on the indexed side and the bounds on the probing one."""
-
-    column: int
-    low: RangeLimit | None = None
-    high: RangeLimit | None = None
-
-
-def range_accesses(condition: Expression | None, width: int) -> tuple[RangeAccess | None, RangeAccess | None]:
-    """How the left and the right side can be searched, given a condition over left (``width`` columns) ++ right."""
-    left: dict[int, dict[str, RangeLimit]] = {}
-    right: dict[int, dict[str, RangeLimit]] = {}
-    for part in conjuncts(condition) if condition is not None else ():
-        if not (isinstance(part, Call) and part.function in _MIRRORED):
-            continue
-        a, b = part.args
-        if not (isinstance(a, Column) and isinstance(b, Column)) or kind_of(a.type) not in (Kind.INT, Kind.FLOAT):
-            continue
-        function = part.function
-        if a.index >= width > b.index:
-            a, b, function = b, a, _MIRRORED[function]
-        if not a.index < width <= b.index:
-            continue
-        is_open = function in ("<", ">")
-        side = "high" if function in ("<", "<=") else "low"
-        other = "low" if side == "high" else "high"
-        left.setdefault(a.index, {})[side] = RangeLimit(b.index - width, is_open)
-        right.setdefault(b.index - width, {})[other] = RangeLimit(a.index, is_open)
-    return _tightest(left), _tightest(right)
-
-
-def _tightest(bounds: dict[int, dict[str, RangeLimit]]) -> RangeAccess | None:
-    """The column with the most bounds."""
-    if not bounds:
-        return None
-    column = max(bounds, key=lambda c: (len(bounds[c]), -c))
-    return RangeAccess(column, bounds[column].get("low"), bounds[column].get("high"))
 
 
 def _word(vector: Vector) -> Ints:

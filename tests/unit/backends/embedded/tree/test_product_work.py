@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 import everview as ev
-from everview.backends.embedded.graph import below
+from everview.backends.embedded.dependencies import below
 from everview.backends.embedded.tree.layout import PAIRS_AT_ONCE
 from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.backends.embedded.tree.tree_state import TreeState

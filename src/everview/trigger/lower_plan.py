@@ -1,0 +1,278 @@
+"""From a relational plan to the trigger program of a view: what is a view tree, what an operator, and why.
+
+Outer and mark joins have been split before (``SPLIT_JOINS``). Equal sub-plans become one collection. An aggregate over inner
+joins is a view tree where it can be. So is a join without an aggregate under the strategies that keep trees for joins, and
+where a whole view joins many relations. Everything else is an operator with its delta rule.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import replace
+
+from everview.planner.block import Block
+from everview.planner.block_flatten import flatten
+from everview.planner.block_join_builder import FactsOf, Refused
+from everview.relational.expressions import Column, Expression
+from everview.relational.join_condition import split_join_condition
+from everview.relational.nodes import (
+    Aggregate,
+    Filter,
+    Generate,
+    Join,
+    JoinKind,
+    Project,
+    Relation,
+    Scan,
+    Schema,
+    UnionAll,
+    Window,
+)
+from everview.relational.rules.split_outer_join import split_outer_join
+from everview.relational.schema import columns, schema
+from everview.relational.traverse import inputs, nodes_of, with_inputs
+from everview.trigger.block_source import block_source
+from everview.trigger.operator_rules import rules_of
+from everview.trigger.plan_block import Lowered, plan_block, plan_join
+from everview.trigger.plan_factorized import plan_factorized
+from everview.trigger.program import (
+    Anew,
+    Apply,
+    CheckSingle,
+    Collection,
+    FactorizedTree,
+    Input,
+    Program,
+    Statement,
+    Tree,
+)
+from everview.trigger.verify import verify_program
+
+TREES_FOR_JOINS = frozenset({"factorized", "first_order"})
+"""The strategies under which all joins without an aggregate are trees too."""
+MANY_RELATIONS = 3
+"""A view that is a join of so many is a tree under every strategy; inside a plan, binary joins share more."""
+KeepsRows = Callable[[str], bool]
+
+
+def lower_plan(
+    plan: Relation,
+    facts_of: FactsOf,
+    strategy: str = "auto",
+    *,
+    keeps_rows: KeepsRows = lambda _: True,
+    no_tree: str | None = None,
+    is_read_once: bool = False,
+) -> Program:
+    """The program of a view.
+
+    Args:
+        plan: What the view computes, its outer joins split.
+        facts_of: What the planner may know of a relation.
+        strategy: For its blocks; with ``recompute`` the whole plan is evaluated anew.
+        keeps_rows: Whether a table or view, by name, can be read again. Without rows nothing could stand in for a tree whose
+            numbers get too large, so such trees hold only what cannot overflow.
+        no_tree: Why there shall be no view trees, if so.
+        is_read_once: The plan is evaluated and not maintained, so that a tree for a join at its root would not pay.
+    """
+    lowering = _Lowering(plan, facts_of, strategy, keeps_rows, no_tree)
+    if strategy == "recompute":
+        return lowering.finish(lowering.add(Anew(plan), schema(plan)))
+    return lowering.finish(lowering.root(plan, is_view=not is_read_once))
+
+
+def lower_factorized_view(plan: Relation, facts_of: FactsOf) -> Program:
+    """The program of a view whose result stays factorized.
+
+    Raises:
+        Refused: it cannot, and why.
+    """
+    planned = plan_factorized(plan, facts_of)
+    lowering = _Lowering(plan, facts_of, "auto", lambda _: True, None)
+    read = [lowering.visit(atom.input) for atom in planned.block.atoms]
+    source = block_source(_block_of(plan), planned.block, read)
+    if isinstance(plan, Project) and isinstance(source, Aggregate):
+        source = Project(source, plan.expressions, plan.names)
+    block = _over(planned.block, read)
+    program, loading = (
+        None if p is None else replace(p, block=block) for p in (planned.factorized.program, planned.factorized.loading)
+    )
+    assert program is not None
+    factorized = replace(planned.factorized, program=program, loading=loading)
+    made = FactorizedTree(replace(planned, block=block, factorized=factorized), source)
+    return lowering.finish(lowering.add(made, schema(plan)))
+
+
+class _Lowering:
+    """Collections as they are made, inputs before their users."""
+
+    def __init__(
+        self, plan: Relation, facts_of: FactsOf, strategy: str, keeps_rows: KeepsRows, no_tree: str | None
+    ) -> None:
+        self._facts_of, self._strategy, self._keeps_rows, self._no_tree = facts_of, strategy, keeps_rows, no_tree
+        self._trees_from = 2 if strategy in TREES_FOR_JOINS and no_tree is None else None
+        self._collections: dict[str, Collection] = {}
+        self._known: dict[Hashable, Scan] = {}
+        self._done: dict[int, tuple[Relation, Scan]] = {}
+        self._inputs: dict[str, Scan] = {}
+        for node in nodes_of(plan):
+            if isinstance(node, Scan):
+                widest = self._inputs.get(node.table.lower(), node)
+                self._inputs[node.table.lower()] = node if len(node.fields) > len(widest.fields) else widest
+
+    def finish(self, root: Scan) -> Program:
+        """The program whose view is ``root``, verified."""
+        inputs_read = tuple(
+            Input(scan.table, scan.fields, self._facts_of(scan).updatable) for scan in self._inputs.values()
+        )
+        program = Program(inputs_read, tuple(self._collections.values()), root.table)
+        verify_program(program)
+        return program
+
+    def root(self, plan: Relation, *, is_view: bool) -> Scan:
+        """The scan of what the whole plan becomes."""
+        if is_view and self._no_tree is None and self._trees_from is None:
+            joined = self._join_tree(plan, MANY_RELATIONS)
+            if joined is not None:
+                return joined
+        return self.visit(plan)
+
+    def visit(self, relation: Relation) -> Scan:
+        """The scan of what a sub-plan becomes."""
+        if id(relation) not in self._done:
+            self._done[id(relation)] = relation, self._lower(relation)
+        return self._done[id(relation)][1]
+
+    def add(self, statement: Statement, fields: Schema) -> Scan:
+        """A scan of the collection that a statement makes; equal statements make one."""
+        key = _key(statement)
+        if key not in self._known:
+            number = len(self._collections) + 1
+            while f"#{number}" in self._inputs or f"#{number}" in self._collections:
+                number += 1
+            made = Collection(f"#{number}", fields, statement)
+            self._collections[made.name] = made
+            self._known[key] = made.scan
+        return self._known[key]
+
+    def _lower(self, relation: Relation) -> Scan:
+        if self._trees_from is not None:
+            joined = self._join_tree(relation, self._trees_from)
+            if joined is not None:
+                return joined
+        match relation:
+            case Scan():
+                return Scan(self._inputs[relation.table.lower()].table, relation.fields)
+            case Project() if relation.expressions == columns(relation.child):
+                return self.visit(relation.child)  # pruning leaves projections that return their input
+            case Join(kind=JoinKind.SINGLE):
+                return self._single(relation)
+            case Aggregate():
+                return self._aggregate(relation)
+            case _:
+                return self._apply(with_inputs(relation, tuple(self.visit(i) for i in inputs(relation))))
+
+    def _apply(self, node: Relation, why_no_tree: str | None = None) -> Scan:
+        return self.add(Apply(node, rules_of(node), why_no_tree), schema(node))
+
+    def _single(self, join: Join) -> Scan:
+        """A left join over a left side that has been checked to have at most one partner a row, unless it surely has."""
+        left, right = self.visit(join.left), self.visit(join.right)
+        if not _is_surely_single(join):
+            checked = Join(left, right, JoinKind.SINGLE, join.condition)
+            left = self.add(CheckSingle(checked, rules_of(checked)), left.fields)
+        padded = split_outer_join(Join(left, right, JoinKind.LEFT, join.condition))
+        assert isinstance(padded, UnionAll)
+        matched, lonely = padded.inputs
+        assert isinstance(lonely, Project)
+        return self._apply(
+            UnionAll((self._apply(matched), self._apply(replace(lonely, child=self._apply(lonely.child)))))
+        )
+
+    def _aggregate(self, aggregate: Aggregate) -> Scan:
+        """The view tree of an aggregate, or an operator with the reason why it has none."""
+        why = self._no_tree
+        if why is None:
+            try:
+                return self._tree(aggregate, self._planned(aggregate))
+            except Refused as refused:
+                why = str(refused)
+        return self._apply(replace(aggregate, child=self.visit(aggregate.child)), why)
+
+    def _planned(self, aggregate: Aggregate) -> Lowered:
+        lowered = plan_block(aggregate, self._facts_of, self._strategy, may_watch=True)
+        block = lowered.program.block
+        if block.watches and any(self._forgets(atom.input) for atom in block.atoms):
+            return plan_block(aggregate, self._facts_of, self._strategy)
+        return lowered
+
+    def _forgets(self, relation: Relation) -> bool:
+        """Whether the content of a relation would be computed from a table that keeps no rows."""
+        match relation:
+            case Scan():
+                return not self._keeps_rows(relation.table)
+            case Filter() | Project() | UnionAll() | Generate() | Window():
+                return any(self._forgets(i) for i in inputs(relation))
+            case Join():  # an operator keeps what it joins, a tree passes it on
+                return self._trees_from is not None and any(self._forgets(i) for i in inputs(relation))
+            case _:
+                return False
+
+    def _join_tree(self, relation: Relation, least: int) -> Scan | None:
+        """The view tree of a join that no aggregate stands on; None where it joins too few relations, or has no tree."""
+        if not isinstance(relation, Join | Project | Filter) or len(flatten(relation).inputs) < least:
+            return None
+        try:
+            lowered, join = plan_join(relation, self._facts_of, self._strategy)
+        except Refused:
+            return None
+        return self._tree(relation, lowered, join.outputs)
+
+    def _tree(self, relation: Relation, lowered: Lowered, outputs: tuple[Expression, ...] | None = None) -> Scan:
+        block = lowered.program.block
+        read = [self.visit(atom.input) for atom in block.atoms]
+        source = block_source(relation, block, read)
+        over = _over(block, read)
+        loading = None if lowered.loading is None else replace(lowered.loading, block=over)
+        moved = Lowered(replace(lowered.program, block=over), lowered.plan, loading)
+        return self.add(Tree(moved, source, outputs), schema(relation))
+
+
+def _over(block: Block, read: Sequence[Scan]) -> Block:
+    """The block with other relations for its atoms."""
+    return replace(block, atoms=tuple(replace(a, input=scan) for a, scan in zip(block.atoms, read, strict=True)))
+
+
+def _block_of(plan: Relation) -> Relation:
+    """The part of a factorized view's plan that is its block: without the projection above an aggregate."""
+    return plan.child if isinstance(plan, Project) and isinstance(plan.child, Aggregate) else plan
+
+
+def _key(statement: Statement) -> Hashable:
+    """What equal statements have in common."""
+    match statement:
+        case Apply(node=node):
+            return node
+        case CheckSingle(node=node):
+            return "check", node
+        case Tree():
+            return "tree", statement.source
+        case FactorizedTree():
+            return "factorized", statement.source
+        case Anew(plan=plan):
+            return "anew", plan
+
+
+def _is_surely_single(join: Join) -> bool:
+    """Whether the right side is an aggregate with at most one row for each left row."""
+    node = join.right
+    known = {e.right for e in split_join_condition(join).equalities}
+    positions: set[int | None] = {k.index for k in known if isinstance(k, Column)}
+    while isinstance(node, Project | Filter):
+        if isinstance(node, Project):
+            listed = node.expressions
+            positions = {
+                e.index if isinstance(e, Column) else None for e in (listed[p] for p in positions if p is not None)
+            }
+        node = node.child
+    return isinstance(node, Aggregate) and all(i in positions for i in range(len(node.keys)))

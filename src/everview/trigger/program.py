@@ -1,0 +1,214 @@
+"""The trigger program of a view: how everything that is maintained moves, whatever the strategy and the engine.
+
+A program is a list of *collections*. One statement makes each, from collections before it and from *inputs*, which are tables
+and other views:
+
+    #1 := π[o_orderkey, o_custkey] orders          linear
+    #2 := #1 ⋉ customer                            pointwise
+    #3 := view tree over #2, lineitem              linear
+
+A relation of the algebra (``Apply``) says, for each of its inputs, what a change of that input does:
+
+    linear      the output is a sum of products of the inputs: the same expression, with the change in the input's place
+    pointwise   at a key, the output is a function of what the inputs hold there: new minus old at the touched keys
+    ordered     for a group, the output is a function of its rows in order: new minus old, found in an order or by computing
+                the touched group anew
+
+and how it finds what the change meets (``Search``). Where several inputs change at once, the rules apply to one after another:
+each meets the new contents of the inputs before it. A view tree (``Tree``) has a program of its own for that.
+
+Programs are values. ``lower_plan`` makes them, ``verify`` checks them, ``format_program`` is their text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import TypeAlias
+
+from everview.relational.expressions import Expression
+from everview.relational.nodes import Join, Relation, Scan, Schema
+from everview.relational.traverse import inputs as inputs_of
+from everview.relational.traverse import scans_of
+from everview.trigger.plan_block import Lowered
+from everview.trigger.plan_factorized import FactorizedPlan
+from everview.trigger.tree_program import AccessKind
+
+
+class StatementKind(Enum):
+    """What a change of an input does to the output, from the simplest to the most general."""
+
+    CONSTANT = "constant"
+    LINEAR = "linear"
+    POINTWISE = "pointwise"
+    ORDERED = "ordered"
+    ANEW = "computed anew"
+
+
+class Place(Enum):
+    """What a rule searches."""
+
+    ROWS = "rows"
+    """The content of an input, which is therefore stored."""
+    COUNTS = "counts"
+    """How many rows of an input there are for each key: the statement keeps these numbers, and not the rows."""
+    GROUPS = "groups"
+    """What the statement keeps of each group."""
+    ORDER = "order"
+    """The rows of an input in order, which the statement keeps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """How a rule finds what a change meets: in the ``place`` of an input, by expressions over that input's columns."""
+
+    side: int
+    place: Place
+    kind: AccessKind
+    by: tuple[Expression, ...] = ()
+    ordered: Expression | None = None
+    """What a range of the rows is bounded by."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeRule:
+    """What a change of the input at ``side`` does, and what is searched for it."""
+
+    side: int
+    kind: StatementKind
+    searches: tuple[Search, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    """A node of the algebra over scans of collections and inputs, with a rule for each of them."""
+
+    node: Relation
+    rules: tuple[ChangeRule, ...]
+    why_no_tree: str | None = None
+    """Why no view tree does this, where one could have been expected to."""
+
+
+@dataclass(frozen=True, slots=True)
+class CheckSingle:
+    """The rows of the left side of a join; a row with two partners on the right is an error (a scalar subquery has one row)."""
+
+    node: Join
+    rules: tuple[ChangeRule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A block that a view tree maintains. The inputs of its atoms are scans of collections and inputs.
+
+    ``source`` is what it computes, as a plan over the same scans: for engines without trees, and where numbers get too large.
+    ``outputs`` are the columns of a join without an aggregate, over the block's keys; None where an aggregate is on top.
+    """
+
+    lowered: Lowered
+    source: Relation
+    outputs: tuple[Expression, ...] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class FactorizedTree:
+    """A block whose result is kept as the views of its tree; its rows are enumerated when somebody reads them."""
+
+    planned: FactorizedPlan
+    source: Relation
+
+
+@dataclass(frozen=True, slots=True)
+class Anew:
+    """A whole plan over inputs, evaluated again whenever one of them has changed; the difference is the change."""
+
+    plan: Relation
+
+
+Statement: TypeAlias = Apply | CheckSingle | Tree | FactorizedTree | Anew
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """What one statement makes."""
+
+    name: str
+    fields: Schema
+    statement: Statement
+
+    @property
+    def scan(self) -> Scan:
+        """A scan of it."""
+        return Scan(self.name, self.fields)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """A table or another view. One that is not changing has been loaded, and gets no more rows."""
+
+    name: str
+    fields: Schema
+    is_changing: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Program:
+    """The collections of a view, each after what it reads. ``root`` names the one that is the view; it may be an input."""
+
+    inputs: tuple[Input, ...]
+    collections: tuple[Collection, ...]
+    root: str
+
+    def stored(self) -> frozenset[str]:
+        """The collections and inputs whose content some rule searches."""
+        found: set[str] = set()
+        for collection in self.collections:
+            read = scans(collection.statement)
+            if isinstance(collection.statement, Anew):
+                found |= {scan.table for scan in read}
+            for rule in rules(collection.statement):
+                found |= {read[s.side].table for s in rule.searches if s.place is Place.ROWS}
+        return frozenset(found)
+
+    def moved_by(self, name: str) -> Iterator[tuple[Collection, tuple[int, ...]]]:
+        """The collections that a change of an input moves, in order, and which of their inputs have then changed."""
+        moving = {name}
+        for collection in self.collections:
+            sides = tuple(i for i, scan in enumerate(scans(collection.statement)) if scan.table in moving)
+            if sides:
+                moving.add(collection.name)
+                yield collection, sides
+
+
+def scans(statement: Statement) -> tuple[Scan, ...]:
+    """What a statement reads, in the order of its inputs."""
+    found: tuple[Relation, ...]
+    match statement:
+        case Apply(node=node) | CheckSingle(node=node):
+            found = inputs_of(node)
+        case Tree(lowered=lowered):
+            found = tuple(atom.input for atom in lowered.program.block.atoms)
+        case FactorizedTree(planned=planned):
+            found = tuple(atom.input for atom in planned.block.atoms)
+        case Anew(plan=plan):
+            found = scans_of(plan)
+    assert all(isinstance(scan, Scan) for scan in found), "statements read collections and inputs"
+    return tuple(scan for scan in found if isinstance(scan, Scan))
+
+
+def rules(statement: Statement) -> tuple[ChangeRule, ...]:
+    """The rules of a statement; a tree has its triggers instead, and what is computed anew needs none."""
+    return statement.rules if isinstance(statement, Apply | CheckSingle) else ()
+
+
+def kind_of_statement(statement: Statement) -> StatementKind:
+    """The most general kind that a change of an input needs."""
+    match statement:
+        case Apply(rules=found) | CheckSingle(rules=found):
+            order = list(StatementKind)
+            return max((r.kind for r in found), key=order.index, default=StatementKind.CONSTANT)
+        case Tree() | FactorizedTree():
+            return StatementKind.LINEAR
+        case Anew():
+            return StatementKind.ANEW

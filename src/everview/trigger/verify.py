@@ -1,0 +1,211 @@
+"""Checks what a trigger program must satisfy as a whole, after every pass over it: lowering, text tests, sharing.
+
+- Every name is defined once, and before it is used; a scan has the columns of what it scans.
+- A statement has the delta rule of its node, for each of its inputs; every collection leads to the root, so that a change of
+  every input reaches it.
+- In a view tree, deltas are computed before they are used. What is joined is stored, and is found by the keys that are known at
+  that moment: all of them for a look-up, some for a slice, none for a scan. Predicates are checked once, where their variables
+  are known. The path of every atom that changes ends at the result.
+
+A failure is our own bug, never the user's.
+"""
+
+from __future__ import annotations
+
+from everview.errors import InternalError
+from everview.planner.block import Residual
+from everview.relational.nodes import Join, JoinKind, Scan, Schema
+from everview.relational.schema import schema
+from everview.relational.traverse import inputs, scans_of
+from everview.relational.verify import verify
+from everview.trigger.lower_tree import restrict
+from everview.trigger.operator_rules import rules_of
+from everview.trigger.program import Anew, Apply, CheckSingle, Collection, FactorizedTree, Program, Tree, scans
+from everview.trigger.tree_program import (
+    AccessKind,
+    Add,
+    AddIndicator,
+    Compute,
+    Lift,
+    TreeProgram,
+    Trigger,
+    ViewDefinition,
+)
+
+
+def verify_program(program: Program) -> None:
+    """Raises ``InternalError`` if the program of a view is not well-formed."""
+    known: dict[str, Schema] = {}
+    for given in program.inputs:
+        _require(given.name not in known, given.name, "an input that is there twice")
+        known[given.name] = given.fields
+    given_names = frozenset(known)
+    for collection in program.collections:
+        _require(collection.name not in known, collection.name, "a name that is defined twice")
+        for scan in _every_scan(collection):
+            fields = known.get(scan.table)
+            _require(fields is not None, collection.name, f"{scan.table} is used before it is defined")
+            # A table may have got columns behind its own, for tests of text, that a scan does not read.
+            whole = fields[: len(scan.fields)] if scan.table in given_names and fields is not None else fields
+            _require(scan.fields == whole, collection.name, f"{scan.table} has other columns than its scan")
+        _verify_statement(collection)
+        known[collection.name] = collection.fields
+    _require(program.root in known, program.root, "a root that is not defined")
+    needed = {program.root}
+    for collection in reversed(program.collections):
+        _require(collection.name in needed, collection.name, "nothing reads it, and it is not the root")
+        needed |= {scan.table for scan in scans(collection.statement)}
+    for given in program.inputs:
+        _require(given.name in needed, given.name, "its changes do not reach the root")
+
+
+def _every_scan(collection: Collection) -> tuple[Scan, ...]:
+    """What a statement reads, and what the plan behind a tree reads."""
+    statement = collection.statement
+    if isinstance(statement, Apply | CheckSingle):
+        is_flat = all(isinstance(i, Scan) for i in inputs(statement.node))
+        _require(is_flat, collection.name, "a node over something else than scans")
+    if isinstance(statement, Tree | FactorizedTree):
+        atoms = (statement.lowered.program if isinstance(statement, Tree) else statement.planned).block.atoms
+        _require(all(isinstance(a.input, Scan) for a in atoms), collection.name, "an atom that is no scan")
+        own, behind = scans(statement), scans_of(statement.source)
+        _require({s.table for s in own} == {s.table for s in behind}, collection.name, "a source over other inputs")
+        return *own, *behind
+    return scans(statement)
+
+
+def _verify_statement(collection: Collection) -> None:
+    statement = collection.statement
+    match statement:
+        case Apply(node=node, rules=rules):
+            verify(node)
+            is_single = isinstance(node, Join) and node.kind is JoinKind.SINGLE
+            _require(not is_single, collection.name, "a single join, which is to be checked and split")
+            _require(rules == rules_of(node), collection.name, "another delta rule than its node has")
+            made = schema(node)
+        case CheckSingle(node=join, rules=rules):
+            verify(join)
+            _require(join.kind is JoinKind.SINGLE, collection.name, "a check of another join than a single one")
+            _require(rules == rules_of(join), collection.name, "another delta rule than its node has")
+            made = schema(join.left)
+        case Tree(lowered=lowered, source=source):
+            verify(source)
+            made = schema(source)
+            verify_tree(lowered.program)
+            if lowered.loading is not None:
+                verify_tree(lowered.loading)
+                _require(lowered.program.stored <= lowered.loading.stored, collection.name, "a view that is not loaded")
+        case FactorizedTree(planned=planned, source=source):
+            verify(source)
+            made = schema(source)
+            verify_tree(planned.factorized.program)
+        case Anew(plan=plan):
+            verify(plan)
+            made = schema(plan)
+    types = tuple(f.type for f in made), tuple(f.type for f in collection.fields)
+    _require(types[0] == types[1], collection.name, f"columns of the types {types[1]}, made as {types[0]}")
+
+
+def verify_tree(program: TreeProgram) -> None:
+    """Raises ``InternalError`` if the program of a view tree is not well-formed."""
+    names = [v.name for v in program.views]
+    _require(len(set(names)) == len(names), "a tree", "a view that is defined twice")
+    _require(program.stored <= set(names), "a tree", "a stored view that is not defined")
+    _require(not program.result or program.result in names, "a tree", "a result that is not defined")
+    atoms = range(len(program.block.atoms))
+    _require([t.atom for t in program.triggers] == list(atoms), "a tree", "an atom without a trigger, or with two")
+    checked = [_verify_trigger(program, trigger) for trigger in program.triggers]
+    if program.result and all(atom.updatable for atom in program.block.query.atoms):
+        every = frozenset[Residual]().union(*checked)
+        _require(every == frozenset(program.block.residuals), "a tree", "a predicate that is checked nowhere")
+
+
+def _verify_trigger(program: TreeProgram, trigger: Trigger) -> frozenset[Residual]:
+    """Returns the predicates that the path of the leaf checks; paths of indicators follow it."""
+    name = program.block.atoms[trigger.atom].name
+    first = trigger.statements[0] if trigger.statements else None
+    _require(isinstance(first, Lift), name, "a trigger that does not begin with its leaf")
+    assert isinstance(first, Lift)
+    variables = {v for v, _ in program.block.atoms[trigger.atom].variables}
+    _require(set(_view(program, first.target).keys) == variables, name, "a leaf with other keys than its atom")
+    made, added = {first.target}, set[str]()
+    paths: list[list[Residual]] = [[]]
+    for i, statement in enumerate(trigger.statements[1:], start=1):
+        target = _view(program, statement.target)
+        following = trigger.statements[i + 1] if i + 1 < len(trigger.statements) else None
+        match statement:
+            case Lift():
+                _require(False, name, "a second leaf")
+            case Add():
+                _require(
+                    target.name in made & program.stored, name, f"{target.name} is added to, and not made or stored"
+                )
+                added.add(target.name)
+            case AddIndicator():
+                leaf = _view(program, statement.source)
+                is_own = (target.indicates, target.atoms, leaf.name) == (trigger.atom, frozenset(), first.target)
+                _require(is_own, name, f"{target.name} is no indicator of the atom")
+                is_known = target.name in program.stored or (leaf.name in added and target.keys == leaf.keys)
+                _require(is_known and target.name not in made, name, f"what {target.name} has is not known")
+                made.add(target.name)
+                added |= {target.name} & program.stored
+            case Compute():
+                _require(statement.source in made, name, f"δ{statement.source} is used before it is made")
+                if _view(program, statement.source).indicates is not None:
+                    paths.append([])
+                paths[-1] += _verify_compute(program, statement, name)
+                made.add(target.name)
+                is_added = following == Add(target.name)
+                _require(
+                    is_added == (target.name in program.stored), name, f"{target.name} is stored, and not added to"
+                )
+    _require(made & program.stored == added, name, "a stored view that has changed and is not added to")
+    is_changing = program.block.query.atoms[trigger.atom].updatable
+    _require(
+        not is_changing or not program.result or program.result in made, name, "its changes do not reach the result"
+    )
+    _require(all(len(set(p)) == len(p) for p in paths), name, "a predicate that is checked twice")
+    return frozenset(paths[0])
+
+
+def _verify_compute(program: TreeProgram, compute: Compute, name: str) -> list[Residual]:
+    source = _view(program, compute.source)
+    known, atoms = set(source.keys), source.atoms
+    checked = list(compute.residuals)
+    _require(all(set(r.variables) <= known for r in checked), name, "a predicate over variables that are not known yet")
+    for access in compute.joins:
+        view = _view(program, access.view)
+        _require(access.view in program.stored, name, f"{access.view} is joined, and not stored")
+        _require(
+            access.is_indicator or not atoms & view.atoms, name, f"{access.view} has an atom that is joined already"
+        )
+        _require(
+            set(access.bound) == known & set(view.keys), name, f"{access.view} is bound by other keys than are known"
+        )
+        is_whole = set(access.bound) == set(view.keys)
+        kind = AccessKind.LOOKUP if is_whole else AccessKind.SLICE if access.bound else AccessKind.SCAN
+        _require(access.kind is kind, name, f"a {access.kind.value} in {access.view} that is a {kind.value}")
+        known |= set(view.keys)
+        atoms |= frozenset() if access.is_indicator else view.atoms
+        payloads = restrict(program.block.monomials, atoms), restrict((), atoms)
+        is_counted = not program.result  # the upper views of a factorized result count rows only
+        fits = access.payload == payloads[0] or (is_counted and access.payload == payloads[1])
+        _require(fits, name, f"the join with {access.view} carries another payload on")
+        checked += access.residuals
+        _require(all(set(r.variables) <= known for r in access.residuals), name, "a predicate over unknown variables")
+    target = _view(program, compute.target)
+    _require(set(target.keys) <= known, name, f"{target.name} has keys that are not known")
+    _require(target.atoms == atoms, name, f"{target.name} is made of other atoms than it says")
+    return checked
+
+
+def _view(program: TreeProgram, name: str) -> ViewDefinition:
+    found = next((v for v in program.views if v.name == name), None)
+    _require(found is not None, name, "a view that is not defined")
+    assert found is not None
+    return found
+
+
+def _require(holds: bool, where: str, what: str) -> None:
+    if not holds:
+        raise InternalError(f"malformed trigger program at {where}: {what}.")
