@@ -13,8 +13,8 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from everview.backends.embedded.state.intrinsics import multiply_overflows
 from everview.backends.embedded.state.kernel import inlined, kernel
-from everview.backends.embedded.state.memory import multiply_overflows
 from everview.backends.embedded.vectors import Bools, Ints
 from everview.relational.functions.failures import count_overflow
 

@@ -8,17 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.backends.embedded.state.kernel import (
-    Word,
-    address_of,
-    call_at,
-    inlined,
-    kernel,
-    load8,
-    load16,
-    load32,
-    load64,
-)
+from everview.backends.embedded.state.intrinsics import call_at, load8, load16, load32, load64, start_of
+from everview.backends.embedded.state.kernel import Word, inlined, kernel
 from everview.backends.embedded.vectors import Bools, Ints
 
 COLUMN_WORDS = 6
@@ -96,7 +87,7 @@ def read_columns(plan: Ints, count: Word, out: Ints, nulls: Bools) -> Word:
                 if (load8(validity + ((first + i) >> 3)) >> ((first + i) & 7)) & 1 == 0:
                     words[at + i * step] = 0
                     nulls[k * count + i] = True
-    return address_of(out)
+    return start_of(out)
 
 
 @inlined
@@ -123,7 +114,7 @@ def read_exported(batch: Word, columns: Ints, count: Word, out: Ints) -> Word:
         count: The number of rows, at least 1.
         out: A row of words for each column.
     """
-    words, place = out.reshape(out.size), address_of(out)
+    words, place = out.reshape(out.size), start_of(out)
     for k in range(columns.shape[0] // 2):
         exported = load64(load64(batch + 8 * CHILDREN) + 8 * columns[2 * k])
         data = load64(load64(exported + 8 * BUFFERS) + 8)

@@ -24,7 +24,8 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from everview.backends.embedded.state.kernel import Word, inlined, kernel, prefetch
+from everview.backends.embedded.state.intrinsics import fetch_element
+from everview.backends.embedded.state.kernel import Word, inlined, kernel
 from everview.backends.embedded.vectors import Bools, Bytes, Ints
 
 Entries: TypeAlias = npt.NDArray[np.uint32]
@@ -167,10 +168,10 @@ def _look_ahead(
 ) -> None:  # fmt: skip
     """Ask for the lines that later rows will read: of the table, and of a large store, once the table's line is there."""
     if i + AHEAD < n:
-        prefetch(table, (_tag(rows, i + AHEAD, width, strong) & LOW) >> shift)
+        fetch_element(table, (_tag(rows, i + AHEAD, width, strong) & LOW) >> shift)
     if is_large and i + SOON < n:
         entry = np.int64(table[(_tag(rows, i + SOON, width, strong) & LOW) >> shift])
-        prefetch(store, ((entry & ((ONE << bits) - ONE)) - ONE) * store.shape[1])
+        fetch_element(store, ((entry & ((ONE << bits) - ONE)) - ONE) * store.shape[1])
 
 
 @inlined
@@ -337,7 +338,7 @@ def rehash(table: Entries, store: Ints, meta: Ints, width: Word, slots: Ints) ->
     n = slots.shape[0]
     for i in range(n):
         if i + AHEAD < n:
-            prefetch(table, (_tag(store, slots[i + AHEAD], width, strong) & LOW) >> shift)
+            fetch_element(table, (_tag(store, slots[i + AHEAD], width, strong) & LOW) >> shift)
         tag = _tag(store, slots[i], width, strong)
         at = (tag & LOW) >> shift
         while table[at] != 0:

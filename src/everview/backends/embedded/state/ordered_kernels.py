@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.backends.embedded.state.kernel import Word, address_of, inlined, kernel, load8
+from everview.backends.embedded.state.intrinsics import load8, start_of
+from everview.backends.embedded.state.kernel import Word, inlined, kernel
 from everview.backends.embedded.vectors import Bytes, Ints
 
 LEAF = 32
@@ -37,7 +38,7 @@ ONE = np.int64(1)
 @inlined
 def _compare_text(heap: Bytes, ends: Ints, a: Word, b: Word) -> Word:
     """-1 or 1 as the text of one code is below or above that of another, byte by byte; 0 has no bytes."""
-    first, second = address_of(heap) + ends[max(a - ONE, 0)], address_of(heap) + ends[max(b - ONE, 0)]
+    first, second = start_of(heap) + ends[max(a - ONE, 0)], start_of(heap) + ends[max(b - ONE, 0)]
     length, other = ends[a] - ends[max(a - ONE, 0)], ends[b] - ends[max(b - ONE, 0)]
     for at in range(min(length, other)):
         x, y = load8(first + at), load8(second + at)

@@ -2,16 +2,8 @@
 
 from __future__ import annotations
 
-from everview.backends.embedded.state.kernel import (
-    Word,
-    inlined,
-    kernel,
-    load8,
-    load16,
-    load32,
-    load64,
-    prefetch_at,
-)
+from everview.backends.embedded.state.intrinsics import fetch, load8, load16, load32, load64
+from everview.backends.embedded.state.kernel import Word, inlined, kernel
 from everview.backends.embedded.vectors import Bools, Ints
 
 COLUMN_WORDS = 4
@@ -69,16 +61,16 @@ def _ask_for(width: Word, places: Ints, home: Word, c: Word, row: Word) -> None:
     """Ask for the line of a value, or for text that of its offset."""
     at = row + places[home, c, FIRST]
     if width == TEXT:
-        prefetch_at(places[home, c, OFFSETS] + 4 * at)
+        fetch(places[home, c, OFFSETS] + 4 * at)
     else:
-        prefetch_at(places[home, c, DATA] + width * at)
+        fetch(places[home, c, DATA] + width * at)
 
 
 @inlined
 def _ask_for_text(places: Ints, home: Word, c: Word, row: Word) -> None:
     """Ask for the line of a text, whose offset is there by now."""
     offsets = places[home, c, OFFSETS]
-    prefetch_at(places[home, c, DATA] + load32(offsets + 4 * (row + places[home, c, FIRST])))
+    fetch(places[home, c, DATA] + load32(offsets + 4 * (row + places[home, c, FIRST])))
 
 
 @kernel

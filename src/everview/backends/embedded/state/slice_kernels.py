@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.backends.embedded.state.kernel import Word, inlined, kernel, prefetch
+from everview.backends.embedded.state.intrinsics import fetch_element
+from everview.backends.embedded.state.kernel import Word, inlined, kernel
 from everview.backends.embedded.state.keymap_kernels import Entries
 from everview.backends.embedded.vectors import Ints
 
@@ -103,10 +104,10 @@ def _look_ahead(
 ) -> None:  # fmt: skip
     """Ask for what later slots will need: their rows and links, and once these are there, their lines of the table."""
     if i + 2 * AHEAD < slots.shape[0]:
-        prefetch(store, slots[i + 2 * AHEAD] * store.shape[1] + columns[0])
-        prefetch(links, slots[i + 2 * AHEAD] * 2)
+        fetch_element(store, slots[i + 2 * AHEAD] * store.shape[1] + columns[0])
+        fetch_element(links, slots[i + 2 * AHEAD] * 2)
     if i + AHEAD < slots.shape[0]:
-        prefetch(table, (_tag_of_slot(store, slots[i + AHEAD], columns, meta[STRONG]) & LOW) >> meta[SHIFT])
+        fetch_element(table, (_tag_of_slot(store, slots[i + AHEAD], columns, meta[STRONG]) & LOW) >> meta[SHIFT])
 
 
 @kernel
@@ -236,11 +237,11 @@ def expand_chains(
     while i < n:
         if slot == 0:
             if is_large and i + AHEAD < n:
-                prefetch(table, (_tag_of_row(rows, i + AHEAD, strong) & LOW) >> shift)
+                fetch_element(table, (_tag_of_row(rows, i + AHEAD, strong) & LOW) >> shift)
             if is_large and i + SOON < n:
                 soon = np.int64(table[(_tag_of_row(rows, i + SOON, strong) & LOW) >> shift]) & ((ONE << bits) - ONE)
-                prefetch(store, (soon - ONE) * store.shape[1])
-                prefetch(links, (soon - ONE) * 2)
+                fetch_element(store, (soon - ONE) * store.shape[1])
+                fetch_element(links, (soon - ONE) * 2)
             slot = _first_of(table, store, meta, columns, rows, i)
         while slot != END:
             if count == room:

@@ -18,18 +18,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.backends.embedded.state.kernel import (
-    Word,
-    address_of,
-    inlined,
-    kernel,
-    load8,
-    load32,
-    load64,
-    prefetch,
-    store8,
-    store64,
-)
+from everview.backends.embedded.state.intrinsics import fetch_element, load8, load32, load64, start_of, store8, store64
+from everview.backends.embedded.state.kernel import Word, inlined, kernel
 from everview.backends.embedded.vectors import Bools, Bytes, Ints
 
 COUNT, USED, NEEDED = range(3)
@@ -149,7 +139,7 @@ def encode_strings(
     """
     mask = table.shape[0] - 1
     live, shift = LIVE + 2 * kind, meta[SHIFT + 2 * kind]
-    base = address_of(heap)
+    base = start_of(heap)
     n = out.shape[1]
     if start == 0:
         for i in range(n):
@@ -162,9 +152,9 @@ def encode_strings(
                 nulls[i] = True
     for i in range(start, n):
         if i + AHEAD < n:
-            prefetch(table, (out[1, i + AHEAD] & LOW) >> shift)
+            fetch_element(table, (out[1, i + AHEAD] & LOW) >> shift)
         if i + SOON < n:
-            prefetch(ends, table[(out[1, i + SOON] & LOW) >> shift] & LOW)
+            fetch_element(ends, table[(out[1, i + SOON] & LOW) >> shift] & LOW)
         if out[0, i] == 0:
             continue
         begin = _offset(offsets, width, first + i)
@@ -226,7 +216,7 @@ def measure_strings(ends: Ints, codes: Ints, offsets: Ints) -> None:
 @kernel
 def gather_strings(heap: Bytes, ends: Ints, codes: Ints, offsets: Ints, out: Bytes) -> None:
     """Write the bytes of the strings of codes at their offsets."""
-    base, to = address_of(heap), address_of(out)
+    base, to = start_of(heap), start_of(out)
     for i in range(codes.shape[0]):
         code = codes[i]
         if code > 0:

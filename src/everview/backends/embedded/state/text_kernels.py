@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.backends.embedded.state.kernel import Word, address_of, inlined, kernel, load8, load32, load64
+from everview.backends.embedded.state.intrinsics import load8, load32, load64, start_of
+from everview.backends.embedded.state.kernel import Word, inlined, kernel
 from everview.backends.embedded.vectors import Bools, Bytes, Ints
 
 ONE_CHARACTER = -1
@@ -59,7 +60,7 @@ def _matches(text: Word, length: Word, pattern: Ints) -> Word:
 @kernel
 def compare_text(heap: Bytes, ends: Ints, left: Ints, right: Ints, less: Bools) -> None:
     """Write whether the text of each left code is below that of the right one, byte by byte; one code stands for all."""
-    base = address_of(heap)
+    base = start_of(heap)
     left_step, right_step = (1 if left.shape[0] > 1 else 0), (1 if right.shape[0] > 1 else 0)
     for i in range(less.shape[0]):
         a, b = left[i * left_step], right[i * right_step]
@@ -79,7 +80,7 @@ def compare_text(heap: Bytes, ends: Ints, left: Ints, right: Ints, less: Bools) 
 @kernel
 def match_pattern(heap: Bytes, ends: Ints, codes: Ints, pattern: Ints, found: Bools) -> None:
     """Write whether the text of each code matches; code 0 does not."""
-    base = address_of(heap)
+    base = start_of(heap)
     for i in range(codes.shape[0]):
         code = codes[i]
         if code > 0:
@@ -124,7 +125,7 @@ def cut_text(heap: Bytes, ends: Ints, codes: Ints, position: Word, count: Word, 
         begins: Where to write.
         offsets: Where to write, one more.
     """
-    base = address_of(heap)
+    base = start_of(heap)
     offsets[0] = 0
     for i in range(codes.shape[0]):
         code = codes[i]

@@ -6,9 +6,9 @@ for what it needs (rows of a frame, room in a map) and stops if that is missing;
 
 from __future__ import annotations
 
+from everview.backends.embedded.state.intrinsics import load, store
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
 from everview.backends.embedded.state.kernel_cache import IS_CHECKED
-from everview.backends.embedded.state.memory import load, store
 from everview.backends.embedded.tree.instructions import (
     APPEND,
     CLEAR,

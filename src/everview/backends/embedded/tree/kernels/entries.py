@@ -5,8 +5,8 @@ Every change is logged with what was there before (see ``transactions``).
 
 from __future__ import annotations
 
+from everview.backends.embedded.state.intrinsics import load, load_float, store, store_float
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
-from everview.backends.embedded.state.memory import load, load_float, store, store_float
 from everview.backends.embedded.tree.instructions import HELD, TURN, UPSERT
 from everview.backends.embedded.tree.kernels.indexes import link_slot, unlink_slot
 from everview.backends.embedded.tree.kernels.numbers import (

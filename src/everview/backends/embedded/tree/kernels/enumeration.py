@@ -7,8 +7,8 @@ on how many there are.
 
 from __future__ import annotations
 
+from everview.backends.embedded.state.intrinsics import load, load_half, load_short, store
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
-from everview.backends.embedded.state.memory import load, load_half, load_short, store
 from everview.backends.embedded.tree.kernels.probing import LOW, entry_at, hash_word, mix
 from everview.backends.embedded.tree.layout import (
     INDEX_LINKS,

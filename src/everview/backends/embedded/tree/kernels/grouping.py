@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from everview.backends.embedded.state.kernel import Word, inlined, kernel
-from everview.backends.embedded.state.memory import (
+from everview.backends.embedded.state.intrinsics import (
     fused,
     is_below,
     load,
@@ -13,6 +12,7 @@ from everview.backends.embedded.state.memory import (
     store,
     store_float,
 )
+from everview.backends.embedded.state.kernel import Word, inlined, kernel
 from everview.backends.embedded.tree.instructions import GROUP, SUM
 from everview.backends.embedded.tree.kernels.numbers import (
     TOO_MANY,

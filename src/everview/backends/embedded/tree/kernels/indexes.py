@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from everview.backends.embedded.state.intrinsics import load, load_half, load_short, store, store_short
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
-from everview.backends.embedded.state.memory import load, load_half, load_short, store, store_short
 from everview.backends.embedded.tree.kernels.probing import entry_at, erase_slot, hash_entry
 from everview.backends.embedded.tree.layout import (
     INDEX_KEYS,

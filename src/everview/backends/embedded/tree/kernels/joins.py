@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from everview.backends.embedded.state.intrinsics import load, load_half, load_short, shift_right, store
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
-from everview.backends.embedded.state.memory import load, load_half, load_short, shift_right, store
 from everview.backends.embedded.tree.instructions import CROSS, JOIN, LOOKUP, SCAN, SLICE
 from everview.backends.embedded.tree.kernels.probing import BLOCK, LOW, entry_at, find_slot, hash_and_fetch, hash_row
 from everview.backends.embedded.tree.layout import (

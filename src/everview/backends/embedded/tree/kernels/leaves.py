@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from everview.backends.embedded.state.intrinsics import load, load_float, multiply_high, store, store_float
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
-from everview.backends.embedded.state.memory import load, load_float, multiply_high, store, store_float
 
 
 class LeafOp(IntEnum):

@@ -5,8 +5,16 @@ The note of a float sum (see ``layout``) counts what is not finite in it, and sa
 
 from __future__ import annotations
 
+from everview.backends.embedded.state.intrinsics import (
+    fused,
+    is_below,
+    load,
+    load_float,
+    shift_right,
+    store,
+    store_float,
+)
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
-from everview.backends.embedded.state.memory import fused, is_below, load, load_float, shift_right, store, store_float
 from everview.backends.embedded.tree.layout import (
     FIRST_RING,
     MINUS_UNIT,

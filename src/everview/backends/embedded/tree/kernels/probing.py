@@ -9,8 +9,8 @@ stop at, but at their places.
 
 from __future__ import annotations
 
+from everview.backends.embedded.state.intrinsics import fetch, load, load_half, shift_right, store, store_short
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
-from everview.backends.embedded.state.memory import fetch, load, load_half, shift_right, store, store_short
 from everview.backends.embedded.tree.layout import (
     ENTRIES,
     INDEX_LONGEST,
@@ -97,16 +97,16 @@ def hash_and_fetch(
         for i in range(start, end):
             hashed = hash_word(load(key, i), mode)
             store(out, i, hashed)
-            fetch(table + (hashed & mask) * 4, 0)
+            fetch(table + (hashed & mask) * 4)
     else:
         for i in range(start, end):
             hashed = hash_row(code, at, width, registers, i, 1)
             store(out, i, hashed)
-            fetch(table + (hashed & mask) * 4, 0)
+            fetch(table + (hashed & mask) * 4)
     if mask > NEAR:
         entries, stride = load(view, ENTRIES), load(view, STRIDE) * 8
         for i in range(start, end):
-            fetch(entries + ((load_half(table, load(out, i) & mask) & mask) - 1) * stride, 0)
+            fetch(entries + ((load_half(table, load(out, i) & mask) & mask) - 1) * stride)
 
 
 @inlined
@@ -207,7 +207,7 @@ def rehash(view: Word, index: Word, old: Word, length: Word, table: Word, mask: 
     longest = 0
     for i in range(length):
         if i + AHEAD < length:
-            fetch(entry_at(view, (load_half(old, i + AHEAD) & old_bits) - 1), 0)
+            fetch(entry_at(view, (load_half(old, i + AHEAD) & old_bits) - 1))
         word = load_half(old, i)
         if word != 0:
             slot = (word & old_bits) - 1
@@ -227,7 +227,7 @@ def hash_again(view: Word, slots: Word, count: Word) -> None:
     longest = 0
     for i in range(count):
         if slots == 0 and i + AHEAD < count:
-            fetch(table + (hash_entry(entry_at(view, i + AHEAD), 0, width, mode) & mask) * 4, 0)
+            fetch(table + (hash_entry(entry_at(view, i + AHEAD), 0, width, mode) & mask) * 4)
         slot = load(slots, i) if slots != 0 else i
         distance = place_slot(table, mask, mask, hash_entry(entry_at(view, slot), 0, width, mode), slot)
         if distance > longest:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from everview.backends.embedded.state.kernel import Word, kernel
-from everview.backends.embedded.state.memory import (
+from everview.backends.embedded.state.intrinsics import (
     fused,
     load,
     load_float,
@@ -13,6 +12,7 @@ from everview.backends.embedded.state.memory import (
     store,
     store_float,
 )
+from everview.backends.embedded.state.kernel import Word, kernel
 from everview.backends.embedded.tree.instructions import MULTIPLY, MULTIPLY_ROWS
 from everview.backends.embedded.tree.kernels.numbers import (
     TOO_MANY,

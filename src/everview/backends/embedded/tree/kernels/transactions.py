@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from everview.backends.embedded.state.intrinsics import load, store
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
-from everview.backends.embedded.state.memory import load, store
 from everview.backends.embedded.tree.kernels.entries import drop_entry
 from everview.backends.embedded.tree.kernels.numbers import specials_of, words_of_kind
 from everview.backends.embedded.tree.kernels.probing import entry_at, is_held
