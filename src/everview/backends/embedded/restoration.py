@@ -10,7 +10,7 @@ from everview.backends.embedded.text_tests import TestedPlan, expose_text_tests
 from everview.backends.embedded.view_choices import ViewChoices, choices_of
 from everview.catalog import ViewDefinition
 from everview.errors import OutOfMemory
-from everview.relational.rules import SPLIT_JOINS, run_rules
+from everview.relational.rules import WITH_TREES, run_rules
 from everview.relational.traverse import tables_of
 from everview.relational.unique_keys import unique_keys
 from everview.trigger.lower_plan import lower_factorized_view, lower_plan
@@ -22,7 +22,7 @@ def add_to_graph(graph: Graph, view: ViewDefinition, choices: ViewChoices) -> Op
     Raises:
         Refused: the view is to be factorized and cannot be.
     """
-    tested = TestedPlan(run_rules(view.plan, SPLIT_JOINS), {})
+    tested = TestedPlan(run_rules(view.plan, WITH_TREES), {})
     if choices.strategy != "recompute":
         tested = expose_text_tests(tested.plan, {name: source.tests for name, source in graph.tables.items()})
     plan = tested.plan

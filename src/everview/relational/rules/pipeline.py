@@ -11,6 +11,7 @@ from everview.relational.rules.drop_identity_project import drop_identity_projec
 from everview.relational.rules.drop_true_filter import drop_true_filter
 from everview.relational.rules.expose_keys import expose_keys
 from everview.relational.rules.fold_constants import fold_constants
+from everview.relational.rules.group_distinct_join import group_distinct_join
 from everview.relational.rules.merge_filters import merge_filters
 from everview.relational.rules.merge_projects import merge_projects
 from everview.relational.rules.prune_columns import prune_columns
@@ -63,6 +64,9 @@ SPLIT_JOINS: tuple[Rule, ...] = (
     prune_columns,
 )
 """For engines that maintain inner, semi and anti joins by indexes on columns."""
+
+WITH_TREES: tuple[Rule, ...] = (*SPLIT_JOINS, group_distinct_join)
+"""For engines that have view trees besides."""
 
 
 @dataclass(frozen=True, slots=True)
