@@ -18,6 +18,7 @@ from everview.relational.nodes import Relation, Schema
 from tests.corpus.data import BOOK_SCHEMA, TPCH_KEYS, queries, schemas, tpch_tables
 from tests.golden.catalyst_trees import QUERIES, stored_form
 from tests.golden.golden_files import assert_golden
+from tests.unit.backends.explained_triggers import assert_same_program
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -96,3 +97,10 @@ def test_explanation_of_view(name: str, mode: str, translate: Translate) -> None
         backend.create_table(TableDefinition(table, fields, TPCH_KEYS.get(table, ())))
     backend.create_view(ViewDefinition(name, translate(name), _sql()[name], "UTC"))
     assert_golden(f"explain/{name}.{mode}.txt", backend.explain(name, mode))
+
+
+@pytest.mark.parametrize("name", [*TPCH, *GENERAL])
+def test_both_backends_execute_one_program(name: str, translate: Translate) -> None:
+    """The trigger program of a query is the same on the embedded and on the Spark backend, but for lines that say why not."""
+    tables = {table: TableDefinition(table, fields, TPCH_KEYS.get(table, ())) for table, fields in _tables().items()}
+    assert_same_program(ViewDefinition(name, translate(name), _sql()[name], "UTC"), tables)

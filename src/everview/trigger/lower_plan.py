@@ -13,7 +13,7 @@ from dataclasses import replace
 from everview.planner.block import Block
 from everview.planner.block_flatten import flatten
 from everview.planner.block_join_builder import FactsOf, Refused
-from everview.relational.expressions import Column, Expression
+from everview.relational.expressions import Column, Expression, substitute
 from everview.relational.join_condition import split_join_condition
 from everview.relational.nodes import (
     Aggregate,
@@ -165,6 +165,12 @@ class _Lowering:
                 return Scan(self._inputs[relation.table.lower()].table, relation.fields)
             case Project() if relation.expressions == columns(relation.child):
                 return self.visit(relation.child)  # pruning leaves projections that return their input
+            case Project(child=Project(child=Scan() as scan) as inner) if _only_columns(relation) and _only_columns(
+                inner
+            ):
+                # A scan yields its columns in any order.
+                expressions = tuple(substitute(e, inner.expressions) for e in relation.expressions)
+                return self.visit(Project(scan, expressions, relation.names))
             case Join(kind=JoinKind.SINGLE):
                 return self._single(relation)
             case Aggregate():
@@ -261,6 +267,10 @@ def _key(statement: Statement) -> Hashable:
             return "factorized", statement.source
         case Anew(plan=plan):
             return "anew", plan
+
+
+def _only_columns(project: Project) -> bool:
+    return all(isinstance(e, Column) for e in project.expressions)
 
 
 def _is_surely_single(join: Join) -> bool:

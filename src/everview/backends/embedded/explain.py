@@ -25,8 +25,10 @@ from everview.backends.embedded.operators.recompute import RecomputeOperator
 from everview.backends.embedded.sources import ScanOperator
 from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.catalog import ViewDefinition
+from everview.relational.expressions import columns_of
+from everview.relational.nodes import Project
 from everview.trigger.format_program import format_program
-from everview.trigger.program import Program
+from everview.trigger.program import Apply, Program, Statement, scans
 
 
 def _ordered(root: Operator) -> list[Operator]:
@@ -154,10 +156,28 @@ def _json_details(operator: Operator) -> dict[str, Any]:
 
 
 def explain_triggers(view: ViewDefinition, program: Program, root: Operator) -> str:
-    """The trigger program, and what runs otherwise for now."""
-    text = format_program(view.name, program)
+    """The trigger program, and in words where this engine does otherwise."""
+    tested = {}
+    for collection in program.collections:
+        texts = _tests_of(collection.statement, root)
+        if texts:
+            tested[collection.name] = (
+                f"on embedded: {', '.join(texts)}: tested where rows come in, and the text is not kept"
+            )
     standing_in = [o for o in _ordered(root) if isinstance(o, TreeOperator) and o.rows is not None]
-    return text + "".join(f"\nembedded: {o.describe()}: {tree_lines(o)[0]}\n" for o in standing_in)
+    notes = [f"\non embedded: {o.describe()}: {tree_lines(o)[0]}\n" for o in standing_in]
+    return format_program(view.name, program, tested) + "".join(notes)
+
+
+def _tests_of(statement: Statement, root: Operator) -> list[str]:
+    """The tests of text that a statement reads as columns of a table."""
+    if not (isinstance(statement, Apply) and isinstance(statement.node, Project)):
+        return []
+    (read,) = scans(statement)
+    tables = [o.source for o in _ordered(root) if isinstance(o, ScanOperator)]
+    own = next((len(t.fields) for t in tables if t.table.name.lower() == read.table.lower()), len(read.fields))
+    positions = [c for e in statement.node.expressions for c in columns_of(e)]
+    return [read.fields[p].name for p in positions if p >= own]
 
 
 def explain_code(view: ViewDefinition, root: Operator) -> str:

@@ -94,15 +94,15 @@ def expose_text_tests(plan: Relation, known: Mapping[str, tuple[TextTest, ...]])
     while True:
         tests = _Tests(known)
         tested = rewrite_bottom_up(plan, _rule(tests, frozenset(needed)))
-        used = tests.used()
-        if used:
-            tested = prune_columns(tested)
-        still_read = {place for node in nodes_of(tested) for place in _read_and_tested(node, tests)} if used else set()
+        if not tests.used():
+            return TestedPlan(plan, {})
+        # Pruned last, so that a projection to what is read stands right above every scan.
+        merged = rewrite_bottom_up(rewrite_bottom_up(prune_columns(tested), merge_projects), drop_identity_project)
+        tested = prune_columns(merged)
+        verify(tested)
+        still_read = {place for node in nodes_of(tested) for place in _read_and_tested(node, tests)}
         if not still_read:
-            merged = rewrite_bottom_up(rewrite_bottom_up(tested, merge_projects), drop_identity_project)
-            if used:
-                verify(merged)
-            return TestedPlan(merged, used)
+            return TestedPlan(tested, tests.used())
         needed |= still_read
 
 

@@ -24,14 +24,14 @@ from everview.backends.spark.database_files import DatabaseFiles, Fault
 from everview.backends.spark.evaluate import plan_sql
 from everview.backends.spark.explain import EXPLAINERS
 from everview.backends.spark.lookup_copies import LOOKUP_BYTES
-from everview.backends.spark.lower import lower
+from everview.backends.spark.lower_view import lower_view
 from everview.backends.spark.maintain import Maintenance, Work
 from everview.backends.spark.reading import Reading
 from everview.backends.spark.relation_store import Layout, StoredRelation
 from everview.backends.spark.segments import Segment, stored_fields
 from everview.backends.spark.shown_views import SessionOrNone, ShownViews
 from everview.backends.spark.spark_engine import SparkEngine
-from everview.backends.spark.stages import Grouped
+from everview.backends.spark.stages import Grouped, StageProgram
 from everview.backends.spark.stored_deltas import StoredDeltas
 from everview.backends.spark.table_changes import net_rows
 from everview.backends.spark.transactions import Run, View, delta_table, relations_of, table_layout, view_of_relation
@@ -109,10 +109,14 @@ class SparkBackend:
                     self._tables[table.name.lower()] = table
                     layouts[table.name.lower()] = table_layout(table)
                 case ViewDefinition() as view:
-                    program = lower(view.name.lower(), view.plan)
+                    program = self._lowered(view)
                     self._views[view.name.lower()] = View(view, program, entry.created_at)
                     layouts.update(relations_of(program))
         return layouts
+
+    def _lowered(self, view: ViewDefinition) -> StageProgram:
+        views = {key: known.definition for key, known in self._views.items()}
+        return lower_view(view, self._tables, views, self._files.last.received)
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
@@ -149,7 +153,7 @@ class SparkBackend:
             if table is not None and not table.retain and name.lower() in self._files.last.received:
                 raise rejections.too_late_for_view(view, table)
         plan_sql(view.plan, lambda table: table)  # what Spark SQL cannot say is refused now, not when it is needed
-        program = lower(view.name.lower(), view.plan)
+        program = self._lowered(view)
         added = {n: self._files.new_relation(n, f) for n, f in relations_of(program).items()}
         work = Work()
         maintenance = self._maintenance({**self._files.relations, **added})

@@ -6,12 +6,15 @@ import json
 from collections.abc import Callable
 from typing import Any, Final
 
+from everview.backends.spark.payloads import is_ring_aggregate
 from everview.backends.spark.stages import Grouped, Linear, Partitioned, Stage, StageProgram
 from everview.backends.spark.terms import Term
 from everview.backends.spark.transactions import SHARE
 from everview.catalog import ViewDefinition
 from everview.relational.format import format_plan
-from everview.relational.nodes import Scan
+from everview.relational.nodes import Aggregate, Join, JoinKind, Scan, TopK
+from everview.trigger.format_program import format_program
+from everview.trigger.program import Anew, Apply, FactorizedTree, Statement, Tree
 
 _LOOKUPS: Final = (
     "segments of more than local_rows rows are searched in the driver's copies of them, up to lookup_bytes on disk; "
@@ -80,5 +83,43 @@ def _term(term: Term) -> str:
     return " ⋈ ".join(leaf.table if isinstance(leaf, Scan) else "values" for leaf in term.inputs)
 
 
-EXPLAINERS: Final[dict[str, Callable[[ViewDefinition, StageProgram], str]]] = {"text": _text, "json": _json}
+def _triggers(view: ViewDefinition, program: StageProgram) -> str:
+    """The trigger program, and in words where Spark does otherwise."""
+    notes = {c.name: f"on Spark: {note}" for c in program.program.collections if (note := _otherwise(c.statement))}
+    return format_program(view.name, program.program, notes) + f"\non Spark: {_LINEAR}\n"
+
+
+_LINEAR: Final = "linear collections are stored nowhere; what reads them joins the tables, views and collections below"
+
+
+def _otherwise(statement: Statement) -> str | None:
+    """What Spark does instead of what a statement says."""
+    match statement:
+        case Tree(source=Aggregate() as node):
+            joins = "the change of an input is joined with the other inputs, which are stored"
+            return f"no view tree; {joins}, and {_groups(node)}"
+        case Tree() | FactorizedTree():
+            return "no view tree; the change of an input is joined with the other inputs, which are stored"
+        case Apply(node=Aggregate() as node):
+            return _groups(node)
+        case Apply(node=Join(kind=JoinKind.SEMI | JoinKind.ANTI)):
+            return "a join with the distinct keys of the right side, which are stored with their counts"
+        case Apply(node=TopK()):
+            return "computed anew from its stored input where the change alone does not tell the first rows"
+        case Anew():
+            return "every stage computed anew from its inputs"
+        case _:
+            return None
+
+
+def _groups(node: Aggregate) -> str:
+    is_kept = is_ring_aggregate(node)
+    return "a payload is kept for each group" if is_kept else "the touched groups are computed anew"
+
+
+EXPLAINERS: Final[dict[str, Callable[[ViewDefinition, StageProgram], str]]] = {
+    "text": _text,
+    "json": _json,
+    "triggers": _triggers,
+}
 """The modes that this backend has."""

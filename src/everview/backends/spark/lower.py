@@ -1,6 +1,7 @@
-"""A view's plan becomes its program: bilinear parts as terms, everything else as a stage over terms.
+"""How Spark executes a trigger program: linear statements as terms, everything else as a stage over terms.
 
-Outer and mark joins have been split (``SPLIT_JOINS``); equal sub-plans become one stage.
+A collection is a sum of terms over tables, other views and stages. What scans it continues these terms, so that linear
+collections are stored nowhere. A view tree is executed as what it computes (``Tree.source``): its joins are terms too.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import assert_never
 from everview.backends.spark.payloads import group_payload, is_ring_aggregate
 from everview.backends.spark.stages import INPUT, Grouped, Linear, Partitioned, Stage, StageProgram
 from everview.backends.spark.terms import Term, filtered, joined, leaf_term, negated, projected, same_value
+from everview.planner.block_join_builder import Facts
 from everview.relational.expressions import (
     Call,
     Case,
@@ -43,11 +45,21 @@ from everview.relational.nodes import (
     Values,
     Window,
 )
-from everview.relational.rules import SPLIT_JOINS, run_rules
-from everview.relational.rules.split_outer_join import split_outer_join
 from everview.relational.schema import columns, is_nullable, schema
 from everview.relational.traverse import with_inputs
 from everview.relational.types import BOOLEAN, INT64
+from everview.trigger.lower_plan import lower_plan
+from everview.trigger.program import (
+    Anew,
+    Apply,
+    CheckSingle,
+    Collection,
+    FactorizedTree,
+    Input,
+    Program,
+    Statement,
+    Tree,
+)
 
 _MOST_TERMS = 12
 """A sum with more terms than this becomes a stage of its own: joins of sums multiply them."""
@@ -55,11 +67,11 @@ _MOST_TERMS = 12
 ZERO, ONE = Literal(0, INT64), Literal(1, INT64)
 
 
-def lower(name: str, plan: Relation) -> StageProgram:
-    """The program of a view."""
+def lower(name: str, program: Program) -> StageProgram:
+    """The stages of a view."""
     lowering = _Lowering(name)
-    lowering.root(run_rules(plan, SPLIT_JOINS))
-    return StageProgram(tuple(lowering.stages))
+    lowering.root(lowering.collections(program))
+    return StageProgram(tuple(lowering.stages), program)
 
 
 class _Lowering:
@@ -67,9 +79,31 @@ class _Lowering:
         self.stages: list[Stage] = []
         self._view = name
         self._known: dict[tuple[object, ...], Scan] = {}
-        self._terms: dict[Relation, list[Term]] = {}
+        self._made: dict[str, list[Term]] = {}
 
-    def root(self, plan: Relation) -> None:
+    def collections(self, program: Program) -> Scan:
+        """Lowers the collections of a program one after another; returns a scan of the root."""
+        for collection in program.collections:
+            self._made[collection.name] = self._statement(collection.statement)
+        every: tuple[Input | Collection, ...] = (*program.inputs, *program.collections)
+        return next(Scan(c.name, c.fields) for c in every if c.name == program.root)
+
+    def _statement(self, statement: Statement) -> list[Term]:
+        match statement:
+            case Apply(node=node):
+                return self.terms(node)
+            case CheckSingle(node=join):
+                self._guard(join)
+                return self.terms(join.left)
+            case Tree(source=source) | FactorizedTree(source=source):
+                return self.terms(source)
+            case Anew(plan=plan):
+                # Its stages are computed anew one by one.
+                return self.terms(self.collections(lower_plan(plan, lambda _: Facts())))
+            case _:
+                assert_never(statement)
+
+    def root(self, plan: Scan) -> None:
         terms = tuple(self.terms(plan))
         last = self.stages[-1] if self.stages else None
         if last is not None and len(terms) == 1 and _is_whole(terms[0], last) and not _is_guard(last):
@@ -78,16 +112,12 @@ class _Lowering:
             self.stages.append(Linear(self._view, schema(plan), terms))
 
     def terms(self, node: Relation) -> list[Term]:
-        """The terms of a node, made once: a split outer join uses its inputs several times, and nested ones multiply that."""
-        found = self._terms.get(node)
-        if found is None:
-            found = self._terms[node] = self._new_terms(node)
-        return found
-
-    def _new_terms(self, node: Relation) -> list[Term]:
         match node:
-            case Scan() | Values():
-                return [leaf_term(node if isinstance(node, Values) else Scan(node.table.lower(), node.fields))]
+            case Scan():
+                known = self._made.get(node.table)
+                return known if known is not None else [leaf_term(Scan(node.table.lower(), node.fields))]
+            case Values():
+                return [leaf_term(node)]
             case Filter():
                 return [filtered(t, node.condition) for t in self.terms(node.child)]
             case Project():
@@ -122,12 +152,6 @@ class _Lowering:
                 return self._matched(join)
             case JoinKind.ANTI:
                 return [*self._factor(join.left), *(negated(t) for t in self._matched(join))]
-            case JoinKind.SINGLE:
-                if not _is_surely_single(join):
-                    self._guard(join)
-                split = split_outer_join(Join(join.left, join.right, JoinKind.LEFT, join.condition))
-                assert split is not None
-                return self.terms(split)
             case _:
                 raise AssertionError(f"{join.kind} is split before lowering")
 
@@ -309,18 +333,3 @@ def _is_guard(stage: Stage) -> bool:
 
 def _renamed(stage: Stage, name: str, fields: Schema) -> Stage:
     return replace(stage, name=name, fields=fields)
-
-
-def _is_surely_single(join: Join) -> bool:
-    """Whether the right side is an aggregate with at most one row for each left row."""
-    node = join.right
-    known = {e.right for e in split_join_condition(join).equalities}
-    positions: set[int | None] = {k.index for k in known if isinstance(k, Column)}
-    while isinstance(node, Project | Filter):
-        if isinstance(node, Project):
-            listed = node.expressions
-            positions = {
-                e.index if isinstance(e, Column) else None for e in (listed[p] for p in positions if p is not None)
-            }
-        node = node.child
-    return isinstance(node, Aggregate) and all(i in positions for i in range(len(node.keys)))

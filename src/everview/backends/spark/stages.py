@@ -1,4 +1,4 @@
-"""A view's program: the stages that a transaction runs, each a term sum below one operator that is not bilinear.
+"""How a trigger program is executed: the stages that a transaction runs, each a sum of terms below one other operator.
 
 ==============  ==============================================================================  ======================
 stage           what it computes                                                                what it keeps
@@ -22,6 +22,7 @@ from everview.backends.spark.terms import Term
 from everview.relational.expressions import Expression
 from everview.relational.nodes import Field, Generate, Relation, Scan, Schema, TopK
 from everview.relational.types import INT64
+from everview.trigger.program import Program
 
 WEIGHT = Field("_weight", INT64, False)
 INPUT = "@input"
@@ -110,9 +111,10 @@ Stage = Linear | Grouped | Partitioned
 
 @dataclass(frozen=True)
 class StageProgram:
-    """The stages of a view, each after what it scans; the last one's output is the view."""
+    """The stages of a view, each after what it scans; the last one's output is the view. They execute ``program``."""
 
     stages: tuple[Stage, ...]
+    program: Program
 
     @property
     def root(self) -> Stage:

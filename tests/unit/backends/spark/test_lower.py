@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from everview.backends.spark.lower import lower
-from everview.backends.spark.stages import Grouped, Linear, Partitioned
+from everview.backends.spark.lower import lower as lower_program
+from everview.backends.spark.stages import Grouped, Linear, Partitioned, StageProgram
+from everview.planner.block_join_builder import Facts
 from everview.relational.expressions import Call, Column
 from everview.relational.nodes import (
     Aggregate,
@@ -19,11 +20,18 @@ from everview.relational.nodes import (
     SortKey,
     TopK,
 )
+from everview.relational.rules import SPLIT_JOINS, run_rules
 from everview.relational.types import BOOLEAN, FLOAT64, INT64, STRING, DataType
+from everview.trigger.lower_plan import lower_plan
 
 R = Scan("R", (Field("a", INT64), Field("b", INT64)))
 S = Scan("S", (Field("a", INT64), Field("c", FLOAT64)))
 ON_A = Call("=", (Column(0, INT64), Column(2, INT64)), BOOLEAN)
+
+
+def lower(name: str, plan: Relation) -> StageProgram:
+    """The stages of a plan's program."""
+    return lower_program(name, lower_plan(run_rules(plan, SPLIT_JOINS), lambda _: Facts()))
 
 
 def _sum(child: Relation, column: int, data_type: DataType) -> Aggregate:

@@ -1,0 +1,38 @@
+"""``explain(mode="triggers")`` of a view on both backends, without the lines that say where one does otherwise, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from itertools import pairwise
+
+from everview.backends.embedded.backend import EmbeddedBackend
+from everview.backends.spark.explain import EXPLAINERS
+from everview.backends.spark.lower_view import lower_view
+from everview.catalog import TableDefinition, ViewDefinition
+
+
+def assert_same_program(view: ViewDefinition, tables: Mapping[str, TableDefinition]) -> None:
+    """Both print the same program, but for lines that say why they differ."""
+    embedded = EmbeddedBackend()
+    for table in tables.values():
+        embedded.create_table(table)
+    embedded.create_view(view)
+    spark = lower_view(view, tables, {}, ())
+    ours, theirs = embedded.explain(view.name, "triggers"), EXPLAINERS["triggers"](view, spark)
+    reading_tests = {
+        line.partition(" := ")[0]
+        for line, following in pairwise(ours.splitlines())
+        if following.startswith("  on embedded: ")
+    }
+    assert _common(ours, reading_tests) == _common(theirs, reading_tests)
+    assert "on Spark: " in theirs
+
+
+def _common(text: str, reading_tests: Set[str]) -> list[str]:
+    """The lines of the program. A collection that reads a test of text on one engine, and the text on the other, is a name."""
+    lines = []
+    for line in text.splitlines():
+        name = line.partition(" := ")[0]
+        if not line.lstrip().startswith(("on Spark: ", "on embedded: ")):
+            lines.append(name if name in reading_tests else line)
+    return [line for line in lines if line]
