@@ -91,7 +91,7 @@ def explain_text(view: ViewDefinition, root: Operator) -> str:
             lines.append(f"{pad}see #{labels[id(operator)]}")
             return
         labels[id(operator)] = len(labels) + 1
-        kept = "" if operator.arrangement is None else " (output kept)"
+        kept = " (output kept)" if operator.keeps_output else ""
         lines.append(f"{pad}#{labels[id(operator)]} {operator.describe()}{kept}")
         lines.extend(f"{pad}   {line}" for line in _details(operator))
         for child in operator.inputs:
@@ -132,7 +132,7 @@ def explain_json(view: ViewDefinition, root: Operator) -> str:
             "operator": o.describe(),
             "inputs": [number[id(i)] for i in o.inputs],
             "columns": [f.name for f in o.fields],
-            "output_kept": o.arrangement is not None,
+            "output_kept": o.keeps_output,
             **_json_details(o),
         }
         for o in order

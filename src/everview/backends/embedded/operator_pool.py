@@ -63,11 +63,14 @@ class OperatorPool:
     def keep_only(self, needed: set[int]) -> None:
         """Removes the operators that are not needed (by identity), and the arrangements that nothing looks rows up in."""
         self.forget([o for o in self.operators if id(o) not in needed and o in self._keys])
-        searched = {id(a) for o in self.operators for a in o.searches()}
+        searches = [s for o in self.operators for s in o.searches()]
+        searched = {id(s.whole) for s in searches}
         for operator in self.operators:
             kept = operator.arrangement
             if kept is not None and not kept.is_asked_by_users and id(kept) not in searched:
                 operator.arrangement = None
+        for source in {id(o.source): o.source for o in self.operators if isinstance(o, ScanOperator)}.values():
+            source.release({id(s) for s in searches})
 
     def forget(self, gone: list[Operator]) -> None:
         """Removes operators that nothing reads."""
@@ -75,7 +78,7 @@ class OperatorPool:
         for operator in gone:
             del self._shared[self._keys.pop(operator)]
             if isinstance(operator, ScanOperator):
-                del operator.source.scans[operator.columns]
+                operator.source.forget(operator.columns)
         self._sharing.remove(gone)
         self.operators = [o for o in self.operators if id(o) not in dropped]
         self.put_in_order()

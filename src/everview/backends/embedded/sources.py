@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 
@@ -11,11 +11,12 @@ from everview.backends.embedded.column_reader import ColumnReader, Rows
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import constant_vector
 from everview.backends.embedded.factorized_batch import Factor, FactorizedBatch, FactorProduct
-from everview.backends.embedded.operators.base import Operator
+from everview.backends.embedded.operators.base import Operator, Searched
+from everview.backends.embedded.operators.table_arrangement import TableArrangement
 from everview.backends.embedded.tables.stored_table import StoredTable
 from everview.backends.embedded.tables.transaction_rows import WeightedRows, joined, rows_of
 from everview.backends.embedded.text_tests import TextTest
-from everview.backends.embedded.vectors import Batch, Ints, Vector
+from everview.backends.embedded.vectors import Batch, Ints, Vector, empty_batch
 from everview.backends.factorized_rows import FactorizedChange, ProductRows
 from everview.relational.arrow import arrow_schema
 from everview.relational.expressions import Literal
@@ -40,6 +41,9 @@ class TableInput:
         self._read_for: tuple[tuple[int, ...], ...] = ()
         self._reader = ColumnReader(self.fields, (), dictionary)
         self._read_tests: dict[int, TextTest] = {}
+        self._arrangement = TableArrangement(lambda: self.all_fields, self._rows_to_arrange)
+        self._number = 0
+        """That of the change at hand."""
 
     @property
     def all_fields(self) -> Schema:
@@ -87,6 +91,7 @@ class TableInput:
     def offer(self, rows: Rows, weights: Ints, products: tuple[ProductRows, ...] = ()) -> None:
         """The table's change in the transaction at hand."""
         self._rows, self._weights, self._products = rows, weights, products
+        self._number += 1
         self._encoded, self._encoded_products = {}, []
 
     def withdraw(self) -> None:
@@ -124,7 +129,7 @@ class TableInput:
         return FactorizedBatch(products, rest)
 
     def _read_factors(self, product: ProductRows) -> list[dict[int, Vector]]:
-        wanted = {c for scan in self.scans for c in scan}
+        wanted = self._wanted()
         tests, found = self._tests_among(wanted), []
         for factor in product:
             chosen = [i for i, c in enumerate(factor.columns) if c in wanted]
@@ -139,9 +144,9 @@ class TableInput:
     def _read(self) -> dict[int, Vector]:
         """All columns that some scan reads, in one go."""
         assert self._rows is not None, "a delta was asked for outside a transaction"
-        scans = tuple(self.scans)
+        scans = (*self.scans, self._arrangement.columns)
         if scans != self._read_for:
-            wanted = sorted({c for scan in scans for c in scan})
+            wanted = sorted(self._wanted())
             self._read_tests = self._tests_among(wanted)
             self._reader = ColumnReader(self.fields, [c for c in wanted if c < len(self.fields)], self._dictionary)
             self._read_for = scans
@@ -149,6 +154,49 @@ class TableInput:
         for c, test in self._read_tests.items():
             vectors[c] = test.read(self._rows.column(test.column))
         return vectors
+
+    def _wanted(self) -> set[int]:
+        """The columns that some scan reads, or the arrangement has."""
+        return {c for scan in (*self.scans, self._arrangement.columns) for c in scan}
+
+    def searched(self, scan: ScanOperator) -> Searched | None:
+        """The arrangement that a scan shares with others, if its rows hardly repeat."""
+        definition, shared = self.table.definition, self._arrangement
+        has_key = bool(definition.primary_key) and set(definition.key_positions) <= set(scan.columns)
+        if has_key or scan.columns in shared.readers:
+            return shared.reader(scan.columns)
+        if not definition.retain:
+            return None
+        own = scan.arranged()
+        if not 0 < self.table.row_count <= 2 * len(own.rows):
+            return None
+        scan.arrangement = None
+        return shared.reader(scan.columns, own)
+
+    def _rows_to_arrange(self, columns: Sequence[int]) -> Batch:
+        if self.table.definition.retain:
+            return self.content(columns)
+        # No view is made after the first row of a table that keeps none.
+        return empty_batch(tuple(self.all_fields[c].type for c in columns))
+
+    def shares(self, columns: tuple[int, ...]) -> TableArrangement | None:
+        """The arrangement, if a scan of these columns is among those that use it."""
+        return self._arrangement if columns in self._arrangement.readers else None
+
+    def forget(self, columns: tuple[int, ...]) -> None:
+        """A scan of these columns has gone."""
+        del self.scans[columns]
+        if self._arrangement.readers.pop(columns, None) is not None and not self._arrangement.readers:
+            self._arrangement.release(())
+
+    def release(self, searched: Collection[int]) -> None:
+        """Keeps the arrangement for scans of which this is searched, by identity, and for no others."""
+        readers = self._arrangement.readers
+        self._arrangement.release([c for c, r in readers.items() if c in self.scans and id(r) in searched])
+
+    def take_into_arrangement(self) -> None:
+        """Adds the change at hand to the arrangement, for the first scan that says so."""
+        self._arrangement.take(self._number, self.delta)
 
     def content(self, columns: Sequence[int]) -> Batch:
         """The whole table, in these columns."""
@@ -176,7 +224,11 @@ class ScanOperator(Operator):
 
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
         delta = self.source.delta(self.columns)
-        return delta if len(delta) else None
+        if not len(delta):
+            return None
+        if self.source.shares(self.columns) is not None:
+            self.source.take_into_arrangement()
+        return delta
 
     def recompute(self, contents: Sequence[Batch]) -> Batch:
         # A table that keeps no rows has none before its views exist, and no view is made after some have come.
@@ -185,6 +237,38 @@ class ScanOperator(Operator):
 
     def load(self, contents: Sequence[Batch]) -> Batch:
         return self.recompute(contents)
+
+    def searched(self) -> Searched:
+        if self.arrangement is None:
+            shared = self.source.searched(self)
+            if shared is not None:
+                return shared
+        return self.arranged()
+
+    def content(self) -> Batch:
+        shared = self.source.shares(self.columns)
+        if self.arrangement is None and shared is not None:
+            return shared.reader(self.columns).content()
+        return super().content()
+
+    @property
+    def keeps_output(self) -> bool:
+        return super().keeps_output or self.source.shares(self.columns) is not None
+
+    def commit(self) -> None:
+        shared = self.source.shares(self.columns)
+        if shared is not None:
+            shared.commit()
+
+    def rollback(self) -> None:
+        shared = self.source.shares(self.columns)
+        if shared is not None:
+            shared.rollback()
+
+    def nbytes(self) -> dict[str, int]:
+        """The arrangement that scans of the table share, on the account of the first of them."""
+        shared = self.source.shares(self.columns)
+        return shared.whole.nbytes() if shared is not None and next(iter(shared.readers)) == self.columns else {}
 
     def describe(self) -> str:
         return f"scan {self.source.table.name} [{', '.join(f.name for f in self.fields)}]"

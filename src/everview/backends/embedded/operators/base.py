@@ -7,6 +7,7 @@ inputs' *new* contents; the old ones are the new ones minus the delta, and delta
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from enum import IntEnum
 
@@ -38,7 +39,36 @@ class Cost(IntEnum):
         return ("O(1)", "O(log N)", "O(matches)", "O(partition)", "O(N)")[self.value]
 
 
-class Arrangement:
+class Searched(ABC):
+    """An operator's output as others search it: some columns of an arrangement, in which rows may repeat."""
+
+    @property
+    @abstractmethod
+    def whole(self) -> Arrangement:
+        """The arrangement."""
+
+    @abstractmethod
+    def index(self, columns: Sequence[int]) -> SliceIndex:
+        """The secondary index by these columns, built on first use and kept from then on."""
+
+    @abstractmethod
+    def range_index(self, columns: Sequence[int], access: RangeAccess) -> RangeIndex:
+        """The ordered index by these columns and then by the one of the access, built on first use."""
+
+    @abstractmethod
+    def at(self, slots: Ints) -> Batch:
+        """The rows in these slots, with their weights."""
+
+    def live_slots(self) -> Ints:
+        """The slots of all rows."""
+        return self.whole.rows.live_slots()
+
+    def content(self) -> Batch:
+        """All rows."""
+        return self.at(self.live_slots())
+
+
+class Arrangement(Searched):
     """The rows of an operator's output with their weights, hashed by the whole row and sliced by any of its columns."""
 
     def __init__(self, layout: KeyLayout) -> None:
@@ -109,9 +139,20 @@ class Arrangement:
             self._ranges[key] = RangeIndex(self.rows, self.layout, columns, access)
         return self._ranges[key]
 
-    def content(self) -> Batch:
-        """All rows."""
-        return self.at(self.rows.live_slots())
+    @property
+    def slice_keys(self) -> tuple[tuple[int, ...], ...]:
+        """The columns of its secondary indexes."""
+        return tuple(self._slices)
+
+    @property
+    def range_keys(self) -> tuple[tuple[tuple[int, ...], RangeAccess], ...]:
+        """The columns of its ordered indexes, and what they are searched for."""
+        return tuple(self._ranges)
+
+    @property
+    def whole(self) -> Arrangement:
+        """What is searched: all of it."""
+        return self
 
     def at(self, slots: Ints) -> Batch:
         """The rows in these slots, with their weights."""
@@ -193,8 +234,8 @@ class Operator:
         """One line for ``explain``."""
         raise NotImplementedError
 
-    def searches(self) -> tuple[Arrangement, ...]:
-        """The arrangements of its inputs that the operator looks rows up in."""
+    def searches(self) -> tuple[Searched, ...]:
+        """What the operator looks rows up in, of its inputs."""
         return ()
 
     def update_cost(self, side: int) -> Cost:
@@ -213,6 +254,15 @@ class Operator:
             self.arrangement.apply(content)
             self.arrangement.commit()
         return self.arrangement
+
+    def searched(self) -> Searched:
+        """The output for those who look rows up in it and do not mind if rows repeat."""
+        return self.arranged()
+
+    @property
+    def keeps_output(self) -> bool:
+        """Whether its output is kept."""
+        return self.arrangement is not None
 
     def nothing(self) -> Batch:
         """The empty output."""

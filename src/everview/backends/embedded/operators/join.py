@@ -14,7 +14,7 @@ import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate
-from everview.backends.embedded.operators.base import Arrangement, Cost, Operator, consolidated
+from everview.backends.embedded.operators.base import Cost, Operator, Searched, consolidated
 from everview.backends.embedded.state.accumulate import joined_weights
 from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.vectors import Batch, Bools, Ints, KeyLayout, Vector, concatenate
@@ -40,27 +40,30 @@ class Side:
         columns: tuple[int, ...],
         null_safe: tuple[bool, ...],
         access: RangeAccess | None = None,
+        *,
+        needs_distinct_rows: bool = False,
     ) -> None:
         self.operator = operator
         self.columns = columns
         self.null_safe = null_safe
         self.key_layout: KeyLayout = operator.layout.part(columns)
-        self.arrangement: Arrangement = operator.arranged()
-        self._range = None if access is None else self.arrangement.range_index(columns, access)
-        self._index = self.arrangement.index(columns) if columns and access is None else None
+        self.rows: Searched = operator.arranged() if needs_distinct_rows else operator.searched()
+        self._access = access
+        if access is not None:
+            self.rows.range_index(columns, access)
+        elif columns:
+            self.rows.index(columns)
 
     @property
     def cost(self) -> Cost:
         """What it costs to find the partners of one row."""
-        if self._range is None and self._index is None:
-            return Cost.LINEAR
-        return Cost.MATCHES
+        return Cost.MATCHES if self.columns or self._access is not None else Cost.LINEAR
 
     @property
     def access_path(self) -> str:
         """How rows of this side are found, for ``explain``."""
         names = ", ".join(self.operator.fields[c].name for c in self.columns)
-        if self._range is not None:
+        if self._access is not None:
             return f"range of an ordered index{f' by {names}' if names else ''}"
         return f"slice by {names}" if names else "scan"
 
@@ -82,14 +85,13 @@ class Side:
         """Pairs of a probing row and a slot of this side; the batch's key columns are at the given positions."""
         count = len(probing)
         columns = [probing.columns[c] for c in key_columns]
-        if self._range is None and self._index is None:
-            slots = self.arrangement.rows.live_slots()
+        if self._access is None and not self.columns:
+            slots = self.rows.live_slots()
             return np.repeat(np.arange(count), len(slots)), np.tile(slots, count)
         keys, kept = self.probe_keys(columns, count)
-        if self._range is not None:
-            return self._range.matches(keys, probing.columns, kept)
-        assert self._index is not None
-        rows, slots = self._index.expand(keys)
+        if self._access is not None:
+            return self.rows.range_index(self.columns, self._access).matches(keys, probing.columns, kept)
+        rows, slots = self.rows.index(self.columns).expand(keys)
         return (rows if kept is None else kept[rows]), slots
 
     def probe_keys(self, columns: Sequence[Vector], count: int) -> tuple[Ints, Ints | None]:
@@ -174,7 +176,7 @@ class JoinOperator(Operator):
     def content(self) -> Batch:
         if self.arrangement is not None:
             return self.arrangement.content()
-        return self.load([self.left.arrangement.content()])
+        return self.load([self.left.rows.content()])
 
     def _with_right(self, left: Batch) -> Iterator[Batch]:
         for taken, found in self._pairs(left, self.left, self.right):
@@ -190,7 +192,7 @@ class JoinOperator(Operator):
         for rows, slots in other.matches_in_turns(delta, own.columns):
             for at in range(0, len(rows), PAIRS_AT_ONCE):
                 some = slice(at, at + PAIRS_AT_ONCE)
-                yield delta.take(rows[some]), other.arrangement.at(slots[some])
+                yield delta.take(rows[some]), other.rows.at(slots[some])
 
     def _between(self, left: Batch, right: Batch) -> Batch:
         rows, partners = pairs_between(
@@ -210,8 +212,8 @@ class JoinOperator(Operator):
             return pairs
         return pairs.take(self._residual(pairs.columns, len(pairs)))
 
-    def searches(self) -> tuple[Arrangement, ...]:
-        return (self.left.arrangement, self.right.arrangement)
+    def searches(self) -> tuple[Searched, ...]:
+        return (self.left.rows, self.right.rows)
 
     def update_cost(self, side: int) -> Cost:
         return self.right.cost if side == 0 else self.left.cost

@@ -16,7 +16,7 @@ import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate
-from everview.backends.embedded.operators.base import Arrangement, Cost, Operator, consolidated
+from everview.backends.embedded.operators.base import Cost, Operator, Searched, consolidated
 from everview.backends.embedded.operators.join import PAIRS_AT_ONCE, Keys, Side, pairs_between, sides
 from everview.backends.embedded.operators.sums import add_counts
 from everview.backends.embedded.state.weight_map import WeightMap
@@ -65,7 +65,7 @@ class MatchByKeyOperator(Operator):
     def content(self) -> Batch:
         if self.arrangement is not None:
             return self.arrangement.content()
-        return self.recompute([self.left.arrangement.content()])
+        return self.recompute([self.left.rows.content()])
 
     def _shown(self, left: Batch) -> Bools:
         """Which rows are in the output, by the counts as they are now."""
@@ -94,15 +94,15 @@ class MatchByKeyOperator(Operator):
         rows, slots = self._left_slots(keys)
         if not len(slots):
             return []
-        found = self.left.arrangement.at(slots)
+        found = self.left.rows.at(slots)
         sign = turn[rows] if self._wants_partner else -turn[rows]
         return [Batch(found.columns, found.weights * sign)]
 
     def _left_slots(self, keys: Ints) -> tuple[Ints, Ints]:
         if not self.left.columns:
-            slots = self.left.arrangement.rows.live_slots()
+            slots = self.left.rows.live_slots()
             return np.zeros(len(slots), dtype=np.int64), slots
-        return self.left.arrangement.index(self.left.columns).expand(keys)
+        return self.left.rows.index(self.left.columns).expand(keys)
 
     def commit(self) -> None:
         self._applied.clear()
@@ -115,8 +115,8 @@ class MatchByKeyOperator(Operator):
     def nbytes(self) -> dict[str, int]:
         return {"counts per key": self._counts.nbytes}
 
-    def searches(self) -> tuple[Arrangement, ...]:
-        return (self.left.arrangement,)
+    def searches(self) -> tuple[Searched, ...]:
+        return (self.left.rows,)
 
     def update_cost(self, side: int) -> Cost:
         if side == 0:
@@ -179,7 +179,7 @@ class MatchByPairOperator(Operator):
     def content(self) -> Batch:
         if self.arrangement is not None:
             return self.arrangement.content()
-        return self.load([self.left.arrangement.content()])
+        return self.load([self.left.rows.content()])
 
     def _shows(self, partners: Ints) -> Bools:
         match self._kind:
@@ -202,7 +202,7 @@ class MatchByPairOperator(Operator):
         affected = slots[0] if len(slots) == 1 else np.unique(np.concatenate(slots))
         if not len(affected):
             return []
-        found = self.left.arrangement.at(affected)
+        found = self.left.rows.at(affected)
         new = self._partners(found)
         self._require_single(found, new)
         old = new - self._partners_in(found, right)
@@ -218,7 +218,7 @@ class MatchByPairOperator(Operator):
         for rows, slots in self.right.matches_in_turns(left, self.left.columns):
             for at in range(0, len(rows), PAIRS_AT_ONCE):
                 some = slice(at, at + PAIRS_AT_ONCE)
-                self._count_pairs(counts, left, rows[some], self.right.arrangement.at(slots[some]))
+                self._count_pairs(counts, left, rows[some], self.right.rows.at(slots[some]))
         return counts
 
     def _partners_in(self, left: Batch, right: Batch) -> Ints:
@@ -242,8 +242,8 @@ class MatchByPairOperator(Operator):
             weights = np.where(self._residual(pairs, len(rows)), weights, 0)
         add_counts(counts[:, None], 0, rows, weights)
 
-    def searches(self) -> tuple[Arrangement, ...]:
-        return (self.left.arrangement, self.right.arrangement)
+    def searches(self) -> tuple[Searched, ...]:
+        return (self.left.rows, self.right.rows)
 
     def update_cost(self, side: int) -> Cost:
         return max(self.left.cost, self.right.cost) if side else self.right.cost

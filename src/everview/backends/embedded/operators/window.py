@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.operators.base import Arrangement, Cost, Operator, consolidated
+from everview.backends.embedded.operators.base import Cost, Operator, Searched, consolidated
 from everview.backends.embedded.operators.join import Side
 from everview.backends.embedded.state.consolidate import consolidate
 from everview.backends.embedded.vectors import Batch, Ints, Vector
@@ -27,7 +27,7 @@ class WindowOperator(Operator):
     def __init__(self, node: Window, child: Operator, partition: tuple[int, ...], dictionary: Dictionary) -> None:
         super().__init__(schema(node), (child,))
         self._child = child
-        self._side = Side(child, partition, (True,) * len(partition))
+        self._side = Side(child, partition, (True,) * len(partition), needs_distinct_rows=True)
         self._order = RowOrder(node, dictionary)
         self._functions = WindowFunctions(node, dictionary)
         width = len(child.fields)
@@ -48,7 +48,7 @@ class WindowOperator(Operator):
 
     def recompute(self, contents: Sequence[Batch]) -> Batch:
         # The arrangement holds the same rows, each once and with one form of every float, as ``push`` will see them.
-        content = self._side.arrangement.content()
+        content = self._side.rows.content()
         rows, places = self._order.sort(content.columns, len(content))
         view = Partitions(rows, content.weights[places])
         return Batch(
@@ -57,7 +57,7 @@ class WindowOperator(Operator):
 
     def _touched(self, delta: Batch) -> tuple[tuple[Vector, ...], Ints, Ints]:
         """The distinct rows of the touched partitions, before or after the delta, with their old and new weights."""
-        arrangement = self._side.arrangement
+        arrangement = self._side.rows.whole
         slots = self._slots(delta)
         now = arrangement.rows.weights[slots]
         keys = np.concatenate([arrangement.rows.keys[slots], arrangement.layout.pack(delta.columns, len(delta))])
@@ -70,7 +70,7 @@ class WindowOperator(Operator):
         return arrangement.layout.unpack(keys[present]), old[present], new[present]
 
     def _slots(self, delta: Batch) -> Ints:
-        arrangement = self._side.arrangement
+        arrangement = self._side.rows.whole
         if not self._side.columns:
             return arrangement.rows.live_slots()
         keys, _ = self._side.probe_keys([delta.columns[c] for c in self._side.columns], len(delta))
@@ -88,8 +88,8 @@ class WindowOperator(Operator):
         weights = np.where(changed < view.worlds[1], -1, 1)
         return consolidated(Batch(columns + tuple(v.take(changed) for v in values), weights), self.layout)
 
-    def searches(self) -> tuple[Arrangement, ...]:
-        return (self._side.arrangement,)
+    def searches(self) -> tuple[Searched, ...]:
+        return (self._side.rows,)
 
     def update_cost(self, side: int) -> Cost:
         return Cost.PARTITION if self._side.columns else Cost.LINEAR
