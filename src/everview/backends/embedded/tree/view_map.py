@@ -6,6 +6,7 @@ The arrays belong to this object; kernels find them through the addresses in ``f
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import TypeAlias
 
 import numpy as np
@@ -90,9 +91,8 @@ class ViewMap:
         self.key_words = max(1, key_words)
         self.is_result = is_result
         self.kinds = tuple(kinds)
-        self.offsets = tuple(self.key_words + sum(words_of(k) for k in kinds[:p]) for p in range(len(kinds)))
+        *self.offsets, self.stride = accumulate((words_of(k) for k in kinds), initial=self.key_words)
         self._kinds = np.array([*kinds, 0], dtype=np.int64)
-        self.stride = self.key_words + sum(words_of(k) for k in kinds)
         self.fields = np.zeros(MAP_FIELDS, dtype=np.int64)
         self.address = address_of(self.fields)
         f = self.fields
