@@ -125,6 +125,19 @@ class Watch:
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """Expressions over one atom's columns that can fail; ``count`` is the number of joined rows for which one of them does.
+
+    A tree evaluates them for rows without partners, too, where Spark does not. So a failure is no error yet but one more
+    element that is summed and multiplied. Where it survives the joins, the engine looks at the rows, and raises as Spark does.
+    """
+
+    atom: int
+    expressions: tuple[Expression, ...]
+    count: Monomial
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """A block; ``keys`` are the variables of the GROUP BY in order, ``query`` its shape for the planner."""
 
@@ -135,15 +148,21 @@ class Block:
     answers: tuple[Answer, ...]
     query: JoinQuery
     watches: tuple[Watch, ...] = ()
+    failures: tuple[Failure, ...] = ()
+
+    @property
+    def may_leave_tree(self) -> bool:
+        """Whether it takes rows to stand in for its tree, where numbers get too large or a failure survives."""
+        return bool(self.watches or self.failures)
 
     @property
     def monomials(self) -> tuple[Monomial, ...]:
-        """All that the answers need, the count of rows first."""
+        """All that the answers need, the count of rows first, and the failures that survive."""
         needed: dict[Monomial, None] = {frozenset(): None}
         for answer in self.answers:
             for _, monomial in chain(*answer.sums, answer.valid):
                 needed[monomial] = None
-        return tuple(needed)
+        return (*needed, *(failure.count for failure in self.failures))
 
     def number_of(self, monomial: Monomial) -> Number:
         """The kind of a product of lifts."""

@@ -88,10 +88,8 @@ class _Builder:
         if declared is None:
             distinct = "DISTINCT " if call.distinct else ""
             raise Refused(f"{call.function}({distinct}…) is no function of sums")
-        args = [self._argument(a) for a in call.args]
-        where = None if call.filter is None else self._argument(call.filter)
-        for e in (*args, *(() if where is None else (where,))):
-            self.join.check(e)
+        args = [self.join.admitted(self._argument(a)) for a in call.args]
+        where = None if call.filter is None else self.join.admitted(self._argument(call.filter))
         holds = ONE if where is None else indicator(where, self.join.owners)
         if holds is None:
             raise Refused("a FILTER condition reads several tables at once")
@@ -142,10 +140,9 @@ class _Builder:
         ring = ring_named(call.function).ring
         if ring.addition is Addition.OWN:
             raise Refused(f"the ring of {call.function} adds in its own way, not word by word")
-        arguments = [self._argument(a) for a in call.args]
+        arguments = [self.join.admitted(self._argument(a)) for a in call.args]
         of_atom: dict[int, list[int]] = {}
         for position, argument in enumerate(arguments):
-            self.join.check(argument)
             atoms = self.join.owners(argument)
             if len(atoms) > 1:
                 raise Refused(f"an argument of {call.function} reads several tables")

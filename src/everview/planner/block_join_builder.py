@@ -1,16 +1,31 @@
 """What every block has, whatever is computed over its join: atoms, variables from equalities, residual predicates.
 
-Conditions over one atom filter its leaf; an equality of two atoms makes one variable of its sides; the rest are residuals. A
-block is refused where a tree would fail and Spark would not: expressions that can fail, over one of several atoms, would be
-evaluated also for rows that have no partner.
+Conditions over one atom filter its leaf; an equality of two atoms makes one variable of its sides; the rest are residuals.
+
+A tree would fail where Spark does not: expressions that can fail, over one of several atoms, are evaluated also for rows that
+have no partner. So the failures of what is summed are counted (``Failure``), if the engine can look at the rows where one
+survives the join. Keys and conditions must not fail: a row for which one does has no place in the tree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 
-from everview.planner.block import Answer, Block, BlockAtom, Lift, Number, Residual, RingLift, Variable, Watch
+from everview.planner.block import (
+    Answer,
+    Block,
+    BlockAtom,
+    Failure,
+    Lift,
+    Monomial,
+    Number,
+    Residual,
+    RingLift,
+    Variable,
+    Watch,
+)
 from everview.planner.block_flatten import FlatJoin
 from everview.planner.block_terms import Factor, lifted
 from everview.planner.join_query import Atom, Dependency, JoinQuery
@@ -18,14 +33,16 @@ from everview.relational.expressions import (
     Call,
     Column,
     Expression,
+    children,
     columns_of,
     conjunction,
     remap_columns,
     shift_columns,
     transform,
     walk,
+    with_children,
 )
-from everview.relational.failing import can_fail, overflows
+from everview.relational.failing import can_fail, fails_otherwise, overflows
 from everview.relational.nodes import Filter, Project, Relation, Scan
 from everview.relational.schema import is_nullable, schema
 from everview.relational.types import BOOLEAN, is_floating
@@ -107,6 +124,7 @@ class JoinBuilder:
         self._local: list[list[Expression]] = [[] for _ in flat.inputs]
         self._residuals: list[Expression] = []
         self._lifts: list[dict[Factor | RingLift, int]] = [{} for _ in flat.inputs]
+        self._failing: list[dict[Expression, None]] = [{} for _ in flat.inputs]
         for condition in flat.conditions:
             self._place(condition)
         for residual in self._residuals:
@@ -134,6 +152,26 @@ class JoinBuilder:
                 return
         self.check(condition)
         self._residuals.append(condition)
+
+    def admitted(self, expression: Expression) -> Expression:
+        """The expression with the parts that can fail over one atom NULL where they do, and their failures counted.
+
+        Raises:
+            Refused: it can fail in another way.
+        """
+        if self.is_join and self._may_watch and fails_otherwise(expression):
+            expression = self._with_failures_counted(expression)
+        self.check(expression)
+        return expression
+
+    def _with_failures_counted(self, expression: Expression) -> Expression:
+        if not fails_otherwise(expression):
+            return expression
+        atoms = self.owners(expression)
+        if len(atoms) == 1:
+            self._failing[next(iter(atoms))][expression] = None
+            return _tried(expression)
+        return with_children(expression, tuple(self._with_failures_counted(c) for c in children(expression)))
 
     def check(self, expression: Expression) -> None:
         """Refuses an expression that a leaf cannot evaluate, as Spark might not evaluate it for the same rows."""
@@ -165,13 +203,33 @@ class JoinBuilder:
         """The block with these variables as keys. To be called once, when all variables and lifts are made."""
         variable_of, offered = self._variables()
         name_of = {root: v.name for root, v in variable_of.items()}
+        counts = [self._failure_count(atom) for atom in range(len(self.flat.inputs))]
         residuals = [r for c in self._residuals if (r := self._residual(c, name_of, offered)) is not None]
         self._places: dict[int, tuple[int, int]] = {}
         atoms = [self._atom(number, relation, offered[number]) for number, relation in enumerate(self.flat.inputs)]
         key_names = tuple(name_of[self._classes.root(k)] for k in keys)
         query = self._query(atoms, offered, key_names, residuals)
         watches = tuple(self._watch(number) for number in self._watched)
-        return Block(tuple(atoms), tuple(variable_of.values()), key_names, tuple(residuals), answers, query, watches)
+        failures = tuple(
+            Failure(number, tuple(self._moved_to(number, e) for e in self._failing[number]), count)
+            for number, count in enumerate(counts)
+            if count is not None
+        )
+        return Block(
+            tuple(atoms), tuple(variable_of.values()), key_names, tuple(residuals), answers, query, watches, failures
+        )
+
+    def _failure_count(self, atom: int) -> Monomial | None:
+        failing = self._failing[atom]
+        if not failing:
+            return None
+        any_fails = reduce(lambda a, b: Call("or", (a, b), BOOLEAN), map(_fails, failing))
+        return frozenset({(atom, self.lift(atom, Factor((), frozenset({any_fails}))))})
+
+    def _moved_to(self, atom: int, expression: Expression) -> Expression:
+        """An expression of the flat join over the columns of the atom's input."""
+        places = {c: position for c, (number, position) in self._places.items() if number == atom}
+        return remap_columns(expression, lambda c: places[c])
 
     def _watch(self, number: Expression) -> Watch:
         used = sorted(columns_of(number))
@@ -288,6 +346,16 @@ class JoinBuilder:
                     dependencies.append(Dependency(determinant, frozenset(own) - determinant))
         together = tuple(frozenset(r.variables) for r in residuals)
         return JoinQuery(tuple(planned), tuple(dict.fromkeys(keys)), tuple(dependencies), together)
+
+
+def _tried(expression: Expression) -> Expression:
+    """The value, NULL where it fails."""
+    return Call("try", (expression,), expression.type)
+
+
+def _fails(expression: Expression) -> Expression:
+    """Whether it fails, which is never NULL: whether it is NULL is known exactly where it has a value."""
+    return Call("isnull", (_tried(Call("isnull", (expression,), BOOLEAN)),), BOOLEAN)
 
 
 def _number_of(factor: Factor) -> Number:

@@ -65,6 +65,11 @@ def overflows(expression: Expression) -> tuple[Expression, ...] | None:
     return found
 
 
+def fails_otherwise(expression: Expression) -> bool:
+    """Whether it can fail in other ways than by an exact number that gets too large."""
+    return can_fail(expression) and overflows(expression) is None
+
+
 def _can_fail_itself(expression: Expression) -> bool:
     match expression:
         case Call(function=name) if name in _CONSTANT_PATTERN:

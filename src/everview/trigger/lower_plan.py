@@ -208,7 +208,7 @@ class _Lowering:
     def _planned(self, aggregate: Aggregate) -> Lowered:
         lowered = plan_block(aggregate, self._facts_of, self._strategy, may_watch=True)
         block = lowered.program.block
-        if block.watches and any(self._forgets(atom.input) for atom in block.atoms):
+        if block.may_leave_tree and any(self._forgets(atom.input) for atom in block.atoms):
             return plan_block(aggregate, self._facts_of, self._strategy)
         return lowered
 

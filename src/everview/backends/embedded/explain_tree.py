@@ -31,7 +31,8 @@ def tree_lines(tree: Tree) -> list[str]:
     plan, program = tree.plan, tree.program
     if isinstance(tree, TreeOperator) and tree.rows is not None:
         return [
-            "for now summed row by row: NaN, infinity, or numbers too large for a view tree take part, or one could overflow"
+            "for now summed row by row: NaN, infinity, or numbers too large for a view tree take part, one could overflow, "
+            "or an expression fails"
         ]
     if plan is None:
         flat = ["first-order: the result directly over the relations", "views, * stored:", *_flat(program)]
@@ -73,13 +74,21 @@ def _shared(tree: Tree) -> list[str]:
 
 
 def _watched(program: TreeProgram) -> list[str]:
-    """The numbers that could overflow by their types, and do not by what the tables hold."""
+    """The numbers that could overflow by their types, and do not by what the tables hold; what may fail otherwise."""
     block = program.block
     lines = []
     for watch in block.watches:
         names = [f"{block.atoms[a].name}.{schema(block.atoms[a].input)[c].name}" for a, c in watch.places]
         lines.append(f"  {format_expression(watch.number, tuple(names))}")
-    return ["watched, and summed row by row where one could overflow by the values held:", *lines] if lines else []
+    told = ["watched, and summed row by row where one could overflow by the values held:", *lines] if lines else []
+    failing = []
+    for failure in block.failures:
+        atom = block.atoms[failure.atom]
+        columns = tuple(f"{atom.name}.{f.name}" for f in schema(atom.input))
+        failing += [f"  {format_expression(e, columns)}" for e in failure.expressions]
+    if failing:
+        told += ["failures counted, and computed row by row where one survives the join:", *failing]
+    return told
 
 
 def _flat(program: TreeProgram) -> list[str]:

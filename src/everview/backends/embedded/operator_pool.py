@@ -105,4 +105,4 @@ def _loaded(operator: Operator, contents: Sequence[Batch | None]) -> Batch:
 
 def _is_alone(tree: TreeBacked) -> bool:
     """Whether a tree shares nothing: rows stand in for it, or may have to at any moment."""
-    return isinstance(tree, TreeOperator) and (tree.rows is not None or bool(tree.program.block.watches))
+    return isinstance(tree, TreeOperator) and (tree.rows is not None or tree.program.block.may_leave_tree)

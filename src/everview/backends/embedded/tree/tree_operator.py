@@ -68,6 +68,7 @@ class TreeOperator(TreeBacked):
         self._result = self.state.maps[program.result]
         self._result_layout = key_layout(block, result.keys)
         self._key_places = tuple(result.keys.index(k) for k in block.keys)
+        self._failures = [self._result.offsets[result.payload.index(f.count)] for f in block.failures]
         self._finish = finishers(
             block, result.payload, self._result.offsets, self._dictionary, bears_loss=self._make_rows is None
         )
@@ -93,6 +94,13 @@ class TreeOperator(TreeBacked):
         if self._watched is not None:
             self._watched.admit(deltas)
         super().take(deltas)
+        if self._failures:
+            self._check_failures(self._result.logged()[:, 0])
+
+    def _check_failures(self, slots: Ints) -> None:
+        """Raises if an expression fails for a joined row of these groups; the rows then say which error Spark raises."""
+        if any(self._result.entries[slots, offset].any() for offset in self._failures):
+            raise TreeOutgrown("an expression fails for a joined row.", condition="ARITHMETIC_OVERFLOW")
 
     def _fill(self, contents: Sequence[Batch | None]) -> None:
         if self._watched is not None:
@@ -102,6 +110,8 @@ class TreeOperator(TreeBacked):
             self.adopt(self.state.loaded(self.loading, self.inputs, self._dictionary, contents))
         else:
             self.take(contents)
+        if self._failures:
+            self._check_failures(self._result.live_slots())
 
     def _empty_state(self) -> TreeState:
         return self.state_over(self.program, {}, frozenset())
