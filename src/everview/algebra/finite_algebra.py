@@ -26,11 +26,12 @@ from typing import Any
 import numpy as np
 
 from everview.algebra.floats import FLOATS
-from everview.algebra.product import Monomial
 from everview.algebra.ring import Addition, Bools, Column, Ints, Payloads, Ring
 
 Table = Mapping[tuple[int, int], Mapping[int, int]]
 """(i, j) → {k: c_ijk}; pairs whose product is 0 may be left out."""
+Monomial = tuple[int, ...]
+"""The factors of a product, by number, each as often as it occurs; () is the empty product, 1."""
 
 
 class FiniteAlgebra(Ring):

@@ -6,8 +6,8 @@ partial sums stay within that precision; the floats that come out agree with tho
 
 R holds finite numbers only. NaN and the infinities have no negative, and a product that overflows becomes one: such a payload
 stays what it is for ever. Whoever has them in a column keeps them aside, as counts in Z (``is it NaN``, ``is it +∞`` are
-factors like any other, see ``CompoundRing``). And since R rounds, whether a key is in a view is for a count in Z to say, not
-for ``is_zero`` of a float.
+numbers like any other). And since R rounds, whether a key is in a view is for a count in Z to say, not for ``is_zero`` of a
+float.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Words wrap around at 2^64, so this is the ring Z/2^64, and Z → Z/2^64 is a homomorphism: a sum of products computed modulo
 2^64, in any order and with any intermediate results, is the true one modulo 2^64. Hence the answer is exact wherever the
 *true result* fits 64 bits, however far intermediate results overflow; detecting that a final result does not fit is up to
-who needs it (a wider ring, such as ``decimals.DECIMALS``, decides).
+who needs it.
 """
 
 from __future__ import annotations

@@ -1,27 +1,16 @@
-"""Products of rings: several payloads side by side, so that one view tree carries all aggregates of a block.
+"""Products of rings: several payloads side by side, each operation component by component.
 
-``ProductRing`` is the product of algebra: each operation component by component. Its payloads are int64 words whatever the
-components are; a float's word is its bit pattern, and the word 0 is 0.0.
-
-``CompoundRing`` adds to it the lifts of a block of aggregates. Each aggregate is a sum of products of *factors*, that is, of
-functions of one variable each: COUNT(*) of none, SUM(a) of a, SUM(a·b) of a and b, SUM(a²) of a twice. Component k is the ring
-in which aggregate k is computed, and lifting factor f gives f(x) to the components whose monomial has f, once for each time it
-has it, and 1 to all others:
-
-    Σ_rows Π_f g_f(x_f)  =  (Σ_rows Π_{f in monomial k} x_f)  for k = 1, 2, …
+Its payloads are int64 words whatever the components are; a float's word is its bit pattern, and the word 0 is 0.0.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from everview.algebra.ring import INT64, Addition, Bools, Column, Ints, Payloads, Ring
-
-Monomial: TypeAlias = tuple[int, ...]
-"""The factors of a product, by number, each as often as it occurs; () is the empty product, 1."""
 
 
 class ProductRing(Ring):
@@ -107,40 +96,3 @@ class ProductRing(Ring):
             getattr(c, operation)(self.component(a, i), self.component(b, i)) for i, c in enumerate(self.components)
         ]
         return self.assemble(parts, len(a))
-
-
-class CompoundRing(ProductRing):
-    """Several sums of products in one payload.
-
-    >>> from everview.algebra.floats import FLOATS
-    >>> from everview.algebra.integers import INTEGERS
-    >>> ring = CompoundRing([(INTEGERS, ()), (FLOATS, (0,)), (FLOATS, (0, 1))])  # COUNT(*), SUM(a), SUM(a * b)
-    >>> rows = ring.multiply(ring.lift(0, np.array([2.0, 3.0])), ring.lift(1, np.array([10.0, 0.5])))
-    >>> ring.values(ring.sum_by(rows, np.zeros(2, dtype=np.int64), 1))
-    [(2, 5.0, 21.5)]
-    """
-
-    def __init__(self, aggregates: Sequence[tuple[Ring, Monomial]]) -> None:
-        super().__init__([ring for ring, _ in aggregates])
-        self.monomials = tuple(tuple(sorted(monomial)) for _, monomial in aggregates)
-
-    def lift(self, position: int, column: Column) -> Payloads:
-        """Factor ``position``: its value to the monomials that have it, 1 to the others."""
-        return self.lift_each(position, [column] * len(self.components))
-
-    def lift_each(self, position: int, columns: Sequence[Column]) -> Payloads:
-        """The same, where each component takes the factor's values in a form of its own; the others' are not looked at.
-
-        The count of NaN in a column is an aggregate in Z next to its sum in R, and sees the same factor as 0 and 1.
-        """
-        count = len(columns[0])
-        parts = []
-        for component, monomial, column in zip(self.components, self.monomials, columns, strict=True):
-            power = component.ones(count)
-            if position in monomial:
-                lifted = component.lift(position, column)
-                power = lifted
-                for _ in range(monomial.count(position) - 1):
-                    power = component.multiply(power, lifted)
-            parts.append(power)
-        return self.assemble(parts, count)

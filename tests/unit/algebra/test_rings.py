@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from decimal import Decimal as Number
 from fractions import Fraction
 from typing import Any
 
@@ -11,12 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everview.algebra.decimals import DECIMALS, DecimalRing, from_ints, to_ints
 from everview.algebra.finite_algebra import FiniteAlgebra, MonomialRing, covariance_ring
 from everview.algebra.floats import FLOATS
 from everview.algebra.integers import INTEGERS
 from everview.algebra.laws import broken_law, shape_problem
-from everview.algebra.product import CompoundRing, ProductRing
+from everview.algebra.product import ProductRing
 from everview.algebra.ring import Payloads, Ring
 
 COMPLEX_TABLE = {(0, 0): {0: 1}, (0, 1): {1: 1}, (1, 0): {1: 1}, (1, 1): {0: -1}}
@@ -25,14 +23,12 @@ MATRIX_TABLE = {(2 * i + j, 2 * j + k): {2 * i + k: 1} for i in range(2) for j i
 RINGS: dict[str, Ring] = {
     "integers": INTEGERS,
     "floats": FLOATS,
-    "decimals": DECIMALS,
-    "product": ProductRing([INTEGERS, FLOATS, DECIMALS]),
-    "compound": CompoundRing([(INTEGERS, ()), (FLOATS, (0,)), (DECIMALS, (0, 1)), (INTEGERS, (1, 1))]),
+    "product": ProductRing([INTEGERS, FLOATS, INTEGERS]),
     "gauss": FiniteAlgebra(INTEGERS, 2, COMPLEX_TABLE),
     "complex": FiniteAlgebra(FLOATS, 2, COMPLEX_TABLE),
     "matrices": FiniteAlgebra(INTEGERS, 4, MATRIX_TABLE, unit={0: 1, 3: 1}),
     "covariance": covariance_ring(2, INTEGERS),
-    "cubes": MonomialRing(DECIMALS, [(0, 0, 0), (0, 1)]),
+    "cubes": MonomialRing(INTEGERS, [(0, 0, 0), (0, 1)]),
 }
 
 words = st.integers(-(2**63), 2**63 - 1)
@@ -90,7 +86,7 @@ def test_sum_by_is_addition_one_by_one(name: str, data: st.DataObject) -> None:
     assert ring.is_zero(ring.add(sums, ring.negate(expected))).all()
 
 
-@pytest.mark.parametrize("name", ["integers", "decimals", "floats", "compound", "gauss", "complex", "covariance"])
+@pytest.mark.parametrize("name", ["integers", "floats", "product", "gauss", "complex", "covariance"])
 @given(data=st.data())
 def test_sums_can_be_pushed_below_a_join(name: str, data: st.DataObject) -> None:
     """Σ over a join = join of the sums: what view trees rest on, with the protocol's own operations on both sides."""
@@ -116,33 +112,6 @@ def test_integers_are_exact_where_the_result_fits(pairs: list[tuple[int, int]]) 
     products = INTEGERS.multiply(INTEGERS.lift(0, a), INTEGERS.lift(1, b))
     (total,) = INTEGERS.sum_by(products, np.zeros(len(pairs), dtype=np.int64), 1).ravel().tolist()
     assert (total - sum(x * y for x, y in pairs)) % 2**64 == 0
-
-
-@given(st.lists(st.tuples(st.integers(-(2**127), 2**127 - 1), st.integers(-(2**127), 2**127 - 1)), min_size=1))
-def test_decimals_compute_modulo_two_to_the_128(pairs: list[tuple[int, int]]) -> None:
-    """Sums, products, negatives and multiples agree with Python's integers modulo 2^128."""
-    a, b = (from_ints(column) for column in zip(*pairs, strict=True))
-
-    def signed(n: int) -> int:
-        return (n + 2**127) % 2**128 - 2**127
-
-    assert to_ints(DECIMALS.add(a, b)) == [signed(x + y) for x, y in pairs]
-    assert to_ints(DECIMALS.multiply(a, b)) == [signed(x * y) for x, y in pairs]
-    assert to_ints(DECIMALS.negate(a)) == [signed(-x) for x, _ in pairs]
-    weights = np.array([y % 2**64 - 2**63 for _, y in pairs], dtype=np.int64)
-    assert to_ints(DECIMALS.scale(a, weights)) == [signed(x * (y % 2**64 - 2**63)) for x, y in pairs]
-
-
-def test_decimals_multiply_as_decimals() -> None:
-    """A product has the sum of the scales; unscaled integers, in one word or two, mean the same as decimals."""
-    ring = DecimalRing(scales=(2, 3))
-    as_numbers = ring.lift(0, np.array([Number("-19.99"), Number("0.01")], dtype=object))
-    assert np.array_equal(as_numbers, ring.lift(0, np.array([-1999, 1])))
-    assert np.array_equal(as_numbers, ring.lift(0, as_numbers))
-    product = ring.multiply(as_numbers, ring.lift(1, np.array([Number("0.125"), Number("1E+3")], dtype=object)))
-    assert [str(v) for v in ring.values(product)] == ["-2.49875", "10.00000"]
-    with pytest.raises(ValueError, match="more than 2 fractional digits"):
-        ring.lift(0, np.array([Number("0.001")], dtype=object))
 
 
 @given(
@@ -225,16 +194,6 @@ def test_covariance_product_is_the_papers(data: st.DataObject) -> None:
     assert product[0] == c * d
     assert product[1].tolist() == (d * s + c * t).tolist()
     assert product[2].tolist() == (d * q + c * r + np.outer(s, t) + np.outer(t, s)).tolist()
-
-
-def test_compound_ring_keeps_special_floats_aside() -> None:
-    """A sum of floats next to counts of NaN and infinity, all over one factor: what R cannot hold, Z counts."""
-    ring = CompoundRing([(FLOATS, (0,)), (INTEGERS, (0,)), (INTEGERS, (0,)), (INTEGERS, ())])
-    x = np.array([1.5, np.nan, np.inf, 2.0])
-    finite = np.where(np.isfinite(x), x, 0.0)
-    lifted = ring.lift_each(0, [finite, np.isnan(x), np.isposinf(x), x])
-    rows = ring.scale(lifted, np.array([1, 1, 1, 2]))
-    assert ring.values(ring.sum_by(rows, np.zeros(4, dtype=np.int64), 1)) == [(5.5, 1, 1, 5)]
 
 
 @pytest.mark.parametrize(
