@@ -44,12 +44,12 @@ from everview.trigger.program import (
     ChangeRule,
     CheckSingle,
     Collection,
-    FactorizedTree,
+    FactorizedBlock,
     Place,
     Program,
     Search,
     StatementKind,
-    Tree,
+    TreeBlock,
     kind_of_statement,
     scans,
 )
@@ -90,9 +90,9 @@ def _definition(collection: Collection) -> str:
         case CheckSingle(node=node):
             left, right = (scan.table for scan in scans(statement))
             return f"{left}, where a row with two partners in {right} is an error: {format_node(node)}"
-        case Tree(source=source):
+        case TreeBlock(source=source):
             return f"view tree over {read}: {format_node(source)}"
-        case FactorizedTree(source=source):
+        case FactorizedBlock(source=source):
             return f"view tree over {read}, whose result stays factorized: {format_node(source)}"
         case Anew():
             return f"computed anew from {read}" if read else "computed once"
@@ -101,9 +101,9 @@ def _definition(collection: Collection) -> str:
 def _details(collection: Collection) -> Iterator[str]:
     """What stands below a definition: the views of a tree, or why there is none; the plan of what is computed anew."""
     match collection.statement:
-        case Tree(lowered=lowered):
+        case TreeBlock(lowered=lowered):
             yield from format_stored(lowered.program)
-        case FactorizedTree(planned=planned):
+        case FactorizedBlock(planned=planned):
             yield from format_stored(planned.factorized.program)
         case Anew(plan=plan):
             yield from format_plan(plan).splitlines()
@@ -121,9 +121,9 @@ def _moves(collection: Collection, sides: tuple[int, ...]) -> Iterator[str]:
             for side in sides:
                 sign = ":=" if side == sides[0] else "+="
                 yield f"δ{collection.name} {sign} {_moved(node, rules[side])}"
-        case Tree(lowered=lowered):
+        case TreeBlock(lowered=lowered):
             yield from _tree_moves(collection, lowered.program, sides)
-        case FactorizedTree(planned=planned):
+        case FactorizedBlock(planned=planned):
             yield from _tree_moves(collection, planned.factorized.program, sides)
         case Anew():
             yield f"δ{collection.name} := new - old of the whole"

@@ -25,8 +25,8 @@ from everview.trigger.tree_program import (
     AddIndicator,
     Compute,
     Lift,
-    Statement,
     TreeProgram,
+    TreeStatement,
     Trigger,
     ViewDefinition,
 )
@@ -124,7 +124,7 @@ def format_stored(program: TreeProgram) -> Iterable[str]:
             yield f"{what} {format_view(view)}: {format_payload(program.block, view.payload)}"
 
 
-def _statement(program: TreeProgram, atom: int, statement: Statement) -> list[str]:
+def _statement(program: TreeProgram, atom: int, statement: TreeStatement) -> list[str]:
     view = format_view(program.view(statement.target))
     match statement:
         case Lift():

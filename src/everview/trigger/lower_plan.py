@@ -40,11 +40,11 @@ from everview.trigger.program import (
     Apply,
     CheckSingle,
     Collection,
-    FactorizedTree,
-    Input,
+    FactorizedBlock,
     Program,
-    Statement,
-    Tree,
+    ProgramInput,
+    ProgramStatement,
+    TreeBlock,
 )
 from everview.trigger.verify import verify_program
 
@@ -99,7 +99,7 @@ def lower_factorized_view(plan: Relation, facts_of: FactsOf) -> Program:
     )
     assert program is not None
     factorized = replace(planned.factorized, program=program, loading=loading)
-    made = FactorizedTree(replace(planned, block=block, factorized=factorized), source)
+    made = FactorizedBlock(replace(planned, block=block, factorized=factorized), source)
     return lowering.finish(lowering.add(made, schema(plan)))
 
 
@@ -123,7 +123,7 @@ class _Lowering:
     def finish(self, root: Scan) -> Program:
         """The program whose view is ``root``, verified."""
         inputs_read = tuple(
-            Input(scan.table, scan.fields, self._facts_of(scan).updatable) for scan in self._inputs.values()
+            ProgramInput(scan.table, scan.fields, self._facts_of(scan).updatable) for scan in self._inputs.values()
         )
         program = Program(inputs_read, tuple(self._collections.values()), root.table)
         verify_program(program)
@@ -143,7 +143,7 @@ class _Lowering:
             self._done[id(relation)] = relation, self._lower(relation)
         return self._done[id(relation)][1]
 
-    def add(self, statement: Statement, fields: Schema) -> Scan:
+    def add(self, statement: ProgramStatement, fields: Schema) -> Scan:
         """A scan of the collection that a statement makes; equal statements make one."""
         key = _key(statement)
         if key not in self._known:
@@ -241,7 +241,7 @@ class _Lowering:
         over = _over(block, read)
         loading = None if lowered.loading is None else replace(lowered.loading, block=over)
         moved = Lowered(replace(lowered.program, block=over), lowered.plan, loading)
-        return self.add(Tree(moved, source, outputs), schema(relation))
+        return self.add(TreeBlock(moved, source, outputs), schema(relation))
 
 
 def _over(block: Block, read: Sequence[Scan]) -> Block:
@@ -254,16 +254,16 @@ def _block_of(plan: Relation) -> Relation:
     return plan.child if isinstance(plan, Project) and isinstance(plan.child, Aggregate) else plan
 
 
-def _key(statement: Statement) -> Hashable:
+def _key(statement: ProgramStatement) -> Hashable:
     """What equal statements have in common."""
     match statement:
         case Apply(node=node):
             return node
         case CheckSingle(node=node):
             return "check", node
-        case Tree():
+        case TreeBlock():
             return "tree", statement.source
-        case FactorizedTree():
+        case FactorizedBlock():
             return "factorized", statement.source
         case Anew(plan=plan):
             return "anew", plan

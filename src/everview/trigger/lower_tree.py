@@ -31,8 +31,8 @@ from everview.trigger.tree_program import (
     AddIndicator,
     Compute,
     Lift,
-    Statement,
     TreeProgram,
+    TreeStatement,
     Trigger,
     ViewDefinition,
 )
@@ -154,7 +154,7 @@ class _Lowering:
     definitions: dict[str, ViewDefinition]
     placed: dict[str, tuple[Residual, ...]]
 
-    def statements(self, atom: str) -> Iterator[Statement]:
+    def statements(self, atom: str) -> Iterator[TreeStatement]:
         """What a change of the atom runs: its leaf's path, then those of its indicators."""
         tree, dependencies = ViewTree(self.roots, ()), self.block.query.dependencies
         leaf = next(n for root in self.roots for n in _nodes(root) if isinstance(n, Leaf) and n.atom.name == atom)
@@ -174,7 +174,7 @@ class _Lowering:
             for path in places:
                 yield from self._climb(path, is_changing=is_changing)
 
-    def _climb(self, path: tuple[DeltaStep, ...], *, is_changing: bool) -> Iterator[Statement]:
+    def _climb(self, path: tuple[DeltaStep, ...], *, is_changing: bool) -> Iterator[TreeStatement]:
         for step in path:
             if not is_changing and any(self._place(s) not in self.stored for s in step.siblings):
                 return  # nothing comes this way any more, and so nothing is kept for it

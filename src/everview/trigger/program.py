@@ -15,7 +15,7 @@ A relation of the algebra (``Apply``) says, for each of its inputs, what a chang
                 the touched group anew
 
 and how it finds what the change meets (``Search``). Where several inputs change at once, the rules apply to one after another:
-each meets the new contents of the inputs before it. A view tree (``Tree``) has a program of its own for that.
+each meets the new contents of the inputs before it. A view tree (``TreeBlock``) has a program of its own for that.
 
 Programs are values. ``lower_plan`` makes them, ``verify`` checks them, ``format_program`` is their text.
 """
@@ -99,7 +99,7 @@ class CheckSingle:
 
 
 @dataclass(frozen=True, slots=True)
-class Tree:
+class TreeBlock:
     """A block that a view tree maintains. The inputs of its atoms are scans of collections and inputs.
 
     ``source`` is what it computes, as a plan over the same scans: for engines without trees, and where numbers get too large.
@@ -112,7 +112,7 @@ class Tree:
 
 
 @dataclass(frozen=True, slots=True)
-class FactorizedTree:
+class FactorizedBlock:
     """A block whose result is kept as the views of its tree; its rows are enumerated when somebody reads them."""
 
     planned: FactorizedPlan
@@ -126,7 +126,7 @@ class Anew:
     plan: Relation
 
 
-Statement: TypeAlias = Apply | CheckSingle | Tree | FactorizedTree | Anew
+ProgramStatement: TypeAlias = Apply | CheckSingle | TreeBlock | FactorizedBlock | Anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class Collection:
 
     name: str
     fields: Schema
-    statement: Statement
+    statement: ProgramStatement
 
     @property
     def scan(self) -> Scan:
@@ -144,7 +144,7 @@ class Collection:
 
 
 @dataclass(frozen=True, slots=True)
-class Input:
+class ProgramInput:
     """A table or another view. One that is not changing has been loaded, and gets no more rows."""
 
     name: str
@@ -156,9 +156,15 @@ class Input:
 class Program:
     """The collections of a view, each after what it reads. ``root`` names the one that is the view; it may be an input."""
 
-    inputs: tuple[Input, ...]
+    inputs: tuple[ProgramInput, ...]
     collections: tuple[Collection, ...]
     root: str
+
+    @property
+    def root_scan(self) -> Scan:
+        """A scan of what the view is."""
+        every: tuple[ProgramInput | Collection, ...] = (*self.inputs, *self.collections)
+        return next(Scan(c.name, c.fields) for c in every if c.name == self.root)
 
     def stored(self) -> frozenset[str]:
         """The collections and inputs whose content some rule searches."""
@@ -181,15 +187,15 @@ class Program:
                 yield collection, sides
 
 
-def scans(statement: Statement) -> tuple[Scan, ...]:
+def scans(statement: ProgramStatement) -> tuple[Scan, ...]:
     """What a statement reads, in the order of its inputs."""
     found: tuple[Relation, ...]
     match statement:
         case Apply(node=node) | CheckSingle(node=node):
             found = inputs_of(node)
-        case Tree(lowered=lowered):
+        case TreeBlock(lowered=lowered):
             found = tuple(atom.input for atom in lowered.program.block.atoms)
-        case FactorizedTree(planned=planned):
+        case FactorizedBlock(planned=planned):
             found = tuple(atom.input for atom in planned.block.atoms)
         case Anew(plan=plan):
             found = scans_of(plan)
@@ -197,18 +203,18 @@ def scans(statement: Statement) -> tuple[Scan, ...]:
     return tuple(scan for scan in found if isinstance(scan, Scan))
 
 
-def rules(statement: Statement) -> tuple[ChangeRule, ...]:
+def rules(statement: ProgramStatement) -> tuple[ChangeRule, ...]:
     """The rules of a statement; a tree has its triggers instead, and what is computed anew needs none."""
     return statement.rules if isinstance(statement, Apply | CheckSingle) else ()
 
 
-def kind_of_statement(statement: Statement) -> StatementKind:
+def kind_of_statement(statement: ProgramStatement) -> StatementKind:
     """The most general kind that a change of an input needs."""
     match statement:
         case Apply(rules=found) | CheckSingle(rules=found):
             order = list(StatementKind)
             return max((r.kind for r in found), key=order.index, default=StatementKind.CONSTANT)
-        case Tree() | FactorizedTree():
+        case TreeBlock() | FactorizedBlock():
             return StatementKind.LINEAR
         case Anew():
             return StatementKind.ANEW

@@ -101,7 +101,7 @@ class AddIndicator:
     source: str
 
 
-Statement: TypeAlias = Lift | Compute | Add | AddIndicator
+TreeStatement: TypeAlias = Lift | Compute | Add | AddIndicator
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ class Trigger:
     """
 
     atom: int
-    statements: tuple[Statement, ...]
+    statements: tuple[TreeStatement, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from everview.relational.traverse import inputs, scans_of
 from everview.relational.verify import verify
 from everview.trigger.lower_tree import restrict
 from everview.trigger.operator_rules import rules_of
-from everview.trigger.program import Anew, Apply, CheckSingle, Collection, FactorizedTree, Program, Tree, scans
+from everview.trigger.program import Anew, Apply, CheckSingle, Collection, FactorizedBlock, Program, TreeBlock, scans
 from everview.trigger.tree_program import (
     AccessKind,
     Add,
@@ -65,8 +65,8 @@ def _every_scan(collection: Collection) -> tuple[Scan, ...]:
     if isinstance(statement, Apply | CheckSingle):
         is_flat = all(isinstance(i, Scan) for i in inputs(statement.node))
         _require(is_flat, collection.name, "a node over something else than scans")
-    if isinstance(statement, Tree | FactorizedTree):
-        atoms = (statement.lowered.program if isinstance(statement, Tree) else statement.planned).block.atoms
+    if isinstance(statement, TreeBlock | FactorizedBlock):
+        atoms = (statement.lowered.program if isinstance(statement, TreeBlock) else statement.planned).block.atoms
         _require(all(isinstance(a.input, Scan) for a in atoms), collection.name, "an atom that is no scan")
         own, behind = scans(statement), scans_of(statement.source)
         _require({s.table for s in own} == {s.table for s in behind}, collection.name, "a source over other inputs")
@@ -88,14 +88,14 @@ def _verify_statement(collection: Collection) -> None:
             _require(join.kind is JoinKind.SINGLE, collection.name, "a check of another join than a single one")
             _require(rules == rules_of(join), collection.name, "another delta rule than its node has")
             made = schema(join.left)
-        case Tree(lowered=lowered, source=source):
+        case TreeBlock(lowered=lowered, source=source):
             verify(source)
             made = schema(source)
             verify_tree(lowered.program)
             if lowered.loading is not None:
                 verify_tree(lowered.loading)
                 _require(lowered.program.stored <= lowered.loading.stored, collection.name, "a view that is not loaded")
-        case FactorizedTree(planned=planned, source=source):
+        case FactorizedBlock(planned=planned, source=source):
             verify(source)
             made = schema(source)
             verify_tree(planned.factorized.program)

@@ -38,7 +38,7 @@ from everview.trigger.program import (
     Place,
     Program,
     StatementKind,
-    Tree,
+    TreeBlock,
     kind_of_statement,
     rules,
 )
@@ -74,7 +74,7 @@ def by_a(child: Relation, call: AggregateCall = COUNT) -> Aggregate:
 def test_an_aggregate_over_a_join_is_one_tree() -> None:
     """The join below it is part of the tree, and no collection."""
     program = lowered(by_a(Join(R, S, JoinKind.INNER, ON_A)))
-    assert kinds(program)[-1] == "Tree"
+    assert kinds(program)[-1] == "TreeBlock"
     assert "Join" not in kinds(program)
 
 
@@ -93,8 +93,8 @@ def test_what_has_no_tree_says_why() -> None:
     ("strategy", "read_once", "expected"),
     [
         ("auto", False, "Join"),
-        ("factorized", False, "Tree"),
-        ("first_order", False, "Tree"),
+        ("factorized", False, "TreeBlock"),
+        ("first_order", False, "TreeBlock"),
         ("recompute", False, "Anew"),
     ],
 )
@@ -107,8 +107,8 @@ def test_strategies(strategy: str, read_once: bool, expected: str) -> None:
 def test_a_view_of_three_relations_is_a_tree_unless_it_is_read_once() -> None:
     """A tree pays where it is maintained."""
     three = Join(Join(R, S, JoinKind.INNER, ON_A), T, JoinKind.INNER, ON_A)
-    assert "Tree" in kinds(lowered(three))
-    assert "Tree" not in kinds(lowered(three, is_read_once=True))
+    assert "TreeBlock" in kinds(lowered(three))
+    assert "TreeBlock" not in kinds(lowered(three, is_read_once=True))
 
 
 def test_equal_sub_plans_are_one_collection() -> None:
@@ -192,7 +192,7 @@ def test_the_source_of_a_tree_is_what_it_computes(seed: int) -> None:
     query = random_query(rng)
     program = lowered(query.aggregate)
     root = program.collections[-1].statement
-    if not isinstance(root, Tree):
+    if not isinstance(root, TreeBlock):
         return
     held: dict[str, list[Row]] = {
         t.name: [random_row(rng, t, has_odd_floats=False) for _ in range(rng.randint(0, 6))] for t in query.tables

@@ -16,9 +16,8 @@ from everview.relational.nodes import Distinct, Join, JoinKind, Project, Relatio
 from everview.relational.rules import SPLIT_JOINS, run_rules
 from everview.relational.schema import columns
 from everview.trigger.lower_plan import lower_plan
-from everview.trigger.program import Apply, Collection, Program, Statement, Tree
-from everview.trigger.tree_program import AccessKind, Add, Compute, TreeProgram, Trigger
-from everview.trigger.tree_program import Statement as TreeStatement
+from everview.trigger.program import Apply, Collection, Program, ProgramStatement, TreeBlock
+from everview.trigger.tree_program import AccessKind, Add, Compute, TreeProgram, TreeStatement, Trigger
 from everview.trigger.verify import verify_program
 from tests.unit.backends.embedded.tree.generate_blocks import Query, random_query
 
@@ -99,7 +98,7 @@ def _other_columns(rng: random.Random, program: Program) -> Program | None:
 
 
 def _without_a_rule(rng: random.Random, program: Program) -> Program | None:
-    def cut(statement: Statement) -> Statement | None:
+    def cut(statement: ProgramStatement) -> ProgramStatement | None:
         is_cut = isinstance(statement, Apply) and statement.rules
         return replace(statement, rules=statement.rules[1:]) if is_cut else None  # type: ignore[call-arg,union-attr]
 
@@ -107,7 +106,7 @@ def _without_a_rule(rng: random.Random, program: Program) -> Program | None:
 
 
 def _with_a_statement(
-    rng: random.Random, program: Program, change: Callable[[Statement], Statement | None]
+    rng: random.Random, program: Program, change: Callable[[ProgramStatement], ProgramStatement | None]
 ) -> Program | None:
     at = list(range(len(program.collections)))
     rng.shuffle(at)
@@ -125,8 +124,8 @@ TreeMutation = Callable[[random.Random, TreeProgram], TreeProgram | None]
 
 def _in_a_tree(mutation: TreeMutation) -> Mutation:
     def mutate(rng: random.Random, program: Program) -> Program | None:
-        def change(statement: Statement) -> Statement | None:
-            if not isinstance(statement, Tree):
+        def change(statement: ProgramStatement) -> ProgramStatement | None:
+            if not isinstance(statement, TreeBlock):
                 return None
             new = mutation(rng, statement.lowered.program)
             return None if new is None else replace(statement, lowered=replace(statement.lowered, program=new))

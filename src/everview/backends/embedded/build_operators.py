@@ -45,7 +45,7 @@ from everview.relational.nodes import (
 )
 from everview.relational.traverse import rename_scans
 from everview.trigger.lower_plan import lower_plan
-from everview.trigger.program import Anew, Apply, CheckSingle, Collection, FactorizedTree, Program, Tree, scans
+from everview.trigger.program import Anew, Apply, CheckSingle, Collection, FactorizedBlock, Program, TreeBlock, scans
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +63,7 @@ def build_operators(
     building = _Building(pool, sources, dictionary, shares)
     for collection in program.collections:
         building.made[collection.name] = building.operator(collection)
-    if program.root in building.made:
-        return building.made[program.root]
-    (root,) = (given for given in program.inputs if given.name == program.root)
-    return building.read(Scan(root.name, root.fields))
+    return building.read(program.root_scan)
 
 
 def build_apart(
@@ -125,7 +122,7 @@ class _Building:
             case CheckSingle(node=node):
                 key: Hashable = ("check", rename_scans(node, names))
                 return self._shared(key, lambda: join_operator(node, inputs, dictionary))
-            case Tree(lowered=lowered, outputs=outputs, source=source):
+            case TreeBlock(lowered=lowered, outputs=outputs, source=source):
                 key = ("tree", lowered.plan is None, rename_scans(source, names))
                 if outputs is not None:
                     return self._shared(key, lambda: JoinTreeOperator(fields, lowered, outputs, inputs, dictionary))
@@ -135,7 +132,7 @@ class _Building:
                     atoms = tuple(scan.table for scan in scans(statement))
                     rows = make_rows(source, atoms, lambda p, given, why: build_apart(p, given, dictionary, why))
                 return self._shared(key, lambda: TreeOperator(fields, lowered, inputs, dictionary, rows))
-            case FactorizedTree(planned=planned, source=source):
+            case FactorizedBlock(planned=planned, source=source):
                 key = ("factorized", rename_scans(source, names))
                 return self._shared(key, lambda: FactorizedOperator(fields, planned, inputs, dictionary))
             case Anew(plan=plan):

@@ -28,7 +28,7 @@ from everview.catalog import ViewDefinition
 from everview.relational.expressions import columns_of
 from everview.relational.nodes import Project
 from everview.trigger.format_program import format_program
-from everview.trigger.program import Apply, Program, Statement, scans
+from everview.trigger.program import Apply, Program, ProgramStatement, scans
 
 
 def _ordered(root: Operator) -> list[Operator]:
@@ -169,7 +169,7 @@ def explain_triggers(view: ViewDefinition, program: Program, root: Operator) -> 
     return format_program(view.name, program, tested) + "".join(notes)
 
 
-def _tests_of(statement: Statement, root: Operator) -> list[str]:
+def _tests_of(statement: ProgramStatement, root: Operator) -> list[str]:
     """The tests of text that a statement reads as columns of a table."""
     if not (isinstance(statement, Apply) and isinstance(statement.node, Project)):
         return []

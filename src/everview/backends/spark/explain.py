@@ -14,7 +14,7 @@ from everview.catalog import ViewDefinition
 from everview.relational.format import format_plan
 from everview.relational.nodes import Aggregate, Join, JoinKind, Scan, TopK
 from everview.trigger.format_program import format_program
-from everview.trigger.program import Anew, Apply, FactorizedTree, Statement, Tree
+from everview.trigger.program import Anew, Apply, FactorizedBlock, ProgramStatement, TreeBlock
 
 _LOOKUPS: Final = (
     "segments of more than local_rows rows are searched in the driver's copies of them, up to lookup_bytes on disk; "
@@ -92,13 +92,13 @@ def _triggers(view: ViewDefinition, program: StageProgram) -> str:
 _LINEAR: Final = "linear collections are stored nowhere; what reads them joins the tables, views and collections below"
 
 
-def _otherwise(statement: Statement) -> str | None:
+def _otherwise(statement: ProgramStatement) -> str | None:
     """What Spark does instead of what a statement says."""
     match statement:
-        case Tree(source=Aggregate() as node):
+        case TreeBlock(source=Aggregate() as node):
             joins = "the change of an input is joined with the other inputs, which are stored"
             return f"no view tree; {joins}, and {_groups(node)}"
-        case Tree() | FactorizedTree():
+        case TreeBlock() | FactorizedBlock():
             return "no view tree; the change of an input is joined with the other inputs, which are stored"
         case Apply(node=Aggregate() as node):
             return _groups(node)

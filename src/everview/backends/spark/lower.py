@@ -1,7 +1,7 @@
 """How Spark executes a trigger program: linear statements as terms, everything else as a stage over terms.
 
 A collection is a sum of terms over tables, other views and stages. What scans it continues these terms, so that linear
-collections are stored nowhere. A view tree is executed as what it computes (``Tree.source``): its joins are terms too.
+collections are stored nowhere. A view tree is executed as what it computes (``TreeBlock.source``): its joins are terms too.
 """
 
 from __future__ import annotations
@@ -49,17 +49,7 @@ from everview.relational.schema import columns, is_nullable, schema
 from everview.relational.traverse import with_inputs
 from everview.relational.types import BOOLEAN, INT64
 from everview.trigger.lower_plan import lower_plan
-from everview.trigger.program import (
-    Anew,
-    Apply,
-    CheckSingle,
-    Collection,
-    FactorizedTree,
-    Input,
-    Program,
-    Statement,
-    Tree,
-)
+from everview.trigger.program import Anew, Apply, CheckSingle, FactorizedBlock, Program, ProgramStatement, TreeBlock
 
 _MOST_TERMS = 12
 """A sum with more terms than this becomes a stage of its own: joins of sums multiply them."""
@@ -85,17 +75,16 @@ class _Lowering:
         """Lowers the collections of a program one after another; returns a scan of the root."""
         for collection in program.collections:
             self._made[collection.name] = self._statement(collection.statement)
-        every: tuple[Input | Collection, ...] = (*program.inputs, *program.collections)
-        return next(Scan(c.name, c.fields) for c in every if c.name == program.root)
+        return program.root_scan
 
-    def _statement(self, statement: Statement) -> list[Term]:
+    def _statement(self, statement: ProgramStatement) -> list[Term]:
         match statement:
             case Apply(node=node):
                 return self.terms(node)
             case CheckSingle(node=join):
                 self._guard(join)
                 return self.terms(join.left)
-            case Tree(source=source) | FactorizedTree(source=source):
+            case TreeBlock(source=source) | FactorizedBlock(source=source):
                 return self.terms(source)
             case Anew(plan=plan):
                 # Its stages are computed anew one by one.

@@ -22,7 +22,16 @@ from everview.backends.embedded.tree.take_products import ProductTriggers, Surro
 from everview.backends.embedded.tree.trigger_code import TriggerCode
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch, concatenate
-from everview.trigger.tree_program import AccessKind, Add, AddIndicator, Compute, Lift, Statement, TreeProgram, Trigger
+from everview.trigger.tree_program import (
+    AccessKind,
+    Add,
+    AddIndicator,
+    Compute,
+    Lift,
+    TreeProgram,
+    TreeStatement,
+    Trigger,
+)
 
 
 class TreeState:
@@ -194,7 +203,7 @@ def without_writes(program: TreeProgram, trigger: Trigger, borrowed: frozenset[s
     if not borrowed:
         return trigger
     needed = {program.result} - program.stored  # a result that is not stored is passed on
-    kept: list[Statement] = []
+    kept: list[TreeStatement] = []
     for statement in reversed(trigger.statements):
         match statement:
             case Add(target=target):
