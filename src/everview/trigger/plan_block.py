@@ -9,7 +9,7 @@ from everview.planner.block_build import build_block
 from everview.planner.block_join import JoinBlock, build_join_block
 from everview.planner.block_join_builder import FactsOf, Refused
 from everview.planner.materialize import materialized_nodes
-from everview.planner.plan_tree import TreePlan, plan_tree
+from everview.planner.plan_tree import Indicators, TreePlan, plan_tree
 from everview.planner.view_tree import Leaf, View, ViewTree
 from everview.relational.nodes import Aggregate, Relation
 from everview.trigger.lower_tree import lower_tree
@@ -31,13 +31,28 @@ class Lowered:
     loading: TreeProgram | None
 
 
-def plan_block(aggregate: Aggregate, facts_of: FactsOf, strategy: str, *, may_watch: bool = False) -> Lowered:
-    """The program of an aggregate and the joins below it; ``may_watch``: rows can stand in for it where numbers get too large.
+def plan_block(
+    aggregate: Aggregate,
+    facts_of: FactsOf,
+    strategy: str,
+    *,
+    may_watch: bool = False,
+    indicators: Indicators = "useful",
+) -> Lowered:
+    """The program of an aggregate and the joins below it.
+
+    Args:
+        aggregate: The block.
+        facts_of: What is known of the relations below it.
+        strategy: ``first_order`` for the flat tree, any other for the best one.
+        may_watch: Whether rows can stand in for it where numbers get too large.
+        indicators: Which indicators the engine can keep.
 
     Raises:
         Refused: no view tree can maintain it, and why.
     """
-    return _lowered(build_block(aggregate, facts_of, may_watch=may_watch), strategy, keeps_result=True)
+    block = build_block(aggregate, facts_of, may_watch=may_watch)
+    return _lowered(block, strategy, indicators, keeps_result=True)
 
 
 def plan_join(relation: Relation, facts_of: FactsOf, strategy: str) -> tuple[Lowered, JoinBlock]:
@@ -47,11 +62,11 @@ def plan_join(relation: Relation, facts_of: FactsOf, strategy: str) -> tuple[Low
         Refused: no view tree can maintain it, and why.
     """
     join = build_join_block(relation, facts_of)
-    return _lowered(join.block, strategy, keeps_result=False), join
+    return _lowered(join.block, strategy, "useful", keeps_result=False), join
 
 
-def _lowered(block: Block, strategy: str, *, keeps_result: bool) -> Lowered:
-    plan = None if strategy == "first_order" else plan_tree(block.query, indicators="useful")
+def _lowered(block: Block, strategy: str, indicators: Indicators, *, keeps_result: bool) -> Lowered:
+    plan = None if strategy == "first_order" else plan_tree(block.query, indicators=indicators)
     tree = flat_tree(block) if plan is None else plan.tree
     program = lower_tree(block, tree, materialized_nodes(tree, roots=False), keeps_result=keeps_result)
     if all(atom.updatable for atom in block.query.atoms):
