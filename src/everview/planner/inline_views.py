@@ -5,6 +5,9 @@
 A stored view saves look-ups to the updates of its siblings and costs a write to the updates below it. The law holds always;
 it is used where the estimated cost falls and no update loses its bound: what was O(1) stays O(1). A view of one child is
 left alone, as it holds what is left of a table after its predicates and sums.
+
+A *wide* view has keys that no single atom below it has or determines, so that it may have more rows than any of them. An engine
+that cannot afford to store such views has them inlined whatever they save.
 """
 
 from __future__ import annotations
@@ -20,14 +23,15 @@ from everview.planner.order_cost import OrderCost, Part
 from everview.planner.view_tree import Node, View, ViewTree, atoms_below
 
 
-def inline_views(query: JoinQuery, tree: ViewTree) -> ViewTree:
-    """The listing tree with the views inlined that are better not stored."""
-    inliner = _Inliner(query)
+def inline_views(query: JoinQuery, tree: ViewTree, *, keeps_wide: bool = True) -> ViewTree:
+    """The listing tree with the views inlined that are better not stored; with ``keeps_wide`` unset, all wide ones."""
+    inliner = _Inliner(query, keeps_wide=keeps_wide)
     return replace(tree, roots=tuple(inliner.node(root) for root in tree.roots))
 
 
 class _Inliner:
-    def __init__(self, query: JoinQuery) -> None:
+    def __init__(self, query: JoinQuery, *, keeps_wide: bool) -> None:
+        self._keeps_wide = keeps_wide
         self.cost = OrderCost(query, "listing")
         self.bounds = UpdateBounds(query)
         self.encoded = self.cost.encoded
@@ -55,9 +59,15 @@ class _Inliner:
             (*view.summed, *child.summed),
             (*view.children[:i], *child.children, *view.children[i + 1 :]),
         )
+        if not self._keeps_wide and self._is_wide(child):
+            return merged
         before = self._cost(view) + self._cost(child)
         is_better = self._cost(merged) < before and self._keeps_bounds(view, child, merged)
         return merged if is_better else None
+
+    def _is_wide(self, view: View) -> bool:
+        keys = self.encoded.variable_set(view.keys)
+        return self.encoded.cover_number(keys, self.bounds.atom_set(view)) > 1
 
     def _keeps_bounds(self, view: View, child: View, merged: View) -> bool:
         for i in bits(self.bounds.atom_set(view) & self.encoded.updatable):

@@ -68,6 +68,7 @@ def plan_tree(
     order: VariableOrder | None = None,
     inline: bool = True,
     indicators: Indicators = "none",
+    keeps_wide: bool = True,
 ) -> TreePlan:
     """The plan of a query over the given order, or over the best one found.
 
@@ -77,6 +78,7 @@ def plan_tree(
         order: The variable order to use; free-top for a factorized result.
         inline: Whether views of a listing that cost more than they save become part of the views above.
         indicators: Which indicator projections keep views of cyclic queries small: all of figure 17, or those that are useful.
+        keeps_wide: Whether a listing may have views, besides the result, with more rows than any one relation below them.
 
     Raises:
         ValueError: for a query or an order that does not fit this contract.
@@ -86,7 +88,7 @@ def plan_tree(
         order = search_order(query, representation)
     tree = view_tree(query, order, representation)
     if inline and representation == "listing":
-        tree = inline_views(query, tree)
+        tree = inline_views(query, tree, keeps_wide=keeps_wide)
     if indicators != "none":
         tree = (add_indicators if indicators == "all" else add_useful_indicators)(query, tree)
     check_tree(query, tree, representation)

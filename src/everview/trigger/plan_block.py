@@ -38,6 +38,7 @@ def plan_block(
     *,
     may_watch: bool = False,
     indicators: Indicators = "useful",
+    keeps_wide: bool = True,
 ) -> Lowered:
     """The program of an aggregate and the joins below it.
 
@@ -47,12 +48,16 @@ def plan_block(
         strategy: ``first_order`` for the flat tree, any other for the best one.
         may_watch: Whether rows can stand in for it where numbers get too large.
         indicators: Which indicators the engine can keep.
+        keeps_wide: Whether the engine can afford views with more rows than any one relation below them.
 
     Raises:
         Refused: no view tree can maintain it, and why.
     """
     block = build_block(aggregate, facts_of, may_watch=may_watch)
-    return _lowered(block, strategy, indicators, keeps_result=True)
+    plan = None
+    if strategy != "first_order":
+        plan = plan_tree(block.query, indicators=indicators, keeps_wide=keeps_wide)
+    return _lowered(block, plan, keeps_result=True)
 
 
 def plan_join(relation: Relation, facts_of: FactsOf, strategy: str) -> tuple[Lowered, JoinBlock]:
@@ -62,11 +67,11 @@ def plan_join(relation: Relation, facts_of: FactsOf, strategy: str) -> tuple[Low
         Refused: no view tree can maintain it, and why.
     """
     join = build_join_block(relation, facts_of)
-    return _lowered(join.block, strategy, "useful", keeps_result=False), join
+    plan = None if strategy == "first_order" else plan_tree(join.block.query, indicators="useful")
+    return _lowered(join.block, plan, keeps_result=False), join
 
 
-def _lowered(block: Block, strategy: str, indicators: Indicators, *, keeps_result: bool) -> Lowered:
-    plan = None if strategy == "first_order" else plan_tree(block.query, indicators=indicators)
+def _lowered(block: Block, plan: TreePlan | None, *, keeps_result: bool) -> Lowered:
     tree = flat_tree(block) if plan is None else plan.tree
     program = lower_tree(block, tree, materialized_nodes(tree, roots=False), keeps_result=keeps_result)
     if all(atom.updatable for atom in block.query.atoms):

@@ -120,6 +120,14 @@ def test_inlining_flattens_what_is_cheaper_joined_at_once() -> None:
     assert {c.atom: c.bound.exponent for c in update_costs(query, flat.tree)} == {"F": 0, "D1": 1, "D2": 1, "D3": 1}
 
 
+def test_wide_views_are_inlined_for_engines_that_cannot_afford_them() -> None:
+    """A chain grouped by both ends has a view over the ends of its first half, which may outgrow its relations; or none."""
+    query = join_query("Q[A, D] = R[A, B] S[B, C] T[C, D]", rows={"R": 1e6, "S": 1e6, "T": 1e6})
+    wide, narrow = plan_tree(query), plan_tree(query, keeps_wide=False)
+    assert any(len(c.keys) == 2 for c in wide.tree.roots[0].children if isinstance(c, View))  # type: ignore[union-attr]
+    assert narrow.materialized == {"R", "S", "T", narrow.tree.roots[0].name}
+
+
 def test_guarantees_come_before_estimates_in_factorized_trees() -> None:
     """A - D - B - C would be estimated cheaper, with a view at C that no atom covers: the order found keeps updates O(N)."""
     rows = {"R": 50.0, "S": 1000.0, "T": 50.0, "U": 1000.0}
