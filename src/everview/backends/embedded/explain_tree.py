@@ -10,11 +10,9 @@ from everview.backends.embedded.tree.disassemble import leaf_lines, trigger_line
 from everview.backends.embedded.tree.factorized_operator import FactorizedOperator
 from everview.backends.embedded.tree.join_tree_operator import JoinTreeOperator
 from everview.backends.embedded.tree.tree_operator import TreeOperator
-from everview.planner.cost import UpdateCost
-from everview.planner.format_tree import format_tree
-from everview.planner.plan_tree import TreePlan
 from everview.relational.format import format_expression
 from everview.relational.schema import schema
+from everview.trigger.format_plan import class_lines, cost_lines, update_json
 from everview.trigger.format_tree_program import format_monomial, format_view
 from everview.trigger.tree_program import TreeProgram
 
@@ -37,12 +35,7 @@ def tree_lines(tree: Tree) -> list[str]:
     if plan is None:
         flat = ["first-order: the result directly over the relations", "views, * stored:", *_flat(program)]
         return [*flat, *_shared(tree)]
-    lines = [f"{_subject(tree)}: {plan.class_sentence}"]
-    if plan.order.text:
-        lines.append(f"variable order: {plan.order.text}")
-    lines += ["views, * stored:", *(f"  {line}" for line in _views(plan, program)), *_shared(tree), *_watched(program)]
-    lines.append("one changed row of")
-    return [*lines, *(f"  {cost.text}" for cost in plan.costs)]
+    return [*class_lines(plan, program, _subject(tree)), *_shared(tree), *_watched(program), *cost_lines(plan)]
 
 
 def _subject(tree: Tree) -> str:
@@ -53,15 +46,6 @@ def _subject(tree: Tree) -> str:
         if not isinstance(operator, ScanOperator)
     ]
     return f"query over the output{'s' if len(computed) > 1 else ''} {', '.join(computed)}" if computed else "query"
-
-
-def _views(plan: TreePlan, program: TreeProgram) -> list[str]:
-    lines = format_tree(plan.tree, program.stored).splitlines()
-    if program.result and program.result not in {node.name for node in plan.tree.nodes()}:
-        parts = " ⊗ ".join(root.name for root in plan.tree.roots)
-        star = "  *" if program.result in program.stored else ""
-        lines = [f"{format_view(program.view(program.result))} = {parts}{star}", *(f"  {line}" for line in lines)]
-    return lines
 
 
 def _shared(tree: Tree) -> list[str]:
@@ -115,23 +99,11 @@ def tree_json(tree: Tree) -> dict[str, Any]:
         told["shared"] = shared
     if plan is None:
         return {"kind": "first_order", **told}
-    updates = {
-        cost.atom: {
-            "bound": str(cost.bound),
-            "exponent": float(cost.bound.exponent),
-            "reason": cost.reason,
-            **_indicated(cost),
-        }
-        for cost in plan.costs
-    }
+    updates = {cost.atom: update_json(cost) for cost in plan.costs}
     classes = {"class": plan.query_class.name, "class_under_dependencies": plan.reduct_class.name}
     if plan.query.across_atoms:
         told["predicates_over_several_relations"] = [sorted(variables) for variables in plan.query.across_atoms]
     return {"kind": plan.representation, **classes, "order": plan.order.text, **told, "updates": updates}
-
-
-def _indicated(cost: UpdateCost) -> dict[str, float]:
-    return {} if cost.indicator_bound is None else {"indicator_exponent": float(cost.indicator_bound.exponent)}
 
 
 def is_constant(tree: Tree, side: int) -> bool:

@@ -1,0 +1,43 @@
+"""What ``explain`` says of a planned tree, whatever engine runs it: class, order, views, and what a changed row costs."""
+
+from __future__ import annotations
+
+from everview.planner.cost import UpdateCost
+from everview.planner.format_tree import format_tree
+from everview.planner.plan_tree import TreePlan
+from everview.trigger.format_tree_program import format_view
+from everview.trigger.tree_program import TreeProgram
+
+
+def class_lines(plan: TreePlan, program: TreeProgram, subject: str = "query") -> list[str]:
+    """The class of the query, the variable order, and the views, a star at those that are stored."""
+    lines = [f"{subject}: {plan.class_sentence}"]
+    if plan.order.text:
+        lines.append(f"variable order: {plan.order.text}")
+    return [*lines, "views, * stored:", *(f"  {line}" for line in _views(plan, program))]
+
+
+def cost_lines(plan: TreePlan) -> list[str]:
+    """What a changed row of each relation costs, and why."""
+    return ["one changed row of", *(f"  {cost.text}" for cost in plan.costs)]
+
+
+def update_json(cost: UpdateCost) -> dict[str, str | float]:
+    """The same for programs."""
+    told: dict[str, str | float] = {
+        "bound": str(cost.bound),
+        "exponent": float(cost.bound.exponent),
+        "reason": cost.reason,
+    }
+    if cost.indicator_bound is not None:
+        told["indicator_exponent"] = float(cost.indicator_bound.exponent)
+    return told
+
+
+def _views(plan: TreePlan, program: TreeProgram) -> list[str]:
+    lines = format_tree(plan.tree, program.stored).splitlines()
+    if program.result and program.result not in {node.name for node in plan.tree.nodes()}:
+        parts = " ⊗ ".join(root.name for root in plan.tree.roots)
+        star = "  *" if program.result in program.stored else ""
+        lines = [f"{format_view(program.view(program.result))} = {parts}{star}", *(f"  {line}" for line in lines)]
+    return lines
