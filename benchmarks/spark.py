@@ -3,6 +3,7 @@
     everview bench spark [--quick] [--scale 10]
     everview bench spark --lookup-bytes 0                                             # without the driver's copies
     python benchmarks/spark.py --scale 0.1 --queries q03 q18 --shares 0.001 0.01      # a part of it
+    python benchmarks/spark.py --scale 0.1 --queries q03 --strategies factorized first_order
 
 The tables are loaded in bulk with their primary keys; then each query is a view alone in the database. A change deletes and
 inserts, half and half, 0.01 %, 0.1 %, 1 % and 10 % of the orders with their lines, of which a query gets those of the tables
@@ -31,6 +32,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -80,13 +82,14 @@ def measure(spark: SparkSession, plan: Plan) -> Iterator[Figure]:
             common = {"scale": plan.scale, **options}
             rows = workload.row_count(list(db.tables))
             yield Figure("load", "seconds", seconds, "s", {**common, "mode": "load", "rows": rows})
-            for query in chosen:
-                for found in Case(db, folder / "db", spark, counters, query, plan).outcomes(workload):
+            for query, strategy in product(chosen, plan.strategies):
+                for found in Case(db, folder / "db", spark, counters, query, plan, strategy).outcomes(workload):
                     if isinstance(found, Outcome):
                         outcomes.append(found)
                     yield from _results(found, common)
                 for order in plan.orders:
-                    own = [o for o in outcomes if (o.query, o.change.order) == (query.name, order)]
+                    wanted = (query.name, strategy, order)
+                    own = [o for o in outcomes if (o.query, o.strategy, o.change.order) == wanted]
                     yield from _ratios(own, common)
     console = Console(width=max(Console().width, TABLE_WIDTH))
     console.print(comparison(outcomes, plan))
@@ -95,7 +98,7 @@ def measure(spark: SparkSession, plan: Plan) -> Iterator[Figure]:
 
 def _results(found: Filled | Outcome, common: dict[str, Any]) -> Iterator[Figure]:
     if isinstance(found, Filled):
-        told = {**common, "mode": "fill", "rows": found.rows, "answer": found.answer}
+        told = {**common, "mode": "fill", "strategy": found.strategy, "rows": found.rows, "answer": found.answer}
         yield Figure(found.query, "seconds", found.seconds, "s", told)
         yield Figure(found.query, "state_bytes", found.state_bytes, "B", told)
         return
@@ -115,7 +118,13 @@ def _ratios(outcomes: list[Outcome], common: dict[str, Any]) -> Iterator[Figure]
 
 def _told(found: Outcome) -> dict[str, Any]:
     change = found.change
-    return {"order": change.order, "share": change.share, "rows": found.rows, "answer": found.answer}
+    return {
+        "strategy": found.strategy,
+        "order": change.order,
+        "share": change.share,
+        "rows": found.rows,
+        "answer": found.answer,
+    }
 
 
 def _crossing(outcomes: list[Outcome]) -> str:
@@ -134,6 +143,7 @@ def comparison(outcomes: list[Outcome], plan: Plan) -> Table:
     table = Table(title=title, title_justify="left")
     headings = (
         "query",
+        "strategy",
         "order",
         "share",
         "rows",
@@ -148,12 +158,16 @@ def comparison(outcomes: list[Outcome], plan: Plan) -> Table:
         "crossing",
     )
     for heading in headings:
-        table.add_column(heading, justify="left" if heading in ("query", "order") else "right", no_wrap=True)
+        table.add_column(
+            heading, justify="left" if heading in ("query", "strategy", "order") else "right", no_wrap=True
+        )
     for found in outcomes:
         read = found.refresh.counted.bytes_read + (found.refresh.counted.driver_bytes or 0)
-        own = [o for o in outcomes if (o.query, o.change.order) == (found.query, found.change.order)]
+        wanted = (found.query, found.strategy, found.change.order)
+        own = [o for o in outcomes if (o.query, o.strategy, o.change.order) == wanted]
         table.add_row(
             found.query,
+            found.strategy,
             found.change.order,
             f"{found.change.share:.2%}",
             f"{found.rows:,}",
@@ -175,14 +189,14 @@ def explanation(outcomes: list[Outcome]) -> Table:
     table = Table(
         title="The Spark jobs of a refresh, by the relation and the number of columns read", title_justify="left"
     )
-    for heading in ("query", "changes", "jobs"):
+    for heading in ("query", "strategy", "changes", "jobs"):
         table.add_column(heading)
-    changes: dict[tuple[str, str], list[str]] = {}
+    changes: dict[tuple[str, str, str], list[str]] = {}
     for found in outcomes:
         named = f"{found.change.order} {found.change.share:.2%}"
-        changes.setdefault((found.query, found.refresh.counted.explained), []).append(named)
-    for (query, explained), own in changes.items():
-        table.add_row(query, ", ".join(own), explained)
+        changes.setdefault((found.query, found.strategy, found.refresh.counted.explained), []).append(named)
+    for (query, strategy, explained), own in changes.items():
+        table.add_row(query, strategy, ", ".join(own), explained)
     return table
 
 
@@ -194,6 +208,7 @@ def main() -> int:
     parser.add_argument("--queries", nargs="+", choices=QUERIES)
     parser.add_argument("--shares", nargs="+", type=float, help="of rows changed, ascending")
     parser.add_argument("--orders", nargs="+", choices=ORDERS)
+    parser.add_argument("--strategies", nargs="+", choices=("auto", "factorized", "first_order", "recompute"))
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--recomputations", type=int)
     parser.add_argument(
@@ -206,7 +221,8 @@ def main() -> int:
     given = parser.parse_args()
     single = ("scale", "rounds", "recomputations", "seconds", "refresh", "lookup_bytes")
     chosen = {name: getattr(given, name) for name in single if getattr(given, name) is not None}
-    chosen |= {name: tuple(getattr(given, name)) for name in ("queries", "shares", "orders") if getattr(given, name)}
+    several = ("queries", "shares", "orders", "strategies")
+    chosen |= {name: tuple(getattr(given, name)) for name in several if getattr(given, name)}
     plan = replace(QUICK if given.quick else Plan(), **chosen)
     results = []
     with spark_session({"driver.memory": given.memory}) as spark:

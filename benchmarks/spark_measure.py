@@ -41,7 +41,8 @@ class Plan:
     """What a run covers. ``seconds`` is how long the rounds of one change may take before the next is left out.
 
     ``refresh`` is the option of the views; by default changes are taken in as deltas, however many they are. ``lookup_bytes``
-    is the disk that the driver may take for copies of tables and state, in which it looks rows up; with 0 Spark jobs do.
+    is the disk that the driver may take for copies of tables and state, in which it looks rows up; with 0 Spark jobs do. Each
+    query is a view of each of the ``strategies``, one after another.
     """
 
     scale: float = 1.0
@@ -53,6 +54,7 @@ class Plan:
     seconds: float = 40.0
     refresh: str = "incremental"
     lookup_bytes: int = LOOKUP_BYTES
+    strategies: tuple[str, ...] = ("auto",)
 
     @property
     def local_rows(self) -> int:
@@ -92,6 +94,7 @@ class Outcome:
     """A query after changes of one share."""
 
     query: str
+    strategy: str
     change: Change
     rows: int
     refresh: Timed
@@ -112,6 +115,7 @@ class Filled:
     """A view that was made over loaded tables."""
 
     query: str
+    strategy: str
     seconds: float
     rows: int
     state_bytes: int
@@ -119,28 +123,37 @@ class Filled:
 
 
 class Case:
-    """One query over the loaded database, which is in a folder."""
+    """One query, maintained by one strategy, over the loaded database, which is in a folder."""
 
     def __init__(
-        self, db: ev.Database, folder: Path, spark: SparkSession, counters: Counters, query: Query, plan: Plan
+        self,
+        db: ev.Database,
+        folder: Path,
+        spark: SparkSession,
+        counters: Counters,
+        query: Query,
+        plan: Plan,
+        strategy: str = "auto",
     ) -> None:
         self._db = db
         self._folder = folder
         self._spark = spark
         self._counters = counters
         self._query = query
+        self._strategy = strategy
         self._plan = plan
         self._tables = tables_read(query.sql)
 
     def outcomes(self, workload: Workload) -> Iterator[Filled | Outcome]:
         """Makes the view, measures it after every change, and drops it; the tables are as before in the end."""
         started = time.perf_counter()
-        view = self._db.create_view(self._query.name, self._query.sql, refresh=self._plan.refresh)
+        options = {"refresh": self._plan.refresh, "strategy": self._strategy}
+        view = self._db.create_view(self._query.name, self._query.sql, **options)
         seconds = time.perf_counter() - started
         rows = workload.row_count(self._tables)
         before = view.rows()
         answer = self._check(before, workload.loaded, lambda: self._session(workload.loaded))
-        yield Filled(self._query.name, seconds, rows, sum(view.stats()["bytes"].values()), answer)
+        yield Filled(self._query.name, self._strategy, seconds, rows, sum(view.stats()["bytes"].values()), answer)
         for change in workload.changes:
             yield self._measure(view, change, before)
         self._db.drop(view.name)
@@ -173,7 +186,8 @@ class Case:
         rows = sum(len(table) for table in there.values())
         answer = "right" if answers == {"right"} else "WRONG"
         told = "+".join(sorted(how))
-        return Outcome(self._query.name, change, rows, timed, recomputed, told, answer, self._copied_bytes())
+        copied, name = self._copied_bytes(), self._query.name
+        return Outcome(name, self._strategy, change, rows, timed, recomputed, told, answer, copied)
 
     def _apply(self, rows: Mapping[str, Any]) -> tuple[float, ev.Commit]:
         started = time.perf_counter()
