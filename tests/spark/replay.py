@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from everview.backends.base import Change, ChangeKind
 from everview.backends.reference.evaluate_plan import evaluate_plan
 from everview.backends.spark.backend import SparkBackend
-from everview.catalog import TableDefinition, ViewDefinition
+from everview.catalog import TableDefinition, ViewDefinition, ViewOptions
 from everview.relational.arrow import canonical_rows, fields_from_arrow, rows_from_arrow, rows_to_arrow
 from everview.relational.nodes import Relation, Schema
 from everview.relational.schema import schema
@@ -82,6 +82,7 @@ class Replay:
         seed: str,
         open_: Callable[[Path], SparkBackend],
         given: Mapping[str, TableData] | None = None,
+        keys: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         self.plan = plan
         self.path = path
@@ -95,10 +96,10 @@ class Replay:
         self.deltas: Counter[Row] = Counter()
         for name, fields in self.fields.items():
             self.random.shuffle(self._waiting[name])
-            self.backend.create_table(TableDefinition(name, fields))
+            self.backend.create_table(TableDefinition(name, fields, tuple((keys or {}).get(name, ()))))
 
-    def create_view(self) -> None:
-        self.backend.create_view(ViewDefinition("v", self.plan, None, "UTC"))
+    def create_view(self, strategy: str = "auto") -> None:
+        self.backend.create_view(ViewDefinition("v", self.plan, None, "UTC", ViewOptions(strategy)))
         self.deltas.update(self.content())
 
     def restart(self) -> None:

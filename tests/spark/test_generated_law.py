@@ -43,21 +43,22 @@ def _law(long: int, quick: int) -> settings:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """Tables and a query over them."""
+    """Tables, a query over them, and the strategy of its view."""
 
     tables: tuple[TableData, ...]
     query: str
+    strategy: str
 
 
 @st.composite
 def _cases(draw: st.DrawFn) -> Case:
     made = draw(tables(max_rows=15))
-    return Case(made, draw(queries(made)))
+    return Case(made, draw(queries(made)), draw(st.sampled_from(("factorized", "first_order"))))
 
 
 def _check(case: Case, oracle: Oracle, open_: Callable[[Path], SparkBackend]) -> None:
     oracle.load(case.tables)
-    note(f"{case.tables!r}\n{case.query}")
+    note(f"{case.tables!r}\n{case.query}\n{case.strategy}")
     try:
         plan = oracle.translate(case.query)
     except (InvalidQuery, UnknownName, UnsupportedQuery, Py4JJavaError) as error:  # Spark's own bugs come as the last
@@ -68,10 +69,10 @@ def _check(case: Case, oracle: Oracle, open_: Callable[[Path], SparkBackend]) ->
         tempfile.TemporaryDirectory() as folder,
         closing(Replay(plan, Path(folder), case.query, open_, given_tables)) as replay,
     ):
-        event(_follow(replay))
+        event(_follow(replay, case.strategy))
 
 
-def _follow(replay: Replay) -> str:
+def _follow(replay: Replay, strategy: str) -> str:
     """Applies the batches, a restart after every third; what cannot be computed must not be computable at all."""
     is_made = False
     for number, changes in enumerate(replay.transactions(_BATCHES)):
@@ -79,7 +80,7 @@ def _follow(replay: Replay) -> str:
         try:
             replay.apply(changes)
             if not is_made:
-                replay.create_view()
+                replay.create_view(strategy)
                 is_made = True
         except UnsupportedQuery:
             return "unsupported"
@@ -90,6 +91,8 @@ def _follow(replay: Replay) -> str:
                 replay.check()
             return "not computable"
         replay.check()
+        if "of a tree" in replay.backend.explain("v", "text"):
+            event("a view tree")
         if number % 3 == 1:
             replay.restart()
             replay.check()

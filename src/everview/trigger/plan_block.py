@@ -9,7 +9,7 @@ from everview.planner.block_build import build_block
 from everview.planner.block_join import JoinBlock, build_join_block
 from everview.planner.block_join_builder import FactsOf, Refused
 from everview.planner.materialize import materialized_nodes
-from everview.planner.plan_tree import Indicators, TreePlan, plan_tree
+from everview.planner.plan_tree import TreePlan, plan_tree
 from everview.planner.view_tree import Leaf, View, ViewTree
 from everview.relational.nodes import Aggregate, Relation
 from everview.trigger.lower_tree import lower_tree
@@ -31,15 +31,7 @@ class Lowered:
     loading: TreeProgram | None
 
 
-def plan_block(
-    aggregate: Aggregate,
-    facts_of: FactsOf,
-    strategy: str,
-    *,
-    may_watch: bool = False,
-    indicators: Indicators = "useful",
-    keeps_wide: bool = True,
-) -> Lowered:
+def plan_block(aggregate: Aggregate, facts_of: FactsOf, strategy: str, *, may_watch: bool = False) -> Lowered:
     """The program of an aggregate and the joins below it.
 
     Args:
@@ -47,17 +39,21 @@ def plan_block(
         facts_of: What is known of the relations below it.
         strategy: ``first_order`` for the flat tree, any other for the best one.
         may_watch: Whether rows can stand in for it where numbers get too large.
-        indicators: Which indicators the engine can keep.
-        keeps_wide: Whether the engine can afford views with more rows than any one relation below them.
 
     Raises:
         Refused: no view tree can maintain it, and why.
     """
     block = build_block(aggregate, facts_of, may_watch=may_watch)
-    plan = None
-    if strategy != "first_order":
-        plan = plan_tree(block.query, indicators=indicators, keeps_wide=keeps_wide)
+    plan = None if strategy == "first_order" else plan_tree(block.query, indicators="useful")
     return _lowered(block, plan, keeps_result=True)
+
+
+def plan_plain_tree(block: Block, *, keeps_wide: bool) -> Lowered:
+    """The program of a block for an engine without indicators.
+
+    ``keeps_wide``: it can afford views with more rows than any one relation below them.
+    """
+    return _lowered(block, plan_tree(block.query, indicators="none", keeps_wide=keeps_wide), keeps_result=True)
 
 
 def plan_join(relation: Relation, facts_of: FactsOf, strategy: str) -> tuple[Lowered, JoinBlock]:

@@ -24,17 +24,17 @@ from everview.backends.spark.database_files import DatabaseFiles, Fault
 from everview.backends.spark.evaluate import plan_sql
 from everview.backends.spark.explain import EXPLAINERS
 from everview.backends.spark.lookup_copies import LOOKUP_BYTES
-from everview.backends.spark.lower_view import lower_view
 from everview.backends.spark.maintain import Maintenance, Work
 from everview.backends.spark.reading import Reading
 from everview.backends.spark.relation_store import Layout, StoredRelation
 from everview.backends.spark.segments import Segment, stored_fields
 from everview.backends.spark.shown_views import SessionOrNone, ShownViews
 from everview.backends.spark.spark_engine import SparkEngine
-from everview.backends.spark.stages import Grouped, StageProgram
+from everview.backends.spark.stages import view_of_relation
 from everview.backends.spark.stored_deltas import StoredDeltas
 from everview.backends.spark.table_changes import net_rows
-from everview.backends.spark.transactions import Run, View, delta_table, relations_of, table_layout, view_of_relation
+from everview.backends.spark.transactions import Run, View, delta_table, relations_of, table_layout
+from everview.backends.spark.view_programs import ViewPrograms, is_as_made, make_anew, segments_of
 from everview.catalog import Definition, TableDefinition, ViewDefinition
 from everview.errors import EvaluationError, UnsupportedOperation
 from everview.relational.arrow import public_rows, rows_from_arrow
@@ -87,11 +87,16 @@ class SparkBackend:
         self._limit = local_rows
         self._tables: dict[str, TableDefinition] = {}
         self._views: dict[str, View] = {}
+        self._programs = ViewPrograms(self._tables, self._views)
+        self._outdated: list[str] = []
+        """Views whose relations were made by another program than today's."""
         self._refreshed: dict[str, Refresh] = {}
         self._summed: dict[str, list[Segment]] = {}
         self._shown = ShownViews(self._files, shown_in, lambda rows, view: self._reading().bag_frame(rows, view.fields))
         try:
             self._files.open(self._take_in)
+            for key in self._outdated:
+                make_anew(self._views[key], self._files, self._maintenance)
             for view in self._views.values():
                 self._shown.add(view.definition)
         except BaseException:
@@ -101,7 +106,7 @@ class SparkBackend:
     # Opening
 
     def _take_in(self, entries: list[Entry]) -> dict[str, Layout]:
-        """Makes the definitions known, and says which relations they have on disk."""
+        """Makes the definitions known, and says which of their relations on disk are of use."""
         layouts: dict[str, Layout] = {}
         for entry in entries:
             match entry.definition:
@@ -109,14 +114,14 @@ class SparkBackend:
                     self._tables[table.name.lower()] = table
                     layouts[table.name.lower()] = table_layout(table)
                 case ViewDefinition() as view:
-                    program = self._lowered(view)
+                    program = self._programs.again(view, entry.lowering)
                     self._views[view.name.lower()] = View(view, program, entry.created_at)
-                    layouts.update(relations_of(program))
+                    kept = relations_of(program)
+                    if not is_as_made(program, entry.lowering, self._files.last.relations):
+                        self._outdated.append(view.name.lower())
+                        kept = {view.name.lower(): kept[view.name.lower()]}
+                    layouts.update(kept)
         return layouts
-
-    def _lowered(self, view: ViewDefinition) -> StageProgram:
-        views = {key: known.definition for key, known in self._views.items()}
-        return lower_view(view, self._tables, views, self._files.last.received)
 
     @property
     def definitions(self) -> tuple[Definition, ...]:
@@ -153,7 +158,8 @@ class SparkBackend:
             if table is not None and not table.retain and name.lower() in self._files.last.received:
                 raise rejections.too_late_for_view(view, table)
         plan_sql(view.plan, lambda table: table)  # what Spark SQL cannot say is refused now, not when it is needed
-        program = self._lowered(view)
+        received = frozenset(self._files.last.received)
+        program, lowering = self._programs.make(view, received, lambda name: self._files.relations[name].row_count)
         added = {n: self._files.new_relation(n, f) for n, f in relations_of(program).items()}
         work = Work()
         maintenance = self._maintenance({**self._files.relations, **added})
@@ -164,13 +170,13 @@ class SparkBackend:
         finally:
             work.forget_scratch()
         moves = {
-            name: Move(tuple(_segments(added[name], made))) for name, made in work.replaced.items() if name in added
+            name: Move(tuple(segments_of(added[name], made))) for name, made in work.replaced.items() if name in added
         }
         if view.is_assertion and any(s.rows for s in moves[program.root.name].add):
             made = work.replaced[program.root.name]
             held = made if isinstance(made, pa.Table) else added[program.root.name].rows_of(made[0])
             raise rejections.assertion_violated(view, rows_from_arrow(net_rows(held, view.fields)[0], view.fields))
-        entries = [*self._files.entries, Entry(view, self.version)]
+        entries = [*self._files.entries, Entry(view, self.version, lowering)]
         self._files.commit("catalog", self.version, moves, entries=entries, added=added)
         self._views[view.name.lower()] = View(view, program, self.version)
         self._shown.add(view)
@@ -235,7 +241,7 @@ class SparkBackend:
                 moves[name] = Move((relations[name].write(rows),))
         for name, made in work.replaced.items():
             with self._timed(name):
-                moves[name] = Move(tuple(_segments(relations[name], made)), tuple(relations[name].segments))
+                moves[name] = Move(tuple(segments_of(relations[name], made)), tuple(relations[name].segments))
         return moves
 
     @contextmanager
@@ -265,12 +271,9 @@ class SparkBackend:
             self._files.commit("compact", self.version, moves)
 
     def _state_keys(self, name: str) -> int | None:
-        """For the payloads of a grouped stage, the number of key columns: the other columns are summed."""
-        for view in self._views.values():
-            for stage in view.program.stages:
-                if isinstance(stage, Grouped) and stage.state_name == name:
-                    return stage.key_count
-        return None
+        """For payloads, of a grouped stage or a view of a tree, the number of key columns: the other columns are summed."""
+        view = self._views.get(view_of_relation(name))
+        return None if view is None else view.program.payload_keys(name)
 
     def _maintenance(self, relations: Mapping[str, StoredRelation]) -> Maintenance:
         return Maintenance(relations, self._engine, self._limit, self._files.new_relation)
@@ -384,17 +387,11 @@ class SparkBackend:
         return table.fields
 
 
-def _segments(relation: StoredRelation, made: list[Segment] | pa.Table) -> list[Segment]:
-    if isinstance(made, pa.Table):
-        return [relation.write(made)] if made.num_rows else []
-    return made
-
-
 def _check_options(view: ViewDefinition) -> None:
     """Refuses what this version of the backend would otherwise ignore."""
     options = view.options
     refused = {
-        f"strategy='{options.strategy}'": options.strategy not in ("auto", "first_order", "recompute"),
+        f"strategy='{options.strategy}'": options.strategy not in ("auto", "factorized", "first_order", "recompute"),
         "lazy=True": options.lazy,
         f"representation='{options.representation}'": options.representation == "factorized",
     }

@@ -11,11 +11,27 @@ from everview.relational.serialize import plan_from_json, plan_to_json, schema_f
 
 
 @dataclass(frozen=True, slots=True)
+class Lowering:
+    """How a view's program was made, so that the same one is made when the database is opened again.
+
+    ``trees`` is the strategy for its blocks: None for terms only, as in databases that do not say. ``rows`` are the numbers
+    of rows that the planner was told, ``fixed`` the tables that would never change again. ``digest`` is that of the
+    program's text; empty where it was not noted.
+    """
+
+    trees: str | None = None
+    rows: tuple[tuple[str, int], ...] = ()
+    fixed: tuple[str, ...] = ()
+    digest: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Entry:
-    """A definition, and the version at which it was made."""
+    """A definition, the version at which it was made, and how a view was lowered."""
 
     definition: Definition
     created_at: int
+    lowering: Lowering = Lowering()
 
 
 def catalog_to_json(entries: list[Entry]) -> list[dict[str, Any]]:
@@ -56,12 +72,13 @@ def _entry_to_json(entry: Entry) -> dict[str, Any]:
                     "settings": dict(view.settings),
                     "options": asdict(view.options),
                     "is_assertion": view.is_assertion,
+                    "lowering": {**asdict(entry.lowering), "rows": dict(entry.lowering.rows)},
                 }
             }
 
 
 def _entry_from_json(written: dict[str, Any]) -> Entry:
-    name = written["name"]
+    name, lowering = written["name"], Lowering()
     if "table" in written:
         table = written["table"]
         fields, key = schema_from_json(table["fields"]), tuple(table["primary_key"])
@@ -72,4 +89,7 @@ def _entry_from_json(written: dict[str, Any]) -> Entry:
         plan, settings = plan_from_json(view["plan"]), tuple(view.get("settings", {}).items())
         is_assertion = view["is_assertion"]
         definition = ViewDefinition(name, plan, view["query"], view["time_zone"], options, is_assertion, settings)
-    return Entry(definition, written["created_at"])
+        if "lowering" in view:
+            told = view["lowering"]
+            lowering = Lowering(told["trees"], tuple(told["rows"].items()), tuple(told["fixed"]), told["digest"])
+    return Entry(definition, written["created_at"], lowering)

@@ -12,10 +12,10 @@ import pyarrow as pa
 
 from everview.backends.spark.commit_log import Move
 from everview.backends.spark.local_engine import run_locally
+from everview.backends.spark.payloads import zero
 from everview.backends.spark.relation_store import StoredRelation
 from everview.backends.spark.segments import Segment
 from everview.backends.spark.spark_engine import SparkEngine
-from everview.backends.spark.stage_plans import zero
 from everview.backends.spark.term_plans import ONE, add_up, consolidated, project, weighted
 from everview.relational.expressions import Call, conjunction
 from everview.relational.nodes import Filter, Project, Relation, Scan

@@ -16,6 +16,7 @@ from everview.backends.spark.catalog_file import Entry, catalog_from_json, catal
 from everview.backends.spark.commit_log import CommitLog, Move, Record
 from everview.backends.spark.lookup_copies import LOOKUP_BYTES, LookupCopies
 from everview.backends.spark.relation_store import Layout, StoredRelation
+from everview.backends.spark.stages import view_of_relation
 from everview.errors import CorruptDatabase
 
 Fault = Callable[[str], None]
@@ -46,7 +47,9 @@ class DatabaseFiles:
         return self._log.last or Record(-1, 0, "catalog", _now(), -1, {})
 
     def open(self, layouts_of: Callable[[list[Entry]], Mapping[str, Layout]]) -> None:
-        """Reads the catalog and every relation; ``layouts_of`` knows the relations that its definitions need.
+        """Reads the catalog and the relations that its definitions need, which ``layouts_of`` knows.
+
+        Relations of a view that is there, and that it does not need, are of another program: the next commit leaves them out.
 
         Raises:
             CorruptDatabase: something is missing or not what was written.
@@ -58,6 +61,8 @@ class DatabaseFiles:
         wanted = layouts_of(self.entries)
         for name, (folder, version) in last.relations.items():
             if name not in wanted:
+                if view_of_relation(name) in wanted:
+                    continue
                 raise CorruptDatabase(f"the last commit names a relation '{name}' that the catalog does not have.")
             relation = StoredRelation(name, self.path / "relations" / folder, wanted[name], copies=self.copies)
             relation.recover(version, last.moves.get(name), last.sequence)

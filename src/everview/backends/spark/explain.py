@@ -7,13 +7,15 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from everview.backends.spark.payloads import is_ring_aggregate
-from everview.backends.spark.stages import Grouped, Linear, Partitioned, Stage, StageProgram
+from everview.backends.spark.stages import BlockChoice, Grouped, Linear, Partitioned, Stage, StageProgram, TreeView
 from everview.backends.spark.terms import Term
 from everview.backends.spark.transactions import SHARE
 from everview.catalog import ViewDefinition
 from everview.relational.format import format_plan
 from everview.relational.nodes import Aggregate, Join, JoinKind, Scan, TopK
+from everview.trigger.format_plan import class_lines, cost_lines, update_json
 from everview.trigger.format_program import format_program
+from everview.trigger.format_tree_program import format_tree_program
 from everview.trigger.program import Anew, Apply, FactorizedBlock, ProgramStatement, TreeBlock
 
 _LOOKUPS: Final = (
@@ -30,8 +32,25 @@ def _text(view: ViewDefinition, program: StageProgram) -> str:
         told = _told(stage, stored)
         lines.append(f"  {stage.name}: {told['kind']}, {told['rule']}; keeps {told['keeps']}")
         lines += [f"    {'-' if t.sign < 0 else '+'} {_term(t)}" for t in stage.terms]
+        lines += [f"    {line}" for line in _choice_lines(stage)]
     lines.append(f"update: {_update(view)}")
     return "\n".join(lines) + "\n"
+
+
+def _choice_lines(stage: Stage) -> list[str]:
+    """How the aggregate over a join that the stage is came to be maintained as it is."""
+    choice = choice_of(stage)
+    if choice is None:
+        return []
+    if choice.tree is None:
+        return [f"no view tree: {choice.reason}"]
+    assert choice.tree.plan is not None
+    return [*class_lines(choice.tree.plan, choice.tree.program), *cost_lines(choice.tree.plan)]
+
+
+def choice_of(stage: Stage) -> BlockChoice | None:
+    """The choice between a view tree and terms; None for a stage that is no aggregate over a join."""
+    return stage.choice if isinstance(stage, Grouped | Partitioned) else None
 
 
 def _update(view: ViewDefinition) -> str:
@@ -54,13 +73,29 @@ def _json(view: ViewDefinition, program: StageProgram) -> str:
     told = {
         "view": view.name,
         "backend": "spark",
-        "strategy": "first_order",
+        "strategy": "factorized" if any(isinstance(s, TreeView) for s in program.stages) else "first_order",
         "update": _update(view),
         "inputs": sorted(program.inputs()),
-        "stages": [{"name": s.name, **_told(s, stored), "terms": [_term(t) for t in s.terms]} for s in program.stages],
+        "stages": [
+            {"name": s.name, **_told(s, stored), "terms": [_term(t) for t in s.terms], **_choice_json(s)}
+            for s in program.stages
+        ],
         "plan": format_plan(view.plan).splitlines(),
     }
     return json.dumps(told, indent=2)
+
+
+def _choice_json(stage: Stage) -> dict[str, Any]:
+    choice = choice_of(stage)
+    if choice is None:
+        return {}
+    if choice.tree is None:
+        return {"no_tree": choice.reason}
+    plan = choice.tree.plan
+    assert plan is not None
+    classes = {"class": plan.query_class.name, "class_under_dependencies": plan.reduct_class.name}
+    updates = {cost.atom: update_json(cost) for cost in plan.costs}
+    return {"tree": {**classes, "order": plan.order.text, "updates": updates}}
 
 
 def _told(stage: Stage, stored: frozenset[str]) -> dict[str, Any]:
@@ -68,6 +103,9 @@ def _told(stage: Stage, stored: frozenset[str]) -> dict[str, Any]:
     match stage:
         case Linear():
             kind, rule, keeps = "linear", "each input's change joined with the others", output
+        case TreeView():
+            kind, rule = f"view {stage.view} of a tree", "each input's change joined with the others, and summed"
+            keeps = ["a payload a key"] if stage.name in stored else []
         case Grouped():
             rule = "payloads of the touched groups, old and new"
             kind, keeps = "grouped", ["a payload a group", *output]
@@ -85,19 +123,30 @@ def _term(term: Term) -> str:
 
 def _triggers(view: ViewDefinition, program: StageProgram) -> str:
     """The trigger program, and in words where Spark does otherwise."""
-    notes = {c.name: f"on Spark: {note}" for c in program.program.collections if (note := _otherwise(c.statement))}
+    notes = {}
+    for collection in program.program.collections:
+        note = _otherwise(collection.statement, program.choices.get(collection.name))
+        if note is not None:
+            notes[collection.name] = f"on Spark: {note}"
     return format_program(view.name, program.program, notes) + f"\non Spark: {_LINEAR}\n"
 
 
 _LINEAR: Final = "linear collections are stored nowhere; what reads them joins the tables, views and collections below"
 
 
-def _otherwise(statement: ProgramStatement) -> str | None:
+def _otherwise(statement: ProgramStatement, choice: BlockChoice | None) -> str | None:
     """What Spark does instead of what a statement says."""
     match statement:
+        case TreeBlock(source=Aggregate(), lowered=lowered) if choice is not None and choice.tree is not None:
+            if format_tree_program(choice.tree.program) == format_tree_program(lowered.program):
+                return None
+            assert choice.tree.plan is not None
+            views = "; ".join(line.strip() for line in class_lines(choice.tree.plan, choice.tree.program)[1:])
+            return f"another view tree, as indicators and views wider than a relation are not kept; {views}"
         case TreeBlock(source=Aggregate() as node):
+            why = "" if choice is None else f": {choice.reason}"
             joins = "the change of an input is joined with the other inputs, which are stored"
-            return f"no view tree; {joins}, and {_groups(node)}"
+            return f"no view tree{why}; {joins}, and {_groups(node)}"
         case TreeBlock() | FactorizedBlock():
             return "no view tree; the change of an input is joined with the other inputs, which are stored"
         case Apply(node=Aggregate() as node):

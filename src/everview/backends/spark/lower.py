@@ -10,8 +10,19 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import assert_never
 
-from everview.backends.spark.payloads import group_payload, is_ring_aggregate
-from everview.backends.spark.stages import INPUT, Grouped, Linear, Partitioned, Stage, StageProgram
+from everview.backends.spark.choose_tree import TreeOptions, choose_tree
+from everview.backends.spark.lower_tree import AtomInput, lower_tree, tells_rows_apart
+from everview.backends.spark.payloads import ONE, ZERO, Payload, group_payload, is_ring_aggregate
+from everview.backends.spark.stages import (
+    INPUT,
+    BlockChoice,
+    Grouped,
+    Linear,
+    Partitioned,
+    Stage,
+    StageProgram,
+    TreeView,
+)
 from everview.backends.spark.terms import Term, filtered, joined, leaf_term, negated, projected, same_value
 from everview.planner.block_join_builder import Facts
 from everview.relational.expressions import (
@@ -19,7 +30,6 @@ from everview.relational.expressions import (
     Case,
     Column,
     Expression,
-    Literal,
     columns_of,
     conjunction,
     remap_columns,
@@ -48,49 +58,70 @@ from everview.relational.nodes import (
 from everview.relational.schema import columns, is_nullable, schema
 from everview.relational.traverse import with_inputs
 from everview.relational.types import BOOLEAN, INT64
+from everview.relational.unique_keys import UniqueKey, unique_keys
 from everview.trigger.lower_plan import lower_plan
 from everview.trigger.program import Anew, Apply, CheckSingle, FactorizedBlock, Program, ProgramStatement, TreeBlock
 
 _MOST_TERMS = 12
 """A sum with more terms than this becomes a stage of its own: joins of sums multiply them."""
 
-ZERO, ONE = Literal(0, INT64), Literal(1, INT64)
 
-
-def lower(name: str, program: Program) -> StageProgram:
-    """The stages of a view."""
-    lowering = _Lowering(name)
+def lower(name: str, program: Program, trees: TreeOptions | None = None) -> StageProgram:
+    """The stages of a view; without ``trees``, all joins are terms over the relations that the view reads."""
+    lowering = _Lowering(name, trees)
     lowering.root(lowering.collections(program))
-    return StageProgram(tuple(lowering.stages), program)
+    fixed = frozenset[str]() if trees is None else trees.fixed
+    return StageProgram(tuple(lowering.stages), program, lowering.choices, fixed)
 
 
 class _Lowering:
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, trees: TreeOptions | None) -> None:
         self.stages: list[Stage] = []
+        self._trees = trees
         self._view = name
         self._known: dict[tuple[object, ...], Scan] = {}
         self._made: dict[str, list[Term]] = {}
+        self._keys: dict[str, tuple[UniqueKey, ...]] = {}
+        """The unique keys of collections."""
+        self.choices: dict[str, BlockChoice] = {}
+        """How the aggregates over joins among the collections are maintained."""
 
     def collections(self, program: Program) -> Scan:
         """Lowers the collections of a program one after another; returns a scan of the root."""
         for collection in program.collections:
-            self._made[collection.name] = self._statement(collection.statement)
+            self._made[collection.name] = self._statement(collection.name, collection.statement)
+            self._keys[collection.name] = unique_keys(_relation(collection.statement), lambda s: self._facts(s).keys)
         return program.root_scan
 
-    def _statement(self, statement: ProgramStatement) -> list[Term]:
+    def _facts(self, relation: Relation) -> Facts:
+        if isinstance(relation, Scan) and relation.table in self._made:
+            return Facts(self._keys[relation.table])
+        return Facts() if self._trees is None else self._trees.facts_of(relation)
+
+    def _statement(self, name: str, statement: ProgramStatement) -> list[Term]:
         match statement:
+            case Apply(node=Aggregate() as aggregate, why_no_tree=str() as why):
+                return self._block(name, aggregate, BlockChoice(None, why))
+            case TreeBlock(source=Aggregate() as aggregate, lowered=lowered):
+                options = None if self._trees is None else replace(self._trees, facts_of=self._facts)
+                return self._block(name, aggregate, choose_tree(lowered.program.block, options))
             case Apply(node=node):
                 return self.terms(node)
             case CheckSingle(node=join):
                 self._guard(join)
                 return self.terms(join.left)
             case TreeBlock(source=source) | FactorizedBlock(source=source):
-                return self.terms(source)
+                return self.terms(source)  # a join that nothing sums is passed on, not kept
             case Anew(plan=plan):
                 # Its stages are computed anew one by one.
                 return self.terms(self.collections(lower_plan(plan, lambda _: Facts())))
             case _:
                 assert_never(statement)
+
+    def _block(self, name: str, node: Aggregate, choice: BlockChoice | None) -> list[Term]:
+        if choice is not None:
+            self.choices[name] = choice
+        return self._stage(node, lambda name: self._aggregate(name, node, choice))
 
     def root(self, plan: Scan) -> None:
         terms = tuple(self.terms(plan))
@@ -118,7 +149,7 @@ class _Lowering:
             case Generate():
                 return self._stage(node, lambda name: self._generate(name, node))
             case Aggregate():
-                return self._stage(node, lambda name: self._aggregate(name, node))
+                return self._stage(node, lambda name: self._aggregate(name, node, None))
             case Distinct():
                 return self._stage(node, lambda name: self._distinct(name, self.terms(node.child), schema(node)))
             case ExceptAll() | IntersectAll() | UnionMax():
@@ -218,24 +249,34 @@ class _Lowering:
         assert isinstance(over, Generate)
         return Linear(name, schema(node), tuple(self.terms(node.child)), over)
 
-    def _aggregate(self, name: str, node: Aggregate) -> Stage:
+    def _aggregate(self, name: str, node: Aggregate, choice: BlockChoice | None) -> Stage:
+        if choice is not None and choice.tree is not None:
+            return self._tree(name, node, choice)
         if not is_ring_aggregate(node):
-            partition = node.keys
             keys = tuple(columns(node)[: len(node.keys)])
-            return self._partitioned(name, node, partition, keys)
+            return self._partitioned(name, node, node.keys, keys, choice)
         payload = group_payload(node)
         terms = tuple(projected(t, (*node.keys, *payload.contributions)) for t in self.terms(node.child))
-        keys_fields = schema(node)[: len(node.keys)]
-        return Grouped(
-            name,
-            schema(node),
-            terms,
-            len(node.keys),
-            (*keys_fields, *payload.fields),
-            payload.outputs,
-            _present(len(node.keys)) if node.keys else ONE,
-            is_global=not node.keys,
-        )
+        return _grouped(name, node, terms, payload, choice)
+
+    def _tree(self, name: str, node: Aggregate, choice: BlockChoice) -> Stage:
+        """The result of a view tree, the other views of which become stages before it."""
+        assert choice.tree is not None
+        # The program that loads the view joins everything, that of changes only what can change.
+        program = choice.tree.loading or choice.tree.program
+        atoms = program.block.atoms
+        inputs = [AtomInput(tuple(self.terms(a.input)), tells_rows_apart(a, self._facts)) for a in atoms]
+
+        def add_view(view: str, terms: tuple[Term, ...], fields: Schema, key_count: int) -> Scan:
+            # Equal views of a self-join, or of two aggregates, are one stage.
+            key = ("tree view", terms, tuple(f.type for f in fields), key_count)
+            (only,) = self._stage(key, lambda name: TreeView(name, fields, terms, key_count, view))
+            (scan,) = only.inputs
+            assert isinstance(scan, Scan)
+            return scan
+
+        result = lower_tree(program, inputs, add_view)
+        return _grouped(name, node, result.terms, result.payload, choice)
 
     def _distinct(self, name: str, below: list[Term], fields: Schema) -> Stage:
         terms = tuple(projected(t, (*_outputs(t, fields), ONE)) for t in below)
@@ -268,11 +309,30 @@ class _Lowering:
         node: Aggregate | Window | TopK,
         partition: tuple[Expression, ...],
         output_key: tuple[Expression, ...],
+        choice: BlockChoice | None = None,
     ) -> Stage:
         over = with_inputs(node, (Scan(INPUT, schema(node.child)),))
         # A constant tells no rows apart, and neither does the same expression twice.
         told = {p: k for p, k in zip(partition, output_key, strict=True) if columns_of(p)}
-        return Partitioned(name, schema(node), tuple(self.terms(node.child)), tuple(told), over, tuple(told.values()))
+        terms = tuple(self.terms(node.child))
+        return Partitioned(name, schema(node), terms, tuple(told), over, tuple(told.values()), choice)
+
+
+def _grouped(
+    name: str, node: Aggregate, terms: tuple[Term, ...], payload: Payload, choice: BlockChoice | None
+) -> Grouped:
+    width = len(node.keys)
+    return Grouped(
+        name,
+        schema(node),
+        terms,
+        width,
+        (*schema(node)[:width], *payload.fields),
+        payload.outputs,
+        _present(width) if node.keys else ONE,
+        is_global=not node.keys,
+        choice=choice,
+    )
 
 
 _COUNT = Field("count", INT64, False)
@@ -322,3 +382,18 @@ def _is_guard(stage: Stage) -> bool:
 
 def _renamed(stage: Stage, name: str, fields: Schema) -> Stage:
     return replace(stage, name=name, fields=fields)
+
+
+def _relation(statement: ProgramStatement) -> Relation:
+    """What a statement makes, as a relation over scans of collections and inputs."""
+    match statement:
+        case Apply(node=node):
+            return node
+        case CheckSingle(node=join):
+            return join.left
+        case TreeBlock(source=source) | FactorizedBlock(source=source):
+            return source
+        case Anew(plan=plan):
+            return plan
+        case _:
+            assert_never(statement)

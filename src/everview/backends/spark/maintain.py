@@ -21,7 +21,7 @@ from everview.backends.spark.relation_store import Layout, StoredRelation
 from everview.backends.spark.restrict import Bound, Restriction, Source
 from everview.backends.spark.segments import Segment, empty_rows
 from everview.backends.spark.spark_engine import SparkEngine
-from everview.backends.spark.stages import WEIGHT, Grouped, Linear, Partitioned, Stage, StageProgram
+from everview.backends.spark.stages import WEIGHT, Grouped, Linear, Partitioned, Stage, StageProgram, TreeView
 from everview.backends.spark.term_plans import consolidated, negated, scan_name, sum_plan, weighted
 from everview.backends.spark.terms import Term, with_keys
 from everview.errors import EvaluationError
@@ -90,7 +90,7 @@ class Maintenance:
                 self._fill_stage(stage, work, zone, sum_up=True)
 
     def _fill_stage(self, stage: Stage, work: Work, zone: str, *, sum_up: bool) -> None:
-        starts = (0,) * len(stage.terms)
+        starts = tuple(t.first for t in stage.terms)
         sources = tuple(tuple(self._content_source(leaf, work) for leaf in t.inputs) for t in stage.terms)
 
         def plan(wrap: Wrap) -> Relation:
@@ -100,6 +100,9 @@ class Maintenance:
         match stage:
             case Linear():
                 made = plan(lambda total: stage_plans.linear_plan(stage, total))
+                self._store_content(stage.name, stage.fields, made, stage.terms, sources, work, zone)
+            case TreeView():
+                made = plan(lambda total: stage_plans.tree_view_plan(stage, total))
                 self._store_content(stage.name, stage.fields, made, stage.terms, sources, work, zone)
             case Grouped():
                 made = plan(lambda total: stage_plans.state_rows(stage_plans.payload_plan(stage, total)))
@@ -200,6 +203,8 @@ class Maintenance:
         match stage:
             case Linear():
                 return self._sum(stage, work, zone, lambda total: stage_plans.linear_plan(stage, total))
+            case TreeView():
+                return self._sum(stage, work, zone, lambda total: stage_plans.tree_view_plan(stage, total))
             case Grouped():
                 return self._grouped_delta(stage, work, zone)
             case Partitioned():

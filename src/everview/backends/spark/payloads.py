@@ -2,17 +2,19 @@
 
     count(x)  Σ [x is not NULL]          sum(x)  Σ x, Σ [x is not NULL]          avg(x)  their quotient, as Spark divides
 
-Sums are exact: integers and decimals as decimals. Floats are not among them, because a sum that has lost digits to a value
-keeps the loss when the value goes; nor are decimals too wide to multiply with a weight. Such aggregates are recomputed for the
-groups that a change touches.
+Which aggregates are functions of sums, and of which, says ``relational.definitions.sum_aggregates``. Sums are exact: integers
+and decimals as decimals. Floats are not among them, because a sum that has lost digits to a value keeps the loss when the value
+goes; nor are decimals too wide to multiply with a weight. Such aggregates are recomputed for the groups that a change touches.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal as PythonDecimal
-from typing import Final
+from typing import Final, assert_never
 
+from everview.relational.definitions.sum_aggregates import Summed, sum_aggregate
 from everview.relational.expressions import (
     TRUE,
     Call,
@@ -39,7 +41,8 @@ from everview.relational.types import (
 ZERO, ONE = Literal(0, INT64), Literal(1, INT64)
 WEIGHT_TYPE: Final = Decimal(10, 0)
 """The type of weights where they are multiplied with decimals; more than 10¹⁰ equal rows are an overflow."""
-_WIDE: Final = Decimal(20, 0)
+WIDE: Final = Decimal(20, 0)
+"""Holds every BIGINT."""
 _MAX_PRECISION: Final = 38
 
 
@@ -57,25 +60,29 @@ class Payload:
 
 def is_ring_aggregate(node: Aggregate) -> bool:
     """Whether every aggregate of the node is a function of exact sums."""
-    return all(_is_ring(call) for call in node.aggregates)
+    return all(is_function_of_exact_sums(call) for call in node.aggregates)
 
 
-def _is_ring(call: AggregateCall) -> bool:
-    if call.distinct or call.is_ring:
+def is_function_of_exact_sums(call: AggregateCall) -> bool:
+    """Whether an aggregate is a function of sums that lose no digit; TRY_ forms turn an overflow into NULL, and are not."""
+    declared = sum_aggregate(call)
+    if declared is None:
         return False
-    match call.function:
-        case "count":
+    match declared.summed:
+        case Summed.ROWS | Summed.TRUTHS:
             return True
-        case "sum" | "avg":
-            return weighted_type(call.args[0].type) is not None
-        case _:
+        case Summed.NUMBERS:
+            return call.function in ("sum", "avg") and weighted_type(call.args[0].type) is not None
+        case Summed.FLOATS:
             return False
+        case _:
+            assert_never(declared.summed)
 
 
 def weighted_type(data_type: DataType) -> Decimal | None:
     """The type of a value times a weight; None where it would not be exact."""
     if is_integral(data_type):
-        return _product_type(_WIDE)
+        return _product_type(WIDE)
     if isinstance(data_type, Decimal):
         product = _product_type(data_type)
         return product if product.scale == data_type.scale else None
@@ -96,13 +103,35 @@ def sum_type(data_type: DataType) -> DataType:
     return Decimal(min(_MAX_PRECISION, product.precision + 10), product.scale)
 
 
+def payload_fields(contributions: Sequence[Expression]) -> Schema:
+    """The state's columns for the sums of contributions."""
+    return tuple(Field(f"sum{i}", sum_type(c.type), False) for i, c in enumerate(contributions))
+
+
 def group_payload(node: Aggregate) -> Payload:
     """What to sum for an aggregate, and how to read its values from the sums."""
     builder = _Builder(len(node.keys))
     values = tuple(builder.value(call) for call in node.aggregates)
     keys = tuple(Column(i, f.type, f.nullable) for i, f in enumerate(schema(node)[: len(node.keys)]))
-    fields = tuple(Field(f"sum{i}", sum_type(c.type), False) for i, c in enumerate(builder.contributions))
-    return Payload(tuple(builder.contributions), fields, (*keys, *values))
+    return Payload(tuple(builder.contributions), payload_fields(builder.contributions), (*keys, *values))
+
+
+def aggregate_value(call: AggregateCall, total: Expression, counted: Expression) -> Expression:
+    """An aggregate's value: from its exact sum (a decimal, or the number of rows where it is true) and the rows that count."""
+    declared = sum_aggregate(call)
+    assert declared is not None, "asked for functions of sums only"
+    if declared.summed is Summed.ROWS:
+        return counted
+    if declared.summed is Summed.TRUTHS:
+        is_every = call.function == "min"  # of booleans: whether all are true
+        result: Expression = Call("=", (total, counted), BOOLEAN) if is_every else Call(">", (total, ZERO), BOOLEAN)
+    elif call.function == "avg":
+        result = _average(total, counted, call.args[0].type, call.type)
+    elif call.type == INT64:
+        result = _within_bounds(total, counted)
+    else:
+        result = _total(total, call.type)
+    return Case(((Call(">", (counted, ZERO), BOOLEAN), result),), Literal(None, call.type))
 
 
 class _Builder:
@@ -111,22 +140,17 @@ class _Builder:
         self.contributions: list[Expression] = [ONE]
 
     def value(self, call: AggregateCall) -> Expression:
+        declared = sum_aggregate(call)
+        assert declared is not None, "asked for functions of sums only"
         counted = self._sum(_if(_is_counted(call), ONE, ZERO))
-        if call.function == "count":
-            return counted
+        if declared.summed is Summed.ROWS:
+            return aggregate_value(call, ZERO, counted)
         argument = call.args[0]
-        exact = Cast(argument, _WIDE) if is_integral(argument.type) else argument
-        assert isinstance(exact.type, Decimal)
-        zero = Literal(_zero(exact.type), exact.type)
-        total = self._sum(_if(_is_counted(call), exact, zero))
-        has_any = Call(">", (counted, ZERO), BOOLEAN)
-        if call.function == "avg":
-            result = _average(total, counted, argument.type, call.type)
-        elif call.type == INT64:
-            result = _within_bounds(total, counted)
-        else:
-            result = _total(total, call.type)
-        return Case(((has_any, result),), Literal(None, call.type))
+        if declared.summed is Summed.TRUTHS:
+            holds = conjunction((_is_counted(call), argument))
+            return aggregate_value(call, self._sum(_if(holds, ONE, ZERO)), counted)
+        exact = Cast(argument, WIDE) if is_integral(argument.type) else argument
+        return aggregate_value(call, self._sum(_if(_is_counted(call), exact, zero(exact.type))), counted)
 
     def _sum(self, contribution: Expression) -> Column:
         if contribution not in self.contributions:
@@ -135,8 +159,11 @@ class _Builder:
         return Column(self._start + place, sum_type(contribution.type), False)
 
 
-def _zero(data_type: Decimal) -> PythonDecimal:
-    return PythonDecimal(0).scaleb(-data_type.scale)
+def zero(data_type: DataType) -> Literal:
+    """Nothing, of a payload's type."""
+    if isinstance(data_type, Decimal):
+        return Literal(PythonDecimal(0).scaleb(-data_type.scale), data_type)
+    return Literal(0, data_type)
 
 
 def _is_counted(call: AggregateCall) -> Expression:
@@ -167,6 +194,6 @@ def _average(total: Expression, count: Expression, argument: DataType, data_type
     if not isinstance(argument, Decimal):
         return Call("/", (Cast(total, FLOAT64), Cast(count, FLOAT64)), FLOAT64)
     summed = Decimal(min(_MAX_PRECISION, argument.precision + 10), argument.scale)
-    parts = (_total(total, summed), Cast(count, _WIDE))
-    quotient = Call("/", parts, function_named("/").result_type((summed, _WIDE)))
+    parts = (_total(total, summed), Cast(count, WIDE))
+    quotient = Call("/", parts, function_named("/").result_type((summed, WIDE)))
     return _total(quotient, data_type)

@@ -103,11 +103,14 @@ class _Walk:
     """One term on its way to knowing all its inputs."""
 
     term: Term
+    start: int
     sources: tuple[Source | None, ...]
     known: dict[int, pa.Table] = field(default_factory=dict)
     reached: set[int] = field(default_factory=set)
     """The known inputs that equalities connect with the change. Another is there as a whole: to look up what it meets could
     mean everything, as all customers have a nation."""
+    follows: bool = True
+    """Whether inputs are looked up in the planner's order, as far as the term has one."""
 
     def learn(self, position: int, rows: pa.Table, *, reached: bool = True) -> None:
         """Takes rows of an input, and perhaps others, for known: those on which the input's own conditions may hold."""
@@ -117,6 +120,13 @@ class _Walk:
 
     def waiting(self) -> list[int]:
         return [i for i, s in enumerate(self.sources) if s is not None and i not in self.known]
+
+    def comes_later(self, other: int, position: int) -> bool:
+        """Whether the planner joins another input after this one, which then is not looked up by what the other has."""
+        if not (self.follows and self.term.orders):
+            return False
+        order = self.term.orders[self.start]
+        return order.index(other) > order.index(position)
 
 
 class Restriction:
@@ -142,7 +152,7 @@ class Restriction:
         """
         walks = []
         for term, start, own in zip(terms, starts, sources, strict=True):
-            walk = _Walk(term, own)
+            walk = _Walk(term, start, own)
             first = own[start]
             if first is not None:
                 if first.is_remote(self._limit):
@@ -172,6 +182,8 @@ class Restriction:
             for position in waiting:
                 source = walk.sources[position]
                 assert source is not None
+                if self._has_to_wait(walk, position):
+                    continue
                 connection = self._connection(walk, position)
                 if not source.is_remote(self._limit):
                     rows = source.local(self._limit, walk.term.used[position])
@@ -192,6 +204,9 @@ class Restriction:
             if lookups:
                 return lookups
             if not advanced:
+                if walk.follows and walk.term.orders:
+                    walk.follows = False  # the planner begins with what nothing connects: on by what connects the rest
+                    continue
                 if len(walk.reached) == len(walk.known):
                     return self._without_connection(walk)
                 # The change connects nothing more: on by way of what is there as a whole.
@@ -207,18 +222,27 @@ class Restriction:
                 return self._step(walk)
         return None
 
+    def _has_to_wait(self, walk: _Walk, position: int) -> bool:
+        """Whether the planner has an input that could connect this one looked up first, and it is not known yet."""
+        before = [p for p in walk.waiting() if walk.comes_later(position, p)]
+        return any(self._equalities(walk.term, position, p) for p in before)
+
     def _may_connect(self, walk: _Walk, position: int) -> bool:
         """Whether an equality with another input that is not reached yet could connect it later."""
         others = [p for p, s in enumerate(walk.sources) if s is not None and p != position and p not in walk.reached]
+        others = [p for p in others if not walk.comes_later(p, position)]
         return any(self._equalities(walk.term, position, other) for other in others)
 
     def _connection(self, walk: _Walk, position: int) -> tuple[tuple[int, ...], pa.Table] | None:
-        """By which of its columns an input can be looked up, and the values; from the reached input that gives most columns."""
+        """By which of its columns an input can be looked up, and the values.
+
+        They are those of the reached input that gives most columns, and of such the one with the fewest rows.
+        """
         best: list[tuple[int, int]] = []
         chosen = -1
-        for other in walk.reached:
+        for other in sorted(walk.reached, key=lambda p: walk.known[p].num_rows):
             found = self._equalities(walk.term, position, other)
-            if len(found) > len(best):
+            if len(found) > len(best) and not walk.comes_later(other, position):
                 best, chosen = found, other
         if not best:
             return None

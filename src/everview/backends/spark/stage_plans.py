@@ -5,9 +5,8 @@ Scans in them: ``k.j`` for input j of term k, and the names below for what the s
 
 from __future__ import annotations
 
-from decimal import Decimal as PythonDecimal
-
-from everview.backends.spark.stages import INPUT, Grouped, Linear, Partitioned
+from everview.backends.spark.payloads import zero
+from everview.backends.spark.stages import INPUT, Grouped, Linear, Partitioned, TreeView
 from everview.backends.spark.term_plans import (
     ONE,
     ZERO,
@@ -20,7 +19,7 @@ from everview.backends.spark.term_plans import (
     weighted,
 )
 from everview.backends.spark.terms import same_value
-from everview.relational.expressions import Call, Column, Literal, conjunction, remap_columns
+from everview.relational.expressions import Call, Column, conjunction, remap_columns
 from everview.relational.nodes import (
     ExceptAll,
     Field,
@@ -37,7 +36,7 @@ from everview.relational.nodes import (
 )
 from everview.relational.schema import columns, is_nullable, schema
 from everview.relational.traverse import rewrite_bottom_up
-from everview.relational.types import BOOLEAN, DataType, Decimal
+from everview.relational.types import BOOLEAN
 
 CHANGED = "@changed"
 """The change of a stage's input or payload."""
@@ -62,6 +61,14 @@ def linear_plan(stage: Linear, total: Relation) -> Relation:
 def payload_plan(stage: Grouped, total: Relation) -> Relation:
     """The payload of every group that has rows in a sum: keys, sums."""
     return group_sums(total, stage.key_count)
+
+
+def tree_view_plan(stage: TreeView, total: Relation) -> Relation:
+    """The payloads of a tree's view as rows, from the sum of its terms: a content or a delta; no key has nothing."""
+    summed = group_sums(total, stage.key_count)
+    payload = columns(summed)[stage.key_count :]
+    is_nothing = conjunction(tuple(Call("=", (c, zero(c.type)), BOOLEAN) for c in payload))
+    return state_rows(Filter(summed, Call("not", (is_nothing,), BOOLEAN)))
 
 
 def state_rows(payload: Relation) -> Relation:
@@ -210,10 +217,3 @@ def _input_fields(stage: Partitioned) -> Schema:
 
 def _without_weight(plan: Relation) -> Relation:
     return Project(plan, columns(plan)[:-1], tuple(f.name for f in schema(plan)[:-1]))
-
-
-def zero(data_type: DataType) -> Literal:
-    """Nothing, of a payload's type."""
-    if isinstance(data_type, Decimal):
-        return Literal(PythonDecimal(0).scaleb(-data_type.scale), data_type)
-    return Literal(0, data_type)

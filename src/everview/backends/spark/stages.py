@@ -4,6 +4,7 @@
 stage           what it computes                                                                what it keeps
 ==============  ==============================================================================  ======================
 ``Linear``      a sum of terms, perhaps exploded                                                its output, if asked
+``TreeView``    a view of a view tree: a ring payload a key                                      the payload, if asked
 ``Grouped``     a ring payload a group: counts and sums; also DISTINCT, EXCEPT, INTERSECT, MAX  the payload
 ``Partitioned`` anything that is a function of the rows with one key: other aggregates,         its output
                 windows, top-k (whose key is empty)
@@ -15,13 +16,14 @@ join with another change, or to take back the old rows of a touched partition.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass, field
 
 from everview.backends.spark.terms import Term
 from everview.relational.expressions import Expression
 from everview.relational.nodes import Field, Generate, Relation, Scan, Schema, TopK
 from everview.relational.types import INT64
+from everview.trigger.plan_block import Lowered
 from everview.trigger.program import Program
 
 WEIGHT = Field("_weight", INT64, False)
@@ -38,9 +40,28 @@ class Linear:
     terms: tuple[Term, ...]
     generate: Generate | None = None
 
-    def reads_content(self) -> frozenset[str]:
-        """The relations of which a delta needs more than their change."""
-        return _joined_names(self.terms)
+
+@dataclass(frozen=True)
+class BlockChoice:
+    """How an aggregate over a join is maintained: by a view tree, or else by terms over what it joins, and why."""
+
+    tree: Lowered | None
+    reason: str
+
+
+@dataclass(frozen=True)
+class TreeView:
+    """A view of a view tree; its output are keys and *partial* payloads, whose sum for each key is the view's content.
+
+    Keys are the first ``key_count`` outputs of the terms; payload j is Σ weight · output (key_count + j). Who scans it
+    sums. ``view`` is its name in the tree.
+    """
+
+    name: str
+    fields: Schema
+    terms: tuple[Term, ...]
+    key_count: int
+    view: str
 
 
 @dataclass(frozen=True)
@@ -60,6 +81,7 @@ class Grouped:
     weight: Expression
     is_global: bool = False
     is_single: bool = False
+    choice: BlockChoice | None = None
 
     @property
     def state_name(self) -> str:
@@ -76,10 +98,6 @@ class Grouped:
         """The payload columns of the state."""
         return self.state[self.key_count :]
 
-    def reads_content(self) -> frozenset[str]:
-        """The relations of which a delta needs more than their change."""
-        return _joined_names(self.terms)
-
 
 @dataclass(frozen=True)
 class Partitioned:
@@ -94,6 +112,7 @@ class Partitioned:
     partition: tuple[Expression, ...]
     operator: Relation
     output_key: tuple[Expression, ...]
+    choice: BlockChoice | None = None
 
     @property
     def first(self) -> int:
@@ -101,20 +120,22 @@ class Partitioned:
         top = self.operator
         return (top.limit or 0) if isinstance(top, TopK) and not top.offset and isinstance(top.child, Scan) else 0
 
-    def reads_content(self) -> frozenset[str]:
-        """The relations of which a delta needs more than their change: all, and the old output."""
-        return _names(self.terms) | {self.name}
 
-
-Stage = Linear | Grouped | Partitioned
+Stage = Linear | TreeView | Grouped | Partitioned
 
 
 @dataclass(frozen=True)
 class StageProgram:
-    """The stages of a view, each after what it scans; the last one's output is the view. They execute ``program``."""
+    """The stages of a view, each after what it scans; the last one's output is the view. They execute ``program``.
+
+    ``choices`` says of the blocks among its collections how they came to be maintained as they are. ``fixed`` are tables that
+    will never change again: nothing is kept for changes of theirs.
+    """
 
     stages: tuple[Stage, ...]
     program: Program
+    choices: Mapping[str, BlockChoice] = field(default_factory=dict)
+    fixed: frozenset[str] = frozenset()
 
     @property
     def root(self) -> Stage:
@@ -123,13 +144,37 @@ class StageProgram:
 
     def stored(self) -> frozenset[str]:
         """The relations whose content some rule reads; the view itself is stored in any case."""
-        needed = frozenset[str]().union(*(s.reads_content() for s in self.stages))
-        return needed | {self.root.name}
+        fixed = set(self.fixed)
+        needed = {self.root.name}
+        for stage in self.stages:
+            if _names(stage.terms) <= fixed:
+                fixed.add(stage.name)
+            else:
+                needed |= _content_read(stage, fixed)
+        return frozenset(needed)
+
+    def payload_keys(self, relation: str) -> int | None:
+        """The number of key columns of a stored relation that holds payloads, whose other columns are summed; else None."""
+        for stage in self.stages:
+            is_state = isinstance(stage, Grouped) and stage.state_name == relation
+            if is_state or (isinstance(stage, TreeView) and stage.name == relation):
+                assert isinstance(stage, Grouped | TreeView)
+                return stage.key_count
+        return None
 
     def inputs(self) -> frozenset[str]:
         """The tables and views that the program reads."""
         own = {s.name for s in self.stages}
         return frozenset[str]().union(*(_names(s.terms) for s in self.stages)) - own
+
+
+def view_of_relation(relation: str) -> str:
+    """The key of the view that keeps a relation; of a table's relation, the table's.
+
+    >>> view_of_relation("totals"), view_of_relation("totals#2"), view_of_relation("totals#2$")
+    ('totals', 'totals', 'totals')
+    """
+    return relation.partition("#")[0].rstrip("$")
 
 
 def scanned(terms: tuple[Term, ...]) -> Iterator[Scan]:
@@ -141,5 +186,16 @@ def _names(terms: tuple[Term, ...]) -> frozenset[str]:
     return frozenset(leaf.table for leaf in scanned(terms))
 
 
-def _joined_names(terms: tuple[Term, ...]) -> frozenset[str]:
-    return _names(tuple(t for t in terms if sum(isinstance(leaf, Scan) for leaf in t.inputs) > 1))
+def _content_read(stage: Stage, fixed: Set[str]) -> set[str]:
+    """The relations of which a delta of a stage needs more than their change.
+
+    Those that are joined with something that changes; of a partitioned stage all, and its own old output.
+    """
+    if isinstance(stage, Partitioned):
+        return {*_names(stage.terms), stage.name}
+    found = set()
+    for term in stage.terms:
+        names = [leaf.table for leaf in term.inputs if isinstance(leaf, Scan)]
+        moving = [n for n in names if n not in fixed]
+        found |= {n for n in names if len(moving) > (n not in fixed)}
+    return found

@@ -8,9 +8,9 @@ Each input j of term k is scanned under the name ``k.j``, with the columns that 
 
 from __future__ import annotations
 
-from decimal import Decimal as PythonDecimal
+from collections.abc import Sequence
 
-from everview.backends.spark.payloads import WEIGHT_TYPE, weighted_type
+from everview.backends.spark.payloads import WEIGHT_TYPE, weighted_type, zero
 from everview.backends.spark.stages import WEIGHT
 from everview.backends.spark.terms import Term
 from everview.relational.expressions import (
@@ -78,6 +78,7 @@ def term_plan(term: Term, number: int, start: int) -> Relation:
     left: Relation | None = None
     done: frozenset[int] = frozenset()
     waiting = list(term.conjuncts)
+    equal: dict[str, list[set[Expression]]] = {"=": [], "<=>": []}
     for position in join_order(term, start):
         right = _leaf(term, number, position)
         width = 0 if left is None else len(schema(left))
@@ -92,6 +93,7 @@ def term_plan(term: Term, number: int, start: int) -> Relation:
         done = done | {position}
         ready = [c for c in waiting if term.inputs_of(c) <= done]
         waiting = [c for c in waiting if c not in ready]
+        ready = _without_implied(ready, equal)
         condition = conjunction(tuple(remap_columns(c, lambda i: places[i]) for c in ready))
         if left is None:
             left = right if condition == TRUE else Filter(right, condition)
@@ -102,8 +104,32 @@ def term_plan(term: Term, number: int, start: int) -> Relation:
     return project(left, outputs, _product(weights, term.sign))
 
 
-def join_order(term: Term, start: int) -> list[int]:
-    """The inputs in an order in which each is connected to those before it, where the term allows."""
+def _without_implied(ready: list[Expression], equal: dict[str, list[set[Expression]]]) -> list[Expression]:
+    """The conjuncts without equalities that others imply by way of a third column: a = b and a = c imply b = c.
+
+    ``equal`` are the columns known to be equal, by the function that says so. Terms of trees equate a variable that three
+    inputs have in pairs, so that any two of them can be joined.
+    """
+    kept = []
+    for conjunct in ready:
+        if (
+            isinstance(conjunct, Call)
+            and conjunct.function in equal
+            and all(isinstance(a, Column) for a in conjunct.args)
+        ):
+            known = equal[conjunct.function]
+            classes = [c for c in known if not c.isdisjoint(conjunct.args)]
+            if any(c.issuperset(conjunct.args) for c in classes):
+                continue
+            known[:] = [*(c for c in known if c not in classes), set(conjunct.args).union(*classes)]
+        kept.append(conjunct)
+    return kept
+
+
+def join_order(term: Term, start: int) -> Sequence[int]:
+    """The planner's order; else one in which each input is connected to those before it, where the term allows."""
+    if term.orders:
+        return term.orders[start]
     order = [start]
     left = [i for i in range(len(term.inputs)) if i != start]
     edges = [term.inputs_of(c) for c in term.conjuncts]
@@ -192,11 +218,5 @@ def _sum_result(value: Expression) -> DataType:
 def _without_nulls(grouped: Relation, key_count: int) -> Relation:
     """A sum over nothing is 0 here: the only group of a grouping by nothing may be empty."""
     every = columns(grouped)
-    filled = tuple(c if i < key_count else Call("coalesce", (c, _zero(c.type)), c.type) for i, c in enumerate(every))
+    filled = tuple(c if i < key_count else Call("coalesce", (c, zero(c.type)), c.type) for i, c in enumerate(every))
     return Project(grouped, filled, tuple(f.name for f in schema(grouped)))
-
-
-def _zero(data_type: DataType) -> Literal:
-    if isinstance(data_type, Decimal):
-        return Literal(PythonDecimal(0).scaleb(-data_type.scale), data_type)
-    return Literal(0, data_type)

@@ -14,7 +14,7 @@ so that each change is seen once. Columns are positions in the concatenation of 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from everview.relational.expressions import (
@@ -36,12 +36,19 @@ Leaf = Scan | Values
 
 @dataclass(frozen=True)
 class Term:
-    """One select-project-join expression with a sign."""
+    """One select-project-join expression with a sign.
+
+    ``orders`` are the planner's: for each input, all inputs in the order in which a change of it is joined with them. Without
+    them, inputs are joined as they are connected.
+    """
 
     sign: int
     inputs: tuple[Leaf, ...]
     conjuncts: tuple[Expression, ...]
     outputs: tuple[Expression, ...]
+    orders: tuple[tuple[int, ...], ...] = ()
+    first: int = 0
+    """The input that a content's joins begin with."""
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
@@ -90,13 +97,12 @@ def leaf_term(leaf: Leaf) -> Term:
 def filtered(term: Term, condition: Expression) -> Term:
     """σ: the condition is over the term's outputs."""
     added = conjuncts(substitute(condition, term.outputs))
-    return Term(term.sign, term.inputs, (*term.conjuncts, *added), term.outputs)
+    return replace(term, conjuncts=(*term.conjuncts, *added))
 
 
 def projected(term: Term, expressions: Iterable[Expression]) -> Term:
     """π: the expressions are over the term's outputs."""
-    outputs = tuple(substitute(e, term.outputs) for e in expressions)
-    return Term(term.sign, term.inputs, term.conjuncts, outputs)
+    return replace(term, outputs=tuple(substitute(e, term.outputs) for e in expressions))
 
 
 def joined(left: Term, right: Term, condition: Expression) -> Term:
@@ -110,7 +116,7 @@ def joined(left: Term, right: Term, condition: Expression) -> Term:
 
 def negated(term: Term) -> Term:
     """The same rows with the other sign."""
-    return Term(-term.sign, term.inputs, term.conjuncts, term.outputs)
+    return replace(term, sign=-term.sign)
 
 
 def with_keys(term: Term, keys: Scan, expressions: tuple[Expression, ...]) -> Term:

@@ -17,7 +17,7 @@ from everview.backends.spark.maintain import Maintenance, Work
 from everview.backends.spark.relation_store import Layout
 from everview.backends.spark.restrict import Restriction
 from everview.backends.spark.spark_engine import SparkEngine
-from everview.backends.spark.stages import Grouped, Partitioned, Stage, StageProgram
+from everview.backends.spark.stages import Grouped, Partitioned, Stage, StageProgram, TreeView
 from everview.backends.spark.table_changes import net_rows, table_change
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import EvaluationError
@@ -159,15 +159,6 @@ def relations_of(program: StageProgram) -> dict[str, Layout]:
     return found
 
 
-def view_of_relation(relation: str) -> str:
-    """The key of the view that keeps a relation; of a table's relation, the table's.
-
-    >>> view_of_relation("totals"), view_of_relation("totals#2"), view_of_relation("totals#2$")
-    ('totals', 'totals', 'totals')
-    """
-    return relation.partition("#")[0].rstrip("$")
-
-
 def table_layout(table: TableDefinition) -> Layout:
     """A table is sorted by its primary key."""
     return Layout(table.fields, table.key_positions if table.primary_key else ())
@@ -179,6 +170,8 @@ def _output_keys(stage: Stage) -> tuple[int, ...]:
         case Grouped():
             places = {e.index: i for i, e in enumerate(stage.outputs) if isinstance(e, Column)}
             return tuple(places[k] for k in range(stage.key_count) if k in places)
+        case TreeView():
+            return tuple(range(stage.key_count))
         case Partitioned():
             return tuple(e.index for e in stage.output_key if isinstance(e, Column))
         case _:

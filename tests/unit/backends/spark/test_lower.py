@@ -59,9 +59,9 @@ def test_an_exact_sum_is_a_payload_and_a_float_is_not() -> None:
     """A sum of floats would keep what it lost, so its groups are computed anew; that needs the output, not a payload."""
     assert isinstance(lower("v", _sum(R, 1, INT64)).root, Grouped)
     assert lower("v", _sum(R, 1, INT64)).stored() == {"v"}
-    floats = lower("v", _sum(S, 1, FLOAT64)).root
-    assert isinstance(floats, Partitioned)
-    assert floats.reads_content() == {"v", "s"}
+    floats = lower("v", _sum(S, 1, FLOAT64))
+    assert isinstance(floats.root, Partitioned)
+    assert floats.stored() == {"v", "s"}
 
 
 def test_semi_and_anti_joins_are_joins_with_distinct_keys() -> None:
