@@ -30,7 +30,7 @@ from everview.relational.nodes import (
 )
 from everview.relational.rules.split_outer_join import split_outer_join
 from everview.relational.schema import columns, schema
-from everview.relational.traverse import inputs, nodes_of, with_inputs
+from everview.relational.traverse import inputs, nodes_of, rewrite_bottom_up, with_inputs
 from everview.trigger.block_source import block_source
 from everview.trigger.operator_rules import rules_of
 from everview.trigger.plan_block import Lowered, plan_block, plan_join
@@ -77,7 +77,7 @@ def lower_plan(
     """
     lowering = _Lowering(plan, facts_of, strategy, keeps_rows, no_tree)
     if strategy == "recompute":
-        return lowering.finish(lowering.add(Anew(plan), schema(plan)))
+        return lowering.finish(lowering.add(Anew(lowering.spelled(plan)), schema(plan)))
     return lowering.finish(lowering.root(plan, is_view=not is_read_once))
 
 
@@ -128,6 +128,17 @@ class _Lowering:
         program = Program(inputs_read, tuple(self._collections.values()), root.table)
         verify_program(program)
         return program
+
+    def spelled(self, plan: Relation) -> Relation:
+        """The plan with one spelling of each name that it reads."""
+
+        def rule(relation: Relation) -> Relation | None:
+            if not isinstance(relation, Scan):
+                return None
+            name = self._inputs[relation.table.lower()].table
+            return None if name == relation.table else Scan(name, relation.fields)
+
+        return rewrite_bottom_up(plan, rule)
 
     def root(self, plan: Relation, *, is_view: bool) -> Scan:
         """The scan of what the whole plan becomes."""

@@ -99,6 +99,8 @@ def _verify_statement(collection: Collection) -> None:
             verify(source)
             made = schema(source)
             verify_tree(planned.factorized.program)
+            if planned.factorized.loading is not None:
+                verify_tree(planned.factorized.loading)
         case Anew(plan=plan):
             verify(plan)
             made = schema(plan)

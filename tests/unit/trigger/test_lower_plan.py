@@ -117,6 +117,13 @@ def test_equal_sub_plans_are_one_collection() -> None:
     assert kinds(program) == ["Distinct", "UnionAll"]
 
 
+@pytest.mark.parametrize("strategy", ["auto", "recompute"])
+def test_names_are_read_whatever_their_spelling(strategy: str) -> None:
+    """R and r are one table, with one input."""
+    program = lowered(UnionAll((R, Distinct(Scan("r", R.fields)))), strategy)
+    assert [i.name for i in program.inputs] == ["R"]
+
+
 def test_a_scalar_subquery_is_checked_unless_it_surely_has_one_row() -> None:
     """An aggregate by the keys of the join has at most one row a key."""
     single = Join(R, S, JoinKind.SINGLE, ON_A)
