@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from everview.backends.embedded.backend import EmbeddedBackend
 from everview.backends.spark.explain import EXPLAINERS
-from everview.backends.spark.lower_view import lower_view
+from everview.backends.spark.view_programs import ViewPrograms
 from everview.catalog import TableDefinition, ViewDefinition
 
 
@@ -17,7 +17,7 @@ def assert_same_program(view: ViewDefinition, tables: Mapping[str, TableDefiniti
     for table in tables.values():
         embedded.create_table(table)
     embedded.create_view(view)
-    spark = lower_view(view, tables, {}, ())
+    spark, _ = ViewPrograms(tables, {}).make(view, frozenset(), lambda _: 0)
     ours, theirs = embedded.explain(view.name, "triggers"), EXPLAINERS["triggers"](view, spark)
     reading_tests = {
         line.partition(" := ")[0]
