@@ -81,92 +81,65 @@ def multiply_entries(code: Word, registers: Word, rows: Word, views: Word) -> Wo
     if load(code, MULTIPLY.kind_a) >= FIRST_RING or load(code, MULTIPLY.kind_b) >= FIRST_RING:
         _multiply_elements(code, registers, rows, views)
         return 0
-    count = load(rows, load(code, MULTIPLY.frame))
+    count, target = load(rows, load(code, MULTIPLY.frame)), load(code, MULTIPLY.target)
     origin = load(registers, load(code, MULTIPLY.rows)) if load(code, MULTIPLY.rows) >= 0 else 0
     view, slots = load(views, load(code, MULTIPLY.map)), load(registers, load(code, MULTIPLY.slots))
     kind_a, a, kind_b = load(code, MULTIPLY.kind_a), load(code, MULTIPLY.a), load(code, MULTIPLY.kind_b)
-    b = load(code, MULTIPLY.b)
-    target = load(code, MULTIPLY.target)
-    left, first = load(registers, a), load(registers, target)
-    entries, stride = load(view, ENTRIES), load(view, STRIDE) * 8
-    if kind_a == COUNTED and kind_b == COUNTED:
-        wrapped = 0
-        for i in range(count):
-            j = load(origin, i) if origin != 0 else i
-            mine, theirs = load(left, j), load(entries + load(slots, i) * stride, b)
-            wrapped |= multiply_overflows(mine, theirs)
-            store(first, i, mine * theirs)
-        return COUNT_RANGE if wrapped != 0 else 0
-    second = load(registers, target + 1)
-    if kind_a != FLOATING and kind_b != FLOATING:
-        upper = load(registers, a + 1) if kind_a == EXACT else 0
-        outgrown = 0
-        for i in range(count):
-            j = load(origin, i) if origin != 0 else i
-            entry = entries + load(slots, i) * stride
-            low = load(left, j)
-            high = load(upper, j) if kind_a == EXACT else low >> 63
-            other = load(entry, b)
-            other_high = load(entry, b + 1) if kind_b == EXACT else other >> 63
-            store(first, i, low * other)
-            store(second, i, multiply_high(low, other) + low * other_high + high * other)
-            is_wide = (high ^ (low >> 63)) | (other_high ^ (other >> 63))
-            if is_wide != 0 and not is_small_product(low, high, other, other_high):
-                outgrown = EXACT_RANGE
-        return outgrown
-    third, is_range = load(registers, target + 2), 0
-    for i in range(count):
-        j = load(origin, i) if origin != 0 else i
-        entry = entries + load(slots, i) * stride
-        if kind_a == FLOATING:
-            value, error = load_float(left, j), load_float(load(registers, a + 1), j)
-            note = load(load(registers, a + 2), j)
-        else:
-            value, error, note = float(load(left, j)), 0.0, 0
-        if kind_b == FLOATING:
-            other, other_error, other_note = load_float(entry, b), load_float(entry, b + 1), load(entry, b + 2)
-        else:
-            other, other_error, other_note = float(load(entry, b)), 0.0, 0
-        product = value * other
-        store_float(first, i, product)
-        store_float(second, i, fused(value, other, -product) + (value * other_error + error * other))
-        if note | other_note != 0 or not abs(product) < BIG:
-            if kind_a == FLOATING and kind_b == FLOATING:
-                note = product_note(note, load(left, j), other_note, load(entry, b))
-            else:  # one side is a number of rows
-                note = multiple_note(note | other_note, load(entry, b) if kind_a == FLOATING else load(left, j))
-                note = sum_note(note, 0, load(first, i))
-            is_range |= specials_of(note) == TOO_MANY
-        store(third, i, note)
-    return FLOAT_RANGE if is_range != 0 else 0
+    right = load(view, ENTRIES) + load(code, MULTIPLY.b) * 8
+    step = load(view, STRIDE)
+    return _multiply(count, registers, origin, kind_a, a, slots, step, kind_b, right, right + 8, right + 16, target)
 
 
 @kernel
 def multiply_rows(code: Word, registers: Word, rows: Word) -> Word:
     """target[i] = a[rows_a[i]] · b[rows_b[i]], as ``multiply_entries`` does with entries; returns what went wrong, or 0."""
-    count, from_a = load(rows, load(code, MULTIPLY_ROWS.frame)), load(registers, load(code, MULTIPLY_ROWS.rows_a))
-    from_b = load(registers, load(code, MULTIPLY_ROWS.rows_b))
+    count, target = load(rows, load(code, MULTIPLY_ROWS.frame)), load(code, MULTIPLY_ROWS.target)
+    from_a, from_b = (
+        load(registers, load(code, MULTIPLY_ROWS.rows_a)),
+        load(registers, load(code, MULTIPLY_ROWS.rows_b)),
+    )
     kind_a, a = load(code, MULTIPLY_ROWS.kind_a), load(code, MULTIPLY_ROWS.a)
     kind_b, b = load(code, MULTIPLY_ROWS.kind_b), load(code, MULTIPLY_ROWS.b)
-    target = load(code, MULTIPLY_ROWS.target)
-    left, right, first = load(registers, a), load(registers, b), load(registers, target)
+    right = load(registers, b)
+    second = load(registers, b + 1) if kind_b != COUNTED else 0
+    third = load(registers, b + 2) if kind_b == FLOATING else 0
+    return _multiply(count, registers, from_a, kind_a, a, from_b, 1, kind_b, right, second, third, target)
+
+
+@kernel
+def _multiply(
+    count: Word,
+    registers: Word,
+    origin: Word,
+    kind_a: Word,
+    a: Word,
+    others: Word,
+    step: Word,
+    kind_b: Word,
+    right: Word,
+    right_second: Word,
+    right_third: Word,
+    target: Word,
+) -> Word:
+    """The products of parts of rows with others, of which the words lie ``step`` words apart, from three addresses on."""
+    left, first = load(registers, a), load(registers, target)
     if kind_a == COUNTED and kind_b == COUNTED:
         wrapped = 0
         for i in range(count):
-            mine, theirs = load(left, load(from_a, i)), load(right, load(from_b, i))
+            j = load(origin, i) if origin != 0 else i
+            mine, theirs = load(left, j), load(right, load(others, i) * step)
             wrapped |= multiply_overflows(mine, theirs)
             store(first, i, mine * theirs)
         return COUNT_RANGE if wrapped != 0 else 0
     second = load(registers, target + 1)
     if kind_a != FLOATING and kind_b != FLOATING:
         upper = load(registers, a + 1) if kind_a == EXACT else 0
-        other_upper = load(registers, b + 1) if kind_b == EXACT else 0
         outgrown = 0
         for i in range(count):
-            j, k = load(from_a, i), load(from_b, i)
+            j, k = (load(origin, i) if origin != 0 else i), load(others, i) * step
             low, other = load(left, j), load(right, k)
             high = load(upper, j) if kind_a == EXACT else low >> 63
-            other_high = load(other_upper, k) if kind_b == EXACT else other >> 63
+            other_high = load(right_second, k) if kind_b == EXACT else other >> 63
             store(first, i, low * other)
             store(second, i, multiply_high(low, other) + low * other_high + high * other)
             is_wide = (high ^ (low >> 63)) | (other_high ^ (other >> 63))
@@ -175,15 +148,15 @@ def multiply_rows(code: Word, registers: Word, rows: Word) -> Word:
         return outgrown
     third, is_range = load(registers, target + 2), 0
     for i in range(count):
-        j, k = load(from_a, i), load(from_b, i)
+        j, k = (load(origin, i) if origin != 0 else i), load(others, i) * step
         if kind_a == FLOATING:
             value, error = load_float(left, j), load_float(load(registers, a + 1), j)
             note = load(load(registers, a + 2), j)
         else:
             value, error, note = float(load(left, j)), 0.0, 0
         if kind_b == FLOATING:
-            other, other_error = load_float(right, k), load_float(load(registers, b + 1), k)
-            other_note = load(load(registers, b + 2), k)
+            other, other_error = load_float(right, k), load_float(right_second, k)
+            other_note = load(right_third, k)
         else:
             other, other_error, other_note = float(load(right, k)), 0.0, 0
         product = value * other
