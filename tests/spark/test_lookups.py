@@ -11,7 +11,7 @@ import pytest
 
 import everview as ev
 from everview.backends.spark.backend import SparkBackend
-from everview.backends.spark.restrict import Lookup, Restriction
+from everview.backends.spark.restrict import KeyLookup, Restriction
 from everview.relational.nodes import Relation
 from tests.corpus.data import Query, queries
 from tests.spark.replay import Replay
@@ -133,7 +133,7 @@ def test_what_is_small_and_meets_all_is_not_followed(
     found: dict[str, int] = {}
     fetch = Restriction.fetch
 
-    def noted(self: Restriction, lookup: Lookup, keys: pa.Table) -> pa.Table:
+    def noted(self: Restriction, lookup: KeyLookup, keys: pa.Table) -> pa.Table:
         rows = fetch(self, lookup, keys)
         found[lookup.relation.name] = rows.num_rows
         return rows

@@ -206,6 +206,16 @@ def test_the_top_level_is_a_front_page() -> None:
     assert len(top) <= 6, top
 
 
+def test_a_public_class_name_stands_once() -> None:
+    """Whoever meets a name knows which class is meant."""
+    places: dict[str, list[str]] = {}
+    for module in modules():
+        for node in module.tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(where(module, node.lineno))
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
 def test_the_database_is_reached_by_its_core() -> None:
     """Parts of the session ask ``Core``; nobody reaches into another object of theirs."""
     wrong = []

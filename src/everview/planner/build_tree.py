@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 
 from everview.planner.join_query import JoinQuery
 from everview.planner.variable_order import OrderNode, VariableOrder
-from everview.planner.view_tree import Leaf, Node, View, ViewTree, atoms_below
+from everview.planner.view_tree import InnerView, Leaf, Node, ViewTree, atoms_below
 
 Representation: TypeAlias = Literal["listing", "factorized"]
 
@@ -73,9 +73,9 @@ class _Builder:
         keys = tuple(v for v in self.query.free if v in root.keys)
         if keys == root.keys:
             return root
-        if isinstance(root, View):
+        if isinstance(root, InnerView):
             return replace(root, keys=keys)
-        return View(self.name("V", node, (root,)), (node.variable,), keys, (), (root,))
+        return InnerView(self.name("V", node, (root,)), (node.variable,), keys, (), (root,))
 
     def listing(self, node: OrderNode) -> Node:
         children = (*(self.listing(c) for c in node.children), *(Leaf(a) for a in node.atoms))
@@ -107,9 +107,9 @@ class _Builder:
             only = children[0]
             if not summed and isinstance(only, Leaf):
                 return only
-            if isinstance(only, View) and only.name not in {n for _, n in self.enumerate_from}:
-                return View(name, (node.variable, *only.at), keys, (*summed, *only.summed), only.children)
-        return View(name, (node.variable,), keys, summed, children)
+            if isinstance(only, InnerView) and only.name not in {n for _, n in self.enumerate_from}:
+                return InnerView(name, (node.variable, *only.at), keys, (*summed, *only.summed), only.children)
+        return InnerView(name, (node.variable,), keys, summed, children)
 
     def carried(self, node: OrderNode) -> set[str]:
         """Variables below that a predicate or term needs together with others that are not here yet."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from everview.errors import InternalError
 from everview.planner.build_tree import Representation
 from everview.planner.join_query import JoinQuery
-from everview.planner.view_tree import Indicator, Leaf, Node, View, ViewTree, atoms_below, joined_keys
+from everview.planner.view_tree import Indicator, InnerView, Leaf, Node, ViewTree, atoms_below, joined_keys
 
 
 def check_tree(query: JoinQuery, tree: ViewTree, representation: Representation = "listing") -> None:
@@ -24,7 +24,7 @@ def check_tree(query: JoinQuery, tree: ViewTree, representation: Representation 
     _require(len(names) == len(set(names)), f"node names repeat: {names}")
     listed = {v for v, _ in tree.enumerate_from}
     for node in tree.nodes():
-        if isinstance(node, View):
+        if isinstance(node, InnerView):
             _check_view(query, node, set(query.free) - listed)
     if representation == "listing":
         _require(not listed, "a listing is not enumerated")
@@ -38,7 +38,7 @@ def check_tree(query: JoinQuery, tree: ViewTree, representation: Representation 
         _require(all(v in by_name[name].keys for v, name in tree.enumerate_from), "a view lists what it does not have")
 
 
-def _check_view(query: JoinQuery, view: View, free: set[str]) -> None:
+def _check_view(query: JoinQuery, view: InnerView, free: set[str]) -> None:
     joined = joined_keys(view)
     _require(bool(view.children), f"{view.name} has no children")
     _require(sorted((*view.keys, *view.summed)) == sorted(joined), f"{view.name} loses variables")
@@ -60,7 +60,7 @@ def _check_view(query: JoinQuery, view: View, free: set[str]) -> None:
 
 
 def _is_joined(node: Node, together: frozenset[str]) -> bool:
-    if not isinstance(node, View):
+    if not isinstance(node, InnerView):
         return False
     return together <= set(joined_keys(node)) or any(_is_joined(c, together) for c in node.children)
 

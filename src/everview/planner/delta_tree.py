@@ -17,7 +17,7 @@ from itertools import pairwise
 
 from everview.planner.dependencies import closure, witnesses
 from everview.planner.join_query import Dependency
-from everview.planner.view_tree import Indicator, Leaf, Node, View, ViewTree, atoms_below
+from everview.planner.view_tree import Indicator, InnerView, Leaf, Node, ViewTree, atoms_below
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Lookup:
 class DeltaStep:
     """δview = ⊕ view.summed of δchild ⊗ siblings. ``lookups`` are the siblings in an order good to join in."""
 
-    view: View
+    view: InnerView
     child: Node
     siblings: tuple[Node, ...]
     lookups: tuple[Lookup, ...]
@@ -68,7 +68,7 @@ def _paths(tree: ViewTree) -> Iterator[tuple[Node, ...]]:
 
 def _paths_to(node: Node, above: tuple[Node, ...]) -> Iterator[tuple[Node, ...]]:
     path = (node, *above)
-    if isinstance(node, View):
+    if isinstance(node, InnerView):
         for child in sorted(node.children, key=lambda c: not isinstance(c, Indicator)):
             yield from _paths_to(child, path)
     else:
@@ -76,10 +76,10 @@ def _paths_to(node: Node, above: tuple[Node, ...]) -> Iterator[tuple[Node, ...]]
 
 
 def _steps(path: tuple[Node, ...], dependencies: tuple[Dependency, ...]) -> tuple[DeltaStep, ...]:
-    return tuple(delta_step(view, child, dependencies) for child, view in pairwise(path) if isinstance(view, View))
+    return tuple(delta_step(view, child, dependencies) for child, view in pairwise(path) if isinstance(view, InnerView))
 
 
-def delta_step(view: View, child: Node, dependencies: tuple[Dependency, ...]) -> DeltaStep:
+def delta_step(view: InnerView, child: Node, dependencies: tuple[Dependency, ...]) -> DeltaStep:
     """What a change of one child does at a view."""
     siblings = tuple(c for c in view.children if c is not child)
     return DeltaStep(view, child, siblings, tuple(_lookups(child, siblings, dependencies)))

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from everview.planner.delta_tree import DeltaStep, delta_path, indicator_paths
 from everview.planner.variable_order import OrderNode, VariableOrder
-from everview.planner.view_tree import Indicator, Node, View, ViewTree
+from everview.planner.view_tree import Indicator, InnerView, Node, ViewTree
 
 
 def format_order(order: VariableOrder) -> str:
@@ -37,7 +37,7 @@ def format_tree(tree: ViewTree, materialized: frozenset[str] = frozenset()) -> s
 
 def _tree_lines(node: Node, depth: int, materialized: frozenset[str]) -> Iterator[str]:
     star = "  *" if node.name in materialized else ""
-    if isinstance(node, View):
+    if isinstance(node, InnerView):
         definition = f" = {_sum(node.summed)}{' ⊗ '.join(c.name for c in node.children)}"
         yield f"{'  ' * depth}{format_node(node)}{definition}{star}"
         for child in node.children:

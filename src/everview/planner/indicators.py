@@ -20,7 +20,7 @@ from everview.planner.encoded_query import EncodedQuery
 from everview.planner.hypergraph import Hyperedge, gyo_star
 from everview.planner.join_query import JoinQuery
 from everview.planner.materialize import is_updatable, materialized_nodes
-from everview.planner.view_tree import Indicator, Node, View, ViewTree, atoms_below
+from everview.planner.view_tree import Indicator, InnerView, Node, ViewTree, atoms_below
 
 
 def add_indicators(query: JoinQuery, tree: ViewTree) -> ViewTree:
@@ -29,13 +29,13 @@ def add_indicators(query: JoinQuery, tree: ViewTree) -> ViewTree:
 
 
 def _extended(query: JoinQuery, node: Node) -> Node:
-    if not isinstance(node, View):
+    if not isinstance(node, InnerView):
         return node
     children = tuple(_extended(query, child) for child in node.children)
     return replace(node, children=(*children, *_indicators_at(query, node)))
 
 
-def _indicators_at(query: JoinQuery, node: View) -> tuple[Indicator, ...]:
+def _indicators_at(query: JoinQuery, node: InnerView) -> tuple[Indicator, ...]:
     below = atoms_below(node)
     candidates = {
         i.name: i
@@ -68,7 +68,7 @@ class _Chooser:
 
     def extended(self, node: Node) -> tuple[Node, tuple[Indicator, ...]]:
         """The tree below a node with the indicators that are useful there."""
-        if not isinstance(node, View):
+        if not isinstance(node, InnerView):
             return node, ()
         found = [self.extended(child) for child in node.children]
         below = tuple(i for _, indicators in found for i in indicators)
@@ -77,14 +77,14 @@ class _Chooser:
             chosen = self._useful(node, below)
         return replace(node, children=(*(child for child, _ in found), *chosen)), (*below, *chosen)
 
-    def _useful(self, view: View, below: tuple[Indicator, ...]) -> tuple[Indicator, ...]:
+    def _useful(self, view: InnerView, below: tuple[Indicator, ...]) -> tuple[Indicator, ...]:
         """All that close a cycle, if they lower the bound: those that a cover can do without still keep out rows."""
         found = _indicators_at(self.query, view)
         chosen = tuple(i for i in found if not any(_implies(other, i) for other in below))
         is_lower = self._exponent(view, (*below, *chosen)) < self._exponent(view, below)
         return chosen if is_lower else ()
 
-    def _exponent(self, view: View, indicators: tuple[Indicator, ...]) -> Fraction:
+    def _exponent(self, view: InnerView, indicators: tuple[Indicator, ...]) -> Fraction:
         """The view has at most N^exponent rows."""
         atoms = sum(1 << self._position[a.name] for a in atoms_below(view))
         others = tuple(self.encoded.variable_set(i.keys) for i in indicators)

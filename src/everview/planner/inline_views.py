@@ -20,7 +20,7 @@ from everview.planner.cost import UpdateBounds
 from everview.planner.delta_tree import delta_step
 from everview.planner.join_query import JoinQuery
 from everview.planner.order_cost import OrderCost, Part
-from everview.planner.view_tree import Node, View, ViewTree, atoms_below
+from everview.planner.view_tree import InnerView, Node, ViewTree, atoms_below
 
 
 def inline_views(query: JoinQuery, tree: ViewTree, *, keeps_wide: bool = True) -> ViewTree:
@@ -39,20 +39,20 @@ class _Inliner:
 
     def node(self, node: Node) -> Node:
         """The best form of a tree, from below; inlining goes on with what came up."""
-        if not isinstance(node, View):
+        if not isinstance(node, InnerView):
             return node
         view = replace(node, children=tuple(self.node(child) for child in node.children))
         while True:
-            candidates = [c for c in view.children if isinstance(c, View) and len(c.children) > 1]
+            candidates = [c for c in view.children if isinstance(c, InnerView) and len(c.children) > 1]
             better = next((m for c in candidates if (m := self._merged(view, c)) is not None), None)
             if better is None:
                 return view
             view = better
 
-    def _merged(self, view: View, child: View) -> View | None:
+    def _merged(self, view: InnerView, child: InnerView) -> InnerView | None:
         """The view with the child inlined, if that is better."""
         i = view.children.index(child)
-        merged = View(
+        merged = InnerView(
             view.name,
             (*view.at, *child.at),
             view.keys,
@@ -65,23 +65,23 @@ class _Inliner:
         is_better = self._cost(merged) < before and self._keeps_bounds(view, child, merged)
         return merged if is_better else None
 
-    def _is_wide(self, view: View) -> bool:
+    def _is_wide(self, view: InnerView) -> bool:
         keys = self.encoded.variable_set(view.keys)
         return self.encoded.cover_number(keys, self.bounds.atom_set(view)) > 1
 
-    def _keeps_bounds(self, view: View, child: View, merged: View) -> bool:
+    def _keeps_bounds(self, view: InnerView, child: InnerView, merged: InnerView) -> bool:
         for i in bits(self.bounds.atom_set(view) & self.encoded.updatable):
             passed = (view, child) if self.bounds.atom_set(child) >> i & 1 else (view,)
             if self._exponent(merged, i) > max(self._exponent(v, i) for v in passed):
                 return False
         return True
 
-    def _exponent(self, view: View, atom: int) -> Fraction:
+    def _exponent(self, view: InnerView, atom: int) -> Fraction:
         child = next(c for c in view.children if self.bounds.atom_set(c) >> atom & 1)
         step = delta_step(view, child, self.encoded.query.dependencies)
         return self.bounds.exponent(step, self.encoded.atoms[atom])
 
-    def _cost(self, view: View) -> float:
+    def _cost(self, view: InnerView) -> float:
         return self.cost.view(self._part(child) for child in view.children)
 
     def _part(self, node: Node) -> Part:

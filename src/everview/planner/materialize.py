@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from everview.planner.view_tree import Indicator, Node, View, ViewTree
+from everview.planner.view_tree import Indicator, InnerView, Node, ViewTree
 
 
 def materialized_nodes(tree: ViewTree, *, roots: bool = True) -> frozenset[str]:
@@ -25,7 +25,7 @@ def materialized_nodes(tree: ViewTree, *, roots: bool = True) -> frozenset[str]:
 
 
 def _joined_with(node: Node) -> Iterator[str]:
-    if not isinstance(node, View):
+    if not isinstance(node, InnerView):
         return
     for child in node.children:
         is_joined = any(other is not child and is_updatable(other) for other in node.children)
@@ -36,6 +36,6 @@ def _joined_with(node: Node) -> Iterator[str]:
 
 def is_updatable(node: Node) -> bool:
     """Whether some atom below may change, the atom of an indicator included."""
-    if isinstance(node, View):
+    if isinstance(node, InnerView):
         return any(is_updatable(child) for child in node.children)
     return node.atom.updatable

@@ -1,7 +1,7 @@
 """View trees: what a variable order becomes (figures 4 and 9 of F-IVM).
 
     Leaf       the atom itself, a view keyed by its variables
-    View       V[keys] = ⊕ summed  ⨂ children
+    InnerView  V[keys] = ⊕ summed  ⨂ children
     Indicator  ∃ projection of an atom on some variables, joined in where a cycle would make a view too large (figure 17)
 
 A forest: a disconnected query has several roots and its result is their product, which stays factorized.
@@ -43,7 +43,7 @@ class Indicator:
 
 
 @dataclass(frozen=True, slots=True)
-class View:
+class InnerView:
     """V[keys] = ⊕ over ``summed`` of the product of the children. ``at`` holds the variables it stands for in the order."""
 
     name: str
@@ -53,7 +53,7 @@ class View:
     children: tuple[Node, ...]
 
 
-Node: TypeAlias = Leaf | Indicator | View
+Node: TypeAlias = Leaf | Indicator | InnerView
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class ViewTree:
 
 
 def _below(node: Node) -> Iterator[Node]:
-    if isinstance(node, View):
+    if isinstance(node, InnerView):
         for child in node.children:
             yield from _below(child)
     yield node
@@ -80,18 +80,18 @@ def _below(node: Node) -> Iterator[Node]:
 
 def atoms_below(node: Node) -> tuple[Atom, ...]:
     """The atoms at the leaves below a node, left to right; an indicator has none, as it is no factor of the product."""
-    if isinstance(node, View):
+    if isinstance(node, InnerView):
         return tuple(a for child in node.children for a in atoms_below(child))
     return (node.atom,) if isinstance(node, Leaf) else ()
 
 
 def indicators_below(node: Node) -> tuple[Indicator, ...]:
     """The indicators below a node, left to right, or the node itself if it is one."""
-    if isinstance(node, View):
+    if isinstance(node, InnerView):
         return tuple(i for child in node.children for i in indicators_below(child))
     return (node,) if isinstance(node, Indicator) else ()
 
 
-def joined_keys(view: View) -> tuple[str, ...]:
+def joined_keys(view: InnerView) -> tuple[str, ...]:
     """The variables of the join of the children, before any is summed out."""
     return tuple(dict.fromkeys(v for child in view.children for v in child.keys))

@@ -24,11 +24,11 @@ from everview.trigger.tree_program import (
     Add,
     AddIndicator,
     Compute,
-    Lift,
+    LiftRows,
     TreeProgram,
     TreeStatement,
+    TreeViewDefinition,
     Trigger,
-    ViewDefinition,
 )
 
 _INDENT = "  "
@@ -48,7 +48,7 @@ def format_trigger(program: TreeProgram, trigger: Trigger) -> list[str]:
     return [_INDENT + line for s in trigger.statements for line in _statement(program, trigger.atom, s)]
 
 
-def format_view(view: ViewDefinition) -> str:
+def format_view(view: TreeViewDefinition) -> str:
     """A view with its keys."""
     return f"{view.name}[{', '.join(view.keys)}]"
 
@@ -127,7 +127,7 @@ def format_stored(program: TreeProgram) -> Iterable[str]:
 def _statement(program: TreeProgram, atom: int, statement: TreeStatement) -> list[str]:
     view = format_view(program.view(statement.target))
     match statement:
-        case Lift():
+        case LiftRows():
             return [f"δ{view} := {_lifted(program, atom, statement)}"]
         case Add():
             return [f"{view} += δ{view}"]
@@ -147,7 +147,7 @@ def _indicated(program: TreeProgram, statement: AddIndicator, view: str) -> list
     ]
 
 
-def _lifted(program: TreeProgram, number: int, lift: Lift) -> str:
+def _lifted(program: TreeProgram, number: int, lift: LiftRows) -> str:
     atom = program.block.atoms[number]
     names = _columns(atom)
     renamed = [f"{v} = {_plain(e, names)}" for v, e in atom.variables if _plain(e, names) != v]

@@ -21,13 +21,13 @@ from dataclasses import dataclass
 
 from everview.planner.block import Block
 from everview.planner.materialize import materialized_nodes
-from everview.planner.view_tree import Indicator, Node, View, ViewTree, atoms_below
+from everview.planner.view_tree import Indicator, InnerView, Node, ViewTree, atoms_below
 from everview.trigger.lower_tree import lower_views
 from everview.trigger.tree_program import TreeProgram
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class EnumerationStep:
     """The entries of ``view`` with the values of ``bound``; each binds ``new``. Factors make up the payload of a row."""
 
     view: str
@@ -45,7 +45,7 @@ class FactorizedProgram:
 
     program: TreeProgram
     loading: TreeProgram | None
-    steps: tuple[Step, ...]
+    steps: tuple[EnumerationStep, ...]
     roots: tuple[str, ...]
 
     @property
@@ -71,14 +71,14 @@ def _frontier(node: Node, free: frozenset[str]) -> Iterator[Node]:
     if set(node.keys) == listed:
         yield node
         return
-    assert isinstance(node, View), f"{node.name} has bound variables, which a factorized tree sums out"
+    assert isinstance(node, InnerView), f"{node.name} has bound variables, which a factorized tree sums out"
     for child in node.children:
         if not isinstance(child, Indicator):
             yield from _frontier(child, free)
 
 
 def _above(node: Node, frontier: frozenset[str]) -> Iterator[Node]:
-    if isinstance(node, View) and node.name not in frontier:
+    if isinstance(node, InnerView) and node.name not in frontier:
         yield node
         for child in node.children:
             yield from _above(child, frontier)
@@ -86,11 +86,11 @@ def _above(node: Node, frontier: frozenset[str]) -> Iterator[Node]:
 
 def _joined(tree: ViewTree) -> frozenset[str]:
     """All that some trigger looks up in, the triggers of tables that only the first load changes included."""
-    views = (n for n in tree.nodes() if isinstance(n, View) and len(n.children) > 1)
+    views = (n for n in tree.nodes() if isinstance(n, InnerView) and len(n.children) > 1)
     return frozenset(child.name for view in views for child in view.children)
 
 
-def _steps(tree: ViewTree, frontier: list[Node]) -> Iterator[Step]:
+def _steps(tree: ViewTree, frontier: list[Node]) -> Iterator[EnumerationStep]:
     nodes = {node.name: node for node in tree.nodes()}
     listed: dict[str, list[str]] = {}
     for variable, name in tree.enumerate_from:
@@ -98,10 +98,10 @@ def _steps(tree: ViewTree, frontier: list[Node]) -> Iterator[Step]:
     known: set[str] = set()
     waiting = [node for node in frontier if node.name not in listed]
 
-    def complete() -> Iterator[Step]:
+    def complete() -> Iterator[EnumerationStep]:
         for node in [n for n in waiting if set(n.keys) <= known]:
             waiting.remove(node)
-            yield Step(node.name, node.keys, (), is_factor=True)
+            yield EnumerationStep(node.name, node.keys, (), is_factor=True)
 
     yield from complete()
     for name, new in listed.items():
@@ -109,6 +109,8 @@ def _steps(tree: ViewTree, frontier: list[Node]) -> Iterator[Step]:
         bound = tuple(k for k in keys if k in known)
         assert set(keys) == set(bound) | set(new), f"{name} lists {new} before its other keys are known"
         known |= set(new)
-        yield Step(name, bound, tuple(k for k in keys if k in new), is_factor=any(n.name == name for n in frontier))
+        yield EnumerationStep(
+            name, bound, tuple(k for k in keys if k in new), is_factor=any(n.name == name for n in frontier)
+        )
         yield from complete()
     assert not waiting, f"{[n.name for n in waiting]} have keys that nothing lists"

@@ -23,18 +23,18 @@ from dataclasses import dataclass
 
 from everview.planner.block import Block, Monomial, Residual
 from everview.planner.delta_tree import DeltaStep, Lookup, delta_path, indicator_paths
-from everview.planner.view_tree import Indicator, Leaf, Node, View, ViewTree, atoms_below
+from everview.planner.view_tree import Indicator, InnerView, Leaf, Node, ViewTree, atoms_below
 from everview.trigger.tree_program import (
     Access,
     AccessKind,
     Add,
     AddIndicator,
     Compute,
-    Lift,
+    LiftRows,
     TreeProgram,
     TreeStatement,
+    TreeViewDefinition,
     Trigger,
-    ViewDefinition,
 )
 
 RESULT = "result"
@@ -64,7 +64,7 @@ def lower_views(
     names = {a.name: i for i, a in enumerate(block.atoms)}
     held_by = _held_by_leaves([n for root in roots for n in _nodes(root)], stored)
     stored -= held_by.keys()
-    definitions: dict[str, ViewDefinition] = {}
+    definitions: dict[str, TreeViewDefinition] = {}
     placed = _place_residuals(block.residuals, roots)
     for node in (n for root in roots for n in _nodes(root)):
         atoms = frozenset(names[a.name] for a in atoms_below(node))
@@ -72,7 +72,9 @@ def lower_views(
         indicates = names[node.atom.name] if isinstance(node, Indicator) else None
         checked = tuple(r for n in _nodes(node) for r in placed.get(n.name, ()))
         indicated = frozenset(names[n.atom.name] for n in _nodes(node) if isinstance(n, Indicator))
-        definitions[node.name] = ViewDefinition(node.name, _keys(node), payload, atoms, indicates, checked, indicated)
+        definitions[node.name] = TreeViewDefinition(
+            node.name, _keys(node), payload, atoms, indicates, checked, indicated
+        )
     lowering = _Lowering(block, roots, stored, counted, held_by, definitions, placed)
     triggers = tuple(Trigger(i, tuple(lowering.statements(atom.name))) for i, atom in enumerate(block.atoms))
     return TreeProgram(block, tuple(definitions.values()), stored, result, triggers)
@@ -104,10 +106,10 @@ def _single_root(block: Block, tree: ViewTree) -> Node:
     free = tuple(dict.fromkeys(block.keys))
     if len(tree.roots) == 1:
         (root,) = tree.roots
-        if isinstance(root, View) and set(root.keys) == set(free):
+        if isinstance(root, InnerView) and set(root.keys) == set(free):
             return root
     keys = [k for r in tree.roots for k in _keys(r)]
-    return View(RESULT, (), free, tuple(k for k in keys if k not in free), tree.roots)
+    return InnerView(RESULT, (), free, tuple(k for k in keys if k not in free), tree.roots)
 
 
 def _keys(node: Node) -> tuple[str, ...]:
@@ -115,7 +117,7 @@ def _keys(node: Node) -> tuple[str, ...]:
 
 
 def _nodes(node: Node) -> Iterable[Node]:
-    if isinstance(node, View):
+    if isinstance(node, InnerView):
         for child in node.children:
             yield from _nodes(child)
     yield node
@@ -132,8 +134,8 @@ def _place_residuals(residuals: Iterable[Residual], roots: tuple[Node, ...]) -> 
     return {name: tuple(found) for name, found in placed.items()}
 
 
-def _lowest(node: Node, variables: frozenset[str]) -> View | None:
-    if not isinstance(node, View):
+def _lowest(node: Node, variables: frozenset[str]) -> InnerView | None:
+    if not isinstance(node, InnerView):
         return None
     for child in node.children:
         found = _lowest(child, variables)
@@ -151,7 +153,7 @@ class _Lowering:
     counted: frozenset[str]
     held_by: dict[str, str]
     """Indicators that are not stored, with the leaf that has what they have."""
-    definitions: dict[str, ViewDefinition]
+    definitions: dict[str, TreeViewDefinition]
     placed: dict[str, tuple[Residual, ...]]
 
     def statements(self, atom: str) -> Iterator[TreeStatement]:
@@ -159,7 +161,7 @@ class _Lowering:
         tree, dependencies = ViewTree(self.roots, ()), self.block.query.dependencies
         leaf = next(n for root in self.roots for n in _nodes(root) if isinstance(n, Leaf) and n.atom.name == atom)
         is_changing = next(a.updatable for a in self.block.query.atoms if a.name == atom)
-        yield Lift(leaf.name)
+        yield LiftRows(leaf.name)
         if leaf.name in self.stored:
             yield Add(leaf.name)
         yield from self._climb(delta_path(tree, atom, dependencies), is_changing=is_changing)

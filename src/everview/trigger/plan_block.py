@@ -10,7 +10,7 @@ from everview.planner.block_join import JoinBlock, build_join_block
 from everview.planner.block_join_builder import FactsOf, Refused
 from everview.planner.materialize import materialized_nodes
 from everview.planner.plan_tree import TreePlan, plan_tree
-from everview.planner.view_tree import Leaf, View, ViewTree
+from everview.planner.view_tree import InnerView, Leaf, ViewTree
 from everview.relational.nodes import Aggregate, Relation
 from everview.trigger.lower_tree import lower_tree
 from everview.trigger.tree_program import TreeProgram
@@ -72,7 +72,7 @@ def _lowered(block: Block, plan: TreePlan | None, *, keeps_result: bool) -> Lowe
     program = lower_tree(block, tree, materialized_nodes(tree, roots=False), keeps_result=keeps_result)
     if all(atom.updatable for atom in block.query.atoms):
         return Lowered(program, plan, None)
-    joined = {c.name for v in tree.nodes() if isinstance(v, View) and len(v.children) > 1 for c in v.children}
+    joined = {c.name for v in tree.nodes() if isinstance(v, InnerView) and len(v.children) > 1 for c in v.children}
     loading = lower_tree(block, tree, frozenset(joined), keeps_result=keeps_result)
     assert program.stored <= loading.stored, "what is stored is loaded"
     return Lowered(program, plan, loading)
@@ -83,4 +83,4 @@ def flat_tree(block: Block) -> ViewTree:
     leaves = tuple(Leaf(atom) for atom in block.query.atoms)
     free = block.query.free
     summed = tuple(v for v in block.query.variables if v not in free)
-    return ViewTree((View("result", (), free, summed, leaves),), free)
+    return ViewTree((InnerView("result", (), free, summed, leaves),), free)

@@ -36,7 +36,7 @@ class AccessKind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class ViewDefinition:
+class TreeViewDefinition:
     """A view of the tree: its key variables, its payload (monomials over the atoms below), and those atoms."""
 
     name: str
@@ -66,7 +66,7 @@ class Access:
 
 
 @dataclass(frozen=True, slots=True)
-class Lift:
+class LiftRows:
     """δtarget[keys] := Σ of the lifted rows of the atom's change."""
 
     target: str
@@ -101,7 +101,7 @@ class AddIndicator:
     source: str
 
 
-TreeStatement: TypeAlias = Lift | Compute | Add | AddIndicator
+TreeStatement: TypeAlias = LiftRows | Compute | Add | AddIndicator
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,12 +123,12 @@ class TreeProgram:
     """
 
     block: Block
-    views: tuple[ViewDefinition, ...]
+    views: tuple[TreeViewDefinition, ...]
     stored: frozenset[str]
     result: str
     triggers: tuple[Trigger, ...]
 
-    def view(self, name: str) -> ViewDefinition:
+    def view(self, name: str) -> TreeViewDefinition:
         """The view of this name."""
         return next(v for v in self.views if v.name == name)
 

@@ -26,10 +26,10 @@ from everview.trigger.tree_program import (
     Add,
     AddIndicator,
     Compute,
-    Lift,
+    LiftRows,
     TreeProgram,
+    TreeViewDefinition,
     Trigger,
-    ViewDefinition,
 )
 
 
@@ -126,8 +126,8 @@ def _verify_trigger(program: TreeProgram, trigger: Trigger) -> frozenset[Residua
     """Returns the predicates that the path of the leaf checks; paths of indicators follow it."""
     name = program.block.atoms[trigger.atom].name
     first = trigger.statements[0] if trigger.statements else None
-    _require(isinstance(first, Lift), name, "a trigger that does not begin with its leaf")
-    assert isinstance(first, Lift)
+    _require(isinstance(first, LiftRows), name, "a trigger that does not begin with its leaf")
+    assert isinstance(first, LiftRows)
     variables = {v for v, _ in program.block.atoms[trigger.atom].variables}
     _require(set(_view(program, first.target).keys) == variables, name, "a leaf with other keys than its atom")
     made, added = {first.target}, set[str]()
@@ -136,7 +136,7 @@ def _verify_trigger(program: TreeProgram, trigger: Trigger) -> frozenset[Residua
         target = _view(program, statement.target)
         following = trigger.statements[i + 1] if i + 1 < len(trigger.statements) else None
         match statement:
-            case Lift():
+            case LiftRows():
                 _require(False, name, "a second leaf")
             case Add():
                 _require(
@@ -201,7 +201,7 @@ def _verify_compute(program: TreeProgram, compute: Compute, name: str) -> list[R
     return checked
 
 
-def _view(program: TreeProgram, name: str) -> ViewDefinition:
+def _view(program: TreeProgram, name: str) -> TreeViewDefinition:
     found = next((v for v in program.views if v.name == name), None)
     _require(found is not None, name, "a view that is not defined")
     assert found is not None

@@ -13,7 +13,7 @@ from everview.planner.check_tree import check_tree
 from everview.planner.format_tree import format_tree
 from everview.planner.plan_tree import plan_tree
 from everview.planner.variable_order import parse_order
-from everview.planner.view_tree import Leaf, View, ViewTree
+from everview.planner.view_tree import InnerView, Leaf, ViewTree
 from tests.unit.planner.queries import join_query
 
 
@@ -65,7 +65,7 @@ def test_a_predicate_joins_components() -> None:
     query = join_query("Q[A] = R[A] S[B]", together=("A B",))
     tree = plan_tree(query).tree
     assert [r.keys for r in tree.roots] == [("A",)]
-    assert isinstance(tree.roots[0], View)
+    assert isinstance(tree.roots[0], InnerView)
     assert {c.name for c in tree.roots[0].children} == {"R", "S"}
 
 
@@ -144,13 +144,13 @@ def test_wrong_trees_are_found_out() -> None:
     tree = plan_tree(query).tree
     check_tree(query, tree)
     r, s = (Leaf(a) for a in query.atoms)
-    early = View("V@B_R", ("B",), ("A",), ("B",), (r,))
-    late = View("V@C_S", ("C",), ("B",), ("C",), (s,))
+    early = InnerView("V@B_R", ("B",), ("A",), ("B",), (r,))
+    late = InnerView("V@C_S", ("C",), ("B",), ("C",), (s,))
     wrong = [
-        ViewTree((View("V@A_RS", ("A",), ("A",), ("B",), (early, late)),), ("A",)),
+        ViewTree((InnerView("V@A_RS", ("A",), ("A",), ("B",), (early, late)),), ("A",)),
         ViewTree((early,), ("A",)),
-        ViewTree((View("V@A_RS", ("A",), ("A",), (), (r, late)),), ("A",)),
-        ViewTree((View("V@A_RS", ("A",), (), ("A", "B"), (r, late)),), ("A",)),
+        ViewTree((InnerView("V@A_RS", ("A",), ("A",), (), (r, late)),), ("A",)),
+        ViewTree((InnerView("V@A_RS", ("A",), (), ("A", "B"), (r, late)),), ("A",)),
         replace(tree, enumerate_from=(("A", "R"),)),
     ]
     for bad in wrong:
@@ -162,6 +162,6 @@ def test_wrong_predicates_are_found_out() -> None:
     """A variable that a predicate needs cannot be summed out before the others are there."""
     query = join_query("Q[] = R[K, A] S[K, B]", together=("A B",))
     r, s = (Leaf(a) for a in query.atoms)
-    early = View("V@A_R", ("A",), ("K",), ("A",), (r,))
+    early = InnerView("V@A_R", ("A",), ("K",), ("A",), (r,))
     with pytest.raises(InternalError, match="before all"):
-        check_tree(query, ViewTree((View("V@K_RS", ("K",), (), ("K", "B"), (early, s)),), ()))
+        check_tree(query, ViewTree((InnerView("V@K_RS", ("K",), (), ("K", "B"), (early, s)),), ()))

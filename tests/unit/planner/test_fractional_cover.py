@@ -17,7 +17,7 @@ from everview.planner.fractional_cover import fractional_cover
 from everview.planner.hypergraph import Hyperedge, is_acyclic
 from everview.planner.indicators import add_useful_indicators
 from everview.planner.variable_order import parse_order
-from everview.planner.view_tree import Indicator, Leaf, View, ViewTree
+from everview.planner.view_tree import Indicator, InnerView, Leaf, ViewTree
 from tests.unit.planner.queries import join_query
 
 
@@ -82,7 +82,7 @@ def test_a_factorized_triangle_is_bounded_where_it_is_stored() -> None:
     """The view that lists the third vertex has N^3/2 rows with the indicator, where it would have N² without."""
     query = join_query("Q[A, B, C] = R[A, B] S[B, C] T[C, A]")
     tree = view_tree(query, parse_order(query, "A - B - C"), "factorized")
-    views = [n for n in add_useful_indicators(query, tree).nodes() if isinstance(n, View)]
+    views = [n for n in add_useful_indicators(query, tree).nodes() if isinstance(n, InnerView)]
     assert {v.name: [c.name for c in v.children if isinstance(c, Indicator)] for v in views} == {
         "H@C_ST": ["∃A,B_R"],
         "V@C_ST": [],
@@ -95,6 +95,6 @@ def test_costs_are_those_of_the_joins_on_the_way() -> None:
     query = join_query("Q[X, A, B, C] = V[X] R[X, A, B] S[X, B, C] T[X, C, A]")
     tree = view_tree(query, parse_order(query, "X - A - B - C"))
     assert {c.atom: c.bound for c in update_costs(query, tree)}["V"] == Bound(Fraction(3, 2))
-    flat = View("V@X", ("X",), query.free, (), tuple(Leaf(a) for a in query.atoms))
+    flat = InnerView("V@X", ("X",), query.free, (), tuple(Leaf(a) for a in query.atoms))
     costs = {c.atom: c.bound for c in update_costs(query, ViewTree((flat,), query.free))}
     assert costs == {"V": Bound(Fraction(2)), **dict.fromkeys("RST", Bound(Fraction(1)))}

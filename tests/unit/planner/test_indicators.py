@@ -8,13 +8,13 @@ from everview.planner.indicators import add_indicators, add_useful_indicators
 from everview.planner.materialize import materialized_nodes
 from everview.planner.plan_tree import plan_tree
 from everview.planner.variable_order import parse_order
-from everview.planner.view_tree import Indicator, View, ViewTree
+from everview.planner.view_tree import Indicator, InnerView, ViewTree
 from tests.unit.planner.queries import join_query
 
 
 def placed(tree: ViewTree) -> dict[str, list[str]]:
     """The indicators by the view that they stand in."""
-    views = (n for n in tree.nodes() if isinstance(n, View))
+    views = (n for n in tree.nodes() if isinstance(n, InnerView))
     found = {v.name: [c.name for c in v.children if isinstance(c, Indicator)] for v in views}
     return {name: indicators for name, indicators in found.items() if indicators}
 

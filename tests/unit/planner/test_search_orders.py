@@ -12,7 +12,7 @@ from everview.planner.order_cost import SIZE, WRITE, order_cost
 from everview.planner.plan_tree import plan_tree
 from everview.planner.search_orders import search_order
 from everview.planner.variable_order import canonical_order, parse_order
-from everview.planner.view_tree import View
+from everview.planner.view_tree import InnerView
 from tests.unit.planner.queries import join_query, only_updates_to
 
 ROWS = {"L": 6e6, "O": 1.5e6, "C": 150e3, "P": 200e3, "S": 10e3, "N1": 25.0, "N2": 25.0, "R": 5.0}
@@ -80,7 +80,7 @@ def test_a_star_is_joined_at_its_centre() -> None:
     plan = plan_tree(query)
     (root,) = plan.tree.roots
     assert {c.bound.exponent for c in plan.costs} == {0}
-    assert isinstance(root, View)
+    assert isinstance(root, InnerView)
     assert len(root.children) == 6
 
 
@@ -124,7 +124,7 @@ def test_wide_views_are_inlined_for_engines_that_cannot_afford_them() -> None:
     """A chain grouped by both ends has a view over the ends of its first half, which may outgrow its relations; or none."""
     query = join_query("Q[A, D] = R[A, B] S[B, C] T[C, D]", rows={"R": 1e6, "S": 1e6, "T": 1e6})
     wide, narrow = plan_tree(query), plan_tree(query, keeps_wide=False)
-    assert any(len(c.keys) == 2 for c in wide.tree.roots[0].children if isinstance(c, View))  # type: ignore[union-attr]
+    assert any(len(c.keys) == 2 for c in wide.tree.roots[0].children if isinstance(c, InnerView))  # type: ignore[union-attr]
     assert narrow.materialized == {"R", "S", "T", narrow.tree.roots[0].name}
 
 

@@ -15,7 +15,7 @@ from everview.backends.factorized_rows import positions_in_product
 
 
 @dataclass(frozen=True, slots=True)
-class Factor:
+class FactorBatch:
     """Rows over some columns of a batch: ``columns`` are their positions there."""
 
     columns: tuple[int, ...]
@@ -25,7 +25,7 @@ class Factor:
         return len(self.batch)
 
 
-FactorProduct: TypeAlias = tuple[Factor, ...]
+FactorProduct: TypeAlias = tuple[FactorBatch, ...]
 
 
 class FactorizedBatch(DeferredBatch):
@@ -50,7 +50,7 @@ class FactorizedBatch(DeferredBatch):
         return concatenate(parts if self.rest is None else [*parts, self.rest])
 
 
-def expand(product: Sequence[Factor]) -> Factor:
+def expand(product: Sequence[FactorBatch]) -> FactorBatch:
     """The product as one factor, its columns in ascending order."""
     if len(product) == 1:
         return product[0]
@@ -62,4 +62,4 @@ def expand(product: Sequence[Factor]) -> Factor:
         for column, vector in zip(factor.columns, factor.batch.columns, strict=True):
             vectors[column] = vector.take(at)
     columns = tuple(sorted(vectors))
-    return Factor(columns, Batch(tuple(vectors[c] for c in columns), weights))
+    return FactorBatch(columns, Batch(tuple(vectors[c] for c in columns), weights))

@@ -25,7 +25,7 @@ from everview.backends.embedded.tree.view_identity import (
     occurrences,
 )
 from everview.backends.embedded.tree.view_map import ViewMap
-from everview.trigger.tree_program import TreeProgram, ViewDefinition
+from everview.trigger.tree_program import TreeProgram, TreeViewDefinition
 from everview.trigger.verify import verify_tree
 
 
@@ -199,7 +199,7 @@ class SharedViews:
                 yield tree, tree.state_over(program, maps, frozenset(borrowed))
 
 
-def _in_order_of(view: ViewDefinition, own: Described, wanted: Described) -> ViewDefinition:
+def _in_order_of(view: TreeViewDefinition, own: Described, wanted: Described) -> TreeViewDefinition:
     """The view with its keys and parts as the map has them that it will use."""
     key_of = dict(zip(own.keys, view.keys, strict=True))
     part_of = dict(zip(own.payload, view.payload, strict=True))
@@ -207,7 +207,7 @@ def _in_order_of(view: ViewDefinition, own: Described, wanted: Described) -> Vie
     return view if (keys, payload) == (view.keys, view.payload) else replace(view, keys=keys, payload=payload)
 
 
-def _with_views(program: TreeProgram, views: Sequence[ViewDefinition]) -> TreeProgram:
+def _with_views(program: TreeProgram, views: Sequence[TreeViewDefinition]) -> TreeProgram:
     changed = {v.name: v for v in views}
     if all(program.view(name) is v for name, v in changed.items()):
         return program

@@ -10,7 +10,7 @@ from everview.backends.base import Change, ChangeKind
 from everview.backends.embedded.column_reader import ColumnReader, Rows
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import constant_vector
-from everview.backends.embedded.factorized_batch import Factor, FactorizedBatch, FactorProduct
+from everview.backends.embedded.factorized_batch import FactorBatch, FactorizedBatch, FactorProduct
 from everview.backends.embedded.operators.base import Operator, Searched
 from everview.backends.embedded.operators.table_arrangement import TableArrangement
 from everview.backends.embedded.tables.stored_table import StoredTable
@@ -123,7 +123,9 @@ class TableInput:
                 weights = rows.each_weight()
                 if not own:  # nothing is left of the factor but how often it makes the others count
                     weights = weights.sum(keepdims=True)
-                factors.append(Factor(tuple(place[c] for c in own), Batch(tuple(encoded[c] for c in own), weights)))
+                factors.append(
+                    FactorBatch(tuple(place[c] for c in own), Batch(tuple(encoded[c] for c in own), weights))
+                )
             products.append(tuple(factors))
         rest = self._plain(columns) if len(self._weights) else None
         return FactorizedBatch(products, rest)

@@ -33,7 +33,7 @@ from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.stages import view_of_relation
 from everview.backends.spark.stored_deltas import StoredDeltas
 from everview.backends.spark.table_changes import net_rows
-from everview.backends.spark.transactions import Run, View, delta_table, relations_of, table_layout
+from everview.backends.spark.transactions import Run, ViewWithStages, delta_table, relations_of, table_layout
 from everview.backends.spark.view_programs import ViewPrograms, is_as_made, make_anew, segments_of
 from everview.catalog import Definition, TableDefinition, ViewDefinition
 from everview.errors import EvaluationError, UnsupportedOperation
@@ -86,7 +86,7 @@ class SparkBackend:
         self._history = history
         self._limit = local_rows
         self._tables: dict[str, TableDefinition] = {}
-        self._views: dict[str, View] = {}
+        self._views: dict[str, ViewWithStages] = {}
         self._programs = ViewPrograms(self._tables, self._views)
         self._outdated: list[str] = []
         """Views whose relations were made by another program than today's."""
@@ -115,7 +115,7 @@ class SparkBackend:
                     layouts[table.name.lower()] = table_layout(table)
                 case ViewDefinition() as view:
                     program = self._programs.again(view, entry.lowering)
-                    self._views[view.name.lower()] = View(view, program, entry.created_at)
+                    self._views[view.name.lower()] = ViewWithStages(view, program, entry.created_at)
                     kept = relations_of(program)
                     if not is_as_made(program, entry.lowering, self._files.last.relations):
                         self._outdated.append(view.name.lower())
@@ -178,7 +178,7 @@ class SparkBackend:
             raise rejections.assertion_violated(view, rows_from_arrow(net_rows(held, view.fields)[0], view.fields))
         entries = [*self._files.entries, Entry(view, self.version, lowering)]
         self._files.commit("catalog", self.version, moves, entries=entries, added=added)
-        self._views[view.name.lower()] = View(view, program, self.version)
+        self._views[view.name.lower()] = ViewWithStages(view, program, self.version)
         self._shown.add(view)
 
     def drop(self, name: str) -> None:

@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from everview.backends.spark import stage_plans
 from everview.backends.spark.local_engine import run_locally
 from everview.backends.spark.relation_store import Layout, StoredRelation
-from everview.backends.spark.restrict import Bound, Restriction, Source
+from everview.backends.spark.restrict import BoundSource, Restriction, Source
 from everview.backends.spark.segments import Segment, empty_rows
 from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.stages import WEIGHT, Grouped, Linear, Partitioned, Stage, StageProgram, TreeView
@@ -109,7 +109,7 @@ class Maintenance:
                 self._store_content(stage.state_name, stage.state, made, stage.terms, sources, work, zone)
                 payloads = self._content_source(Scan(stage.state_name, stage.state), work)
                 assert payloads is not None
-                state = {stage_plans.OLD: Bound(payloads)}
+                state = {stage_plans.OLD: BoundSource(payloads)}
                 if stage.is_single:
                     none = {stage_plans.CHANGED: _rows(empty_rows((*stage.state, WEIGHT)))}
                     self._check_single(self.run(stage_plans.group_counts(stage), {**state, **none}, zone))
@@ -131,7 +131,7 @@ class Maintenance:
         zone: str,
     ) -> None:
         named = {
-            scan_name(k, j): Bound(s, terms[k].used[j])
+            scan_name(k, j): BoundSource(s, terms[k].used[j])
             for k, own in enumerate(sources)
             for j, s in enumerate(own)
             if s is not None
@@ -143,7 +143,7 @@ class Maintenance:
         name: str,
         fields: Schema,
         plan: Relation,
-        sources: Mapping[str, Bound],
+        sources: Mapping[str, BoundSource],
         work: Work,
         zone: str,
     ) -> None:
@@ -164,7 +164,7 @@ class Maintenance:
         root = program.root
         new = self._content_source(Scan(root.name, root.fields), work)
         assert new is not None
-        sources = {"new": Bound(new), "old": Bound(Source(self._relations[root.name], None))}
+        sources = {"new": BoundSource(new), "old": BoundSource(Source(self._relations[root.name], None))}
         plans = (Scan("new", weighted(root.fields)), negated(Scan("old", weighted(root.fields))))
         delta = self.run(consolidated(UnionAll(plans)), sources, zone)
         if delta.num_rows:
@@ -241,7 +241,7 @@ class Maintenance:
         found = self._top_delta(stage, changed, zone)
         if found is not None:
             return found
-        sources: dict[str, Bound] = {}
+        sources: dict[str, BoundSource] = {}
         terms = stage.terms
         if stage.partition:
             keys = self.run(stage_plans.partition_keys(stage), {stage_plans.CHANGED: _rows(changed)}, zone)
@@ -252,7 +252,7 @@ class Maintenance:
         if stage.partition and len(by) == len(stage.output_key):
             sources[stage_plans.OLD] = _rows(Restriction(self._engine, self._limit, zone).stored_rows(own, by, keys))
         else:
-            sources[stage_plans.OLD] = Bound(Source(own, None))
+            sources[stage_plans.OLD] = BoundSource(Source(own, None))
         inputs = tuple(
             tuple(
                 sources[stage_plans.KEYS].source
@@ -270,7 +270,7 @@ class Maintenance:
 
     def _top_delta(self, stage: Partitioned, changed: pa.Table, zone: str) -> pa.Table | None:
         """The delta of a top-k without a look at its input; None if it is none, or what it has lost must be looked for."""
-        own = Bound(Source(self._relations[stage.name], None))
+        own = BoundSource(Source(self._relations[stage.name], None))
         if not stage.first or own.is_remote(self._limit):
             return None
         held = own.local(self._limit)
@@ -314,7 +314,7 @@ class Maintenance:
         starts: tuple[int, ...],
         sources: tuple[tuple[Source | None, ...], ...],
         wrap: Wrap,
-        others: Mapping[str, Bound],
+        others: Mapping[str, BoundSource],
         zone: str,
     ) -> pa.Table:
         plan = prune_columns(wrap(sum_plan(terms, starts)))
@@ -323,8 +323,8 @@ class Maintenance:
             tables = {scan_name(k, j): rows for k, own in enumerate(found) for j, rows in own.items()}
             extra = {n: s.local(self._limit) for n, s in others.items()}
             return run_locally(plan, {**tables, **extra})
-        named: dict[str, Bound] = {
-            scan_name(k, j): Bound(s, terms[k].used[j])
+        named: dict[str, BoundSource] = {
+            scan_name(k, j): BoundSource(s, terms[k].used[j])
             for k, own in enumerate(sources)
             for j, s in enumerate(own)
             if s is not None
@@ -334,25 +334,27 @@ class Maintenance:
         )
         return self._run_on_spark(plan, {**named, **others}, zone, small)
 
-    def run(self, plan: Relation, sources: Mapping[str, Bound], zone: str) -> pa.Table:
+    def run(self, plan: Relation, sources: Mapping[str, BoundSource], zone: str) -> pa.Table:
         """The answer of a plan over sources: at the driver if all their rows are there, else on Spark."""
         if any(s.is_remote(self._limit) for s in sources.values()):
             return self._run_on_spark(plan, sources, zone, frozenset())
         return run_locally(prune_columns(plan), {n: s.local(self._limit) for n, s in sources.items()})
 
-    def _run_on_spark(self, plan: Relation, sources: Mapping[str, Bound], zone: str, small: frozenset[str]) -> pa.Table:
+    def _run_on_spark(
+        self, plan: Relation, sources: Mapping[str, BoundSource], zone: str, small: frozenset[str]
+    ) -> pa.Table:
         views = self._views(sources, plan)
         try:
             return self._engine.collect(self._engine.run(plan, views, zone, small), schema(plan))
         finally:
             self._engine.drop(list(views.values()))
 
-    def _views(self, sources: Mapping[str, Bound], plan: Relation) -> dict[str, str]:
+    def _views(self, sources: Mapping[str, BoundSource], plan: Relation) -> dict[str, str]:
         """A temporary view for every scan of a plan: what is at the driver, and what is on disk."""
         scans = {n.table: n.fields for n in nodes_of(plan) if isinstance(n, Scan)}
         return {name: self._bound_view(sources[name], fields) for name, fields in scans.items()}
 
-    def _bound_view(self, bound: Bound, fields: Schema) -> str:
+    def _bound_view(self, bound: BoundSource, fields: Schema) -> str:
         near = self._engine.view_of_rows(bound.local(self._limit), fields)
         relation = bound.source.relation
         if relation is None or not relation.remote(self._limit):
@@ -363,9 +365,9 @@ class Maintenance:
         return self._engine.view_of_sql(f"SELECT {listed} FROM {far} UNION ALL SELECT * FROM {near}")
 
 
-def _rows(rows: pa.Table) -> Bound:
+def _rows(rows: pa.Table) -> BoundSource:
     """Rows that are at the driver."""
-    return Bound(Source(None, rows))
+    return BoundSource(Source(None, rows))
 
 
 def _on_consolidated_leaves(plan: Relation) -> Relation:

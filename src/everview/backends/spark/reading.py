@@ -11,7 +11,7 @@ from everview.backends.spark.database_files import DatabaseFiles
 from everview.backends.spark.local_engine import run_locally
 from everview.backends.spark.maintain import Maintenance
 from everview.backends.spark.relation_store import StoredRelation
-from everview.backends.spark.restrict import Bound, Restriction, Source
+from everview.backends.spark.restrict import BoundSource, Restriction, Source
 from everview.backends.spark.segments import Segment, by_position, empty_rows
 from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.stages import WEIGHT
@@ -85,16 +85,16 @@ class Reading:
         arrays = [c if c.type == f.type else c.cast(f.type) for c, f in zip(found.columns, wanted, strict=True)]
         return pa.Table.from_arrays(arrays, schema=wanted)
 
-    def _over_contents(self, plan: Relation) -> tuple[Relation, dict[str, Bound]]:
+    def _over_contents(self, plan: Relation) -> tuple[Relation, dict[str, BoundSource]]:
         """The plan with every scan of a bag replaced by the bag of a scanned Z-set."""
-        bounds: dict[str, Bound] = {}
+        bounds: dict[str, BoundSource] = {}
         done: dict[int, Relation] = {}
 
         def visit(node: Relation) -> Relation:
             if id(node) not in done:
                 if isinstance(node, Scan):
                     name = node.table.lower()
-                    bounds[name] = Bound(Source(self._files.relations[name], None))
+                    bounds[name] = BoundSource(Source(self._files.relations[name], None))
                     done[id(node)] = expanded(consolidated(Scan(name, weighted(node.fields))))
                 else:
                     done[id(node)] = with_inputs(node, tuple(visit(i) for i in inputs(node)))

@@ -63,7 +63,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Bound:
+class BoundSource:
     """A source under a scan's name: some of its columns, or all."""
 
     source: Source
@@ -88,7 +88,7 @@ class Bound:
 
 
 @dataclass(frozen=True)
-class Lookup:
+class KeyLookup:
     """Rows of a stored relation wanted by value: ``by`` are positions among ``columns``."""
 
     relation: StoredRelation
@@ -160,7 +160,7 @@ class Restriction:
                 walk.learn(start, first.local(self._limit, term.used[start]))
             walks.append(walk)
         while any(w.waiting() for w in walks):
-            wanted: dict[tuple[object, ...], list[tuple[_Walk, int, Lookup, pa.Table]]] = {}
+            wanted: dict[tuple[object, ...], list[tuple[_Walk, int, KeyLookup, pa.Table]]] = {}
             for walk in walks:
                 step = self._step(walk)
                 if step is None:
@@ -171,13 +171,13 @@ class Restriction:
             self._look_up(list(wanted.values()))
         return [w.known for w in walks]
 
-    def _step(self, walk: _Walk) -> list[tuple[int, Lookup, pa.Table]] | None:
+    def _step(self, walk: _Walk) -> list[tuple[int, KeyLookup, pa.Table]] | None:
         """Takes in what is at the driver and connected; returns the look-ups of the next round, None if there is no way on."""
         while True:
             waiting = walk.waiting()
             if not waiting:
                 return []
-            lookups: list[tuple[int, Lookup, pa.Table]] = []
+            lookups: list[tuple[int, KeyLookup, pa.Table]] = []
             advanced = False
             for position in waiting:
                 source = walk.sources[position]
@@ -199,7 +199,7 @@ class Restriction:
                     by, keys = connection
                     assert source.relation is not None
                     conditions = walk.term.own_conjuncts(position)
-                    lookup = Lookup(source.relation, walk.term.used[position], by, conditions)
+                    lookup = KeyLookup(source.relation, walk.term.used[position], by, conditions)
                     lookups.append((position, lookup, keys))
             if lookups:
                 return lookups
@@ -212,7 +212,7 @@ class Restriction:
                 # The change connects nothing more: on by way of what is there as a whole.
                 walk.reached.update(walk.known)
 
-    def _without_connection(self, walk: _Walk) -> list[tuple[int, Lookup, pa.Table]] | None:
+    def _without_connection(self, walk: _Walk) -> list[tuple[int, KeyLookup, pa.Table]] | None:
         """Nothing more is connected: rows at the driver are taken whole, rows on disk are beyond us."""
         for position in walk.waiting():
             source = walk.sources[position]
@@ -265,8 +265,8 @@ class Restriction:
                 found.setdefault(mine, term.used[other].index(ends[other] - term.starts[other]))
         return list(found.items())
 
-    def _look_up(self, groups: list[list[tuple[_Walk, int, Lookup, pa.Table]]]) -> None:
-        def fetch(group: list[tuple[_Walk, int, Lookup, pa.Table]]) -> pa.Table:
+    def _look_up(self, groups: list[list[tuple[_Walk, int, KeyLookup, pa.Table]]]) -> None:
+        def fetch(group: list[tuple[_Walk, int, KeyLookup, pa.Table]]) -> pa.Table:
             keys = distinct(pa.concat_tables([by_position(k) for _, _, _, k in group]))
             return self.fetch(group[0][2], keys)
 
@@ -301,9 +301,9 @@ class Restriction:
         near = matching(relation.local(self._limit, chosen), places, wanted)
         if not relation.remote(self._limit):
             return near
-        return pa.concat_tables([near, self.fetch(Lookup(relation, chosen, places, ()), wanted)])
+        return pa.concat_tables([near, self.fetch(KeyLookup(relation, chosen, places, ()), wanted)])
 
-    def fetch(self, lookup: Lookup, keys: pa.Table) -> pa.Table:
+    def fetch(self, lookup: KeyLookup, keys: pa.Table) -> pa.Table:
         """The rows of the large segments that have one of the keys, and perhaps some others.
 
         Taken from the driver's copies of the segments; where there are none, one Spark job, and one to send many keys out.
@@ -318,7 +318,7 @@ class Restriction:
             return pa.concat_tables([near, self._fetch_by_spark(lookup, left, keys)]) if left else near
         return self._fetch_by_spark(lookup, relation.remote(self._limit), keys)
 
-    def _fetch_by_spark(self, lookup: Lookup, segments: list[Segment], keys: pa.Table) -> pa.Table:
+    def _fetch_by_spark(self, lookup: KeyLookup, segments: list[Segment], keys: pa.Table) -> pa.Table:
         relation = lookup.relation
         view = self._engine.view_of_segments(relation, segments)
         fields = tuple(relation.fields[c] for c in lookup.columns)

@@ -32,7 +32,7 @@ SHARE = 0.5
 
 
 @dataclass
-class View:
+class ViewWithStages:
     """A view or assertion in force, and what its maintenance has cost since the database was opened."""
 
     definition: ViewDefinition
@@ -57,7 +57,7 @@ class Run:
     _engine: SparkEngine
     _limit: int
     _tables: Mapping[str, TableDefinition]
-    _views: Mapping[str, View]
+    _views: Mapping[str, ViewWithStages]
 
     def change_tables(self, changes: Sequence[Change], work: Work) -> frozenset[str]:
         """Puts the net change of every table into the work; returns the tables that were given rows.
@@ -108,7 +108,7 @@ class Run:
                 raise rejections.assertion_violated(view.definition, rows_from_arrow(rows, view.definition.fields))
         return moved
 
-    def _refresh(self, view: View, work: Work, maintenance: Maintenance) -> Refresh:
+    def _refresh(self, view: ViewWithStages, work: Work, maintenance: Maintenance) -> Refresh:
         zone = view.definition.time_zone
         attempt = Work(dict(work.changes))
         refresh = self._choice(view, work)
@@ -133,7 +133,7 @@ class Run:
         work.replaced.update({n: made for n, made in attempt.replaced.items() if n in self._files.relations})
         return refresh
 
-    def _choice(self, view: View, work: Work) -> Refresh:
+    def _choice(self, view: ViewWithStages, work: Work) -> Refresh:
         """Whether the view takes in the change or is computed anew."""
         options = view.definition.options
         if options.strategy == "recompute":

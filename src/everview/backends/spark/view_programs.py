@@ -24,7 +24,7 @@ from everview.backends.spark.program_text import program_digest
 from everview.backends.spark.relation_store import StoredRelation
 from everview.backends.spark.segments import Segment
 from everview.backends.spark.stages import StageProgram, view_of_relation
-from everview.backends.spark.transactions import View, relations_of
+from everview.backends.spark.transactions import ViewWithStages, relations_of
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import EvaluationError, UnsupportedOperation
 from everview.planner.block_join_builder import Facts
@@ -46,7 +46,7 @@ class ViewPrograms:
         views: The views by key; shared likewise.
     """
 
-    def __init__(self, tables: Mapping[str, TableDefinition], views: Mapping[str, View]) -> None:
+    def __init__(self, tables: Mapping[str, TableDefinition], views: Mapping[str, ViewWithStages]) -> None:
         self._tables = tables
         self._views = views
 
@@ -104,7 +104,7 @@ def is_as_made(program: StageProgram, lowering: Lowering, relations: Iterable[st
 
 
 def make_anew(
-    view: View, files: DatabaseFiles, maintenance_of: Callable[[Mapping[str, StoredRelation]], Maintenance]
+    view: ViewWithStages, files: DatabaseFiles, maintenance_of: Callable[[Mapping[str, StoredRelation]], Maintenance]
 ) -> None:
     """Computes the stages of a view whose relations another program made, and commits them in place of those.
 

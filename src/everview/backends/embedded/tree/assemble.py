@@ -40,7 +40,7 @@ from everview.backends.embedded.tree.pauses import EntryPart, RingPause, RowPart
 from everview.backends.embedded.tree.trigger_code import LeafRegisters, ResultRegisters, TriggerCode
 from everview.backends.embedded.vectors import Kind, kind_of
 from everview.planner.block import Monomial, RingLift
-from everview.trigger.tree_program import Access, AddIndicator, Compute, Lift, Trigger, ViewDefinition
+from everview.trigger.tree_program import Access, AddIndicator, Compute, LiftRows, TreeViewDefinition, Trigger
 
 RowDelta = Delta[Monomial]
 
@@ -77,10 +77,10 @@ class Assembler(CodeBuilder[RowDelta, Monomial]):
     def _kind(self, part: Monomial) -> int:
         return part_kind(self.program.block, part)
 
-    def _lifted(self, trigger: Trigger, lift: Lift) -> RowDelta:
+    def _lifted(self, trigger: Trigger, lift: LiftRows) -> RowDelta:
         return self._leaf_delta(trigger.atom, lift, is_grouped=needs_groups(self.program, trigger))
 
-    def _leaf_delta(self, number: int, lift: Lift, *, is_grouped: bool) -> RowDelta:
+    def _leaf_delta(self, number: int, lift: LiftRows, *, is_grouped: bool) -> RowDelta:
         atom, view = self.program.block.atoms[number], self.program.view(lift.target)
         frame = self._frame()
         keys = self._key_registers(frame, view.keys)
@@ -134,7 +134,7 @@ class Assembler(CodeBuilder[RowDelta, Monomial]):
             return self._summed_in_turns(delta, target, Append if is_distinct else Gather)
         return self._summed_by(delta, target.keys, target.payload)
 
-    def _summed_in_turns(self, delta: RowDelta, target: ViewDefinition, group: type[Group]) -> RowDelta:
+    def _summed_in_turns(self, delta: RowDelta, target: TreeViewDefinition, group: type[Group]) -> RowDelta:
         """The same where rows are paired with any number of entries: a bounded number of pairs is made and summed at a time.
 
         So memory follows the delta, not the pairs. The code from the first such instruction on runs again until it is
@@ -182,7 +182,7 @@ class Assembler(CodeBuilder[RowDelta, Monomial]):
                 self.code.append(self._product(pairs, (self._kind(left), source), (self._kind(right), place), target))
         return joined
 
-    def _added(self, view: ViewDefinition, delta: RowDelta) -> None:
+    def _added(self, view: TreeViewDefinition, delta: RowDelta) -> None:
         slots = self._slots[view.name] = self._register(delta.frame)
         parts = tuple(delta.parts[m] for m in view.payload)
         self.code.append(Upsert(self.number_of(view.name), delta.frame, slots, delta.words(view.keys), parts))

@@ -34,7 +34,15 @@ from everview.backends.embedded.tree.trigger_code import LeafRegisters
 from everview.backends.embedded.vectors import Ints, Kind, kind_of
 from everview.planner.block import Monomial, Number, Residual
 from everview.relational.types import DataType
-from everview.trigger.tree_program import Access, AccessKind, AddIndicator, Compute, Lift, Trigger, ViewDefinition
+from everview.trigger.tree_program import (
+    Access,
+    AccessKind,
+    AddIndicator,
+    Compute,
+    LiftRows,
+    TreeViewDefinition,
+    Trigger,
+)
 
 Labels = frozenset[tuple[int, int, int]]
 """What a part of a factor multiplies: (atom, lift, factor) for a piece of the changed atom's lifts, else (atom, lift, -1)."""
@@ -104,7 +112,7 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
         words, given = assembled(self.code), tuple(self._given)
         return ProductCode(words, self.frames(), self._registers, given, self._unit, tuple(self.pauses))
 
-    def _lifted(self, trigger: Trigger, lift: Lift) -> list[_Factor]:
+    def _lifted(self, trigger: Trigger, lift: LiftRows) -> list[_Factor]:
         view = self.program.view(lift.target)
         return [self._lift_factor(f, one, view) for f, one in enumerate(self._plan.factors)]
 
@@ -132,7 +140,7 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
 
     # Leaves
 
-    def _lift_factor(self, number: int, plan: FactorPlan, view: ViewDefinition) -> _Factor:
+    def _lift_factor(self, number: int, plan: FactorPlan, view: TreeViewDefinition) -> _Factor:
         frame = self._frame()
         own = [k for k in view.keys if k in dict(plan.variables)]
         keys = self._key_registers(frame, own)
@@ -210,7 +218,7 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
             joined = self._join_rows(joined, other, access.payload, needed.union(*(f.keys for f in others[i + 1 :])))
         return [*(f for f in factors if not any(f is s for s in sharing)), joined]
 
-    def _join_view(self, access: Access, view: ViewDefinition, factor: _Factor, needed: set[str]) -> _Factor:
+    def _join_view(self, access: Access, view: TreeViewDefinition, factor: _Factor, needed: set[str]) -> _Factor:
         bound = [k for k in view.keys if k in factor.keys]
         kind = AccessKind.SLICE if bound else AccessKind.SCAN
         if len(bound) == len(view.keys):
@@ -263,13 +271,13 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
             self.code.append(MultiplyRows(out, *rows, *left, *right, self._part_registers(joined, labels)))
         return joined
 
-    def _crossed(self, a: _Factor, b: _Factor, view: ViewDefinition, cursor: int) -> _Factor:
+    def _crossed(self, a: _Factor, b: _Factor, view: TreeViewDefinition, cursor: int) -> _Factor:
         out = self._frame()
         rows = self._register(out), self._register(out)
         self.code.append(Cross(a.frame, b.frame, out, *rows, cursor))
         return self._paired(a, b, out, rows, view.payload, view.keys)
 
-    def _added(self, view: ViewDefinition, delta: Sequence[_Factor]) -> None:
+    def _added(self, view: TreeViewDefinition, delta: Sequence[_Factor]) -> None:
         """Adds the product of the factors, in chunks over the last two; those without keys have one row, and go first."""
         first, *rest = sorted(delta, key=lambda f: bool(f.keys))
         for other in rest[:-1]:
@@ -283,7 +291,7 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
         self._upsert(view, self._crossed(first, rest[-1], view, cursor))
         self.code.append(Repeat(cursor, size_of(self.code[start:])))
 
-    def _upsert(self, view: ViewDefinition, factor: _Factor) -> None:
+    def _upsert(self, view: TreeViewDefinition, factor: _Factor) -> None:
         slots = self._register(factor.frame)
         parts = tuple(factor.parts[self._share(m, factor)] for m in view.payload)
         self.code.append(Upsert(self.number_of(view.name), factor.frame, slots, factor.words(view.keys), parts))

@@ -21,9 +21,9 @@ from everview.backends.embedded.tree.assemble import Assembler, RowDelta
 from everview.backends.embedded.tree.code_builder import Delta
 from everview.backends.embedded.tree.instructions import size_of
 from everview.backends.embedded.tree.trigger_code import ResultRegisters, TriggerCode
-from everview.backends.embedded.tree.view_identity import Atom, Described, Identity, describe_view
+from everview.backends.embedded.tree.view_identity import AtomIdentity, Described, Identity, describe_view
 from everview.backends.embedded.tree.view_map import ViewMap
-from everview.trigger.tree_program import Compute, Lift, TreeProgram, Trigger, ViewDefinition
+from everview.trigger.tree_program import Compute, LiftRows, TreeProgram, TreeViewDefinition, Trigger
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class TreeTrigger:
 
     program: TreeProgram
     maps: dict[str, ViewMap]
-    atoms: Sequence[Atom]
+    atoms: Sequence[AtomIdentity]
     trigger: Trigger
 
 
@@ -68,10 +68,10 @@ def _numbers(maps: Mapping[str, ViewMap], number_of: Callable[[ViewMap], int]) -
 class _StepAssembler(Assembler):
     """Assembles the triggers of an atom, one tree after another."""
 
-    atoms: Sequence[Atom] = ()
-    _known: dict[Identity, tuple[ViewDefinition, Described, RowDelta]] = field(default_factory=dict)
+    atoms: Sequence[AtomIdentity] = ()
+    _known: dict[Identity, tuple[TreeViewDefinition, Described, RowDelta]] = field(default_factory=dict)
 
-    def _lifted(self, trigger: Trigger, lift: Lift) -> RowDelta:
+    def _lifted(self, trigger: Trigger, lift: LiftRows) -> RowDelta:
         return self._once(lift.target, lambda: self._leaf_delta(trigger.atom, lift, is_grouped=True))
 
     def _computed(self, compute: Compute, delta: RowDelta) -> RowDelta:
@@ -90,7 +90,7 @@ class _StepAssembler(Assembler):
 
 
 def _renamed(
-    view: ViewDefinition, own: Described, known: ViewDefinition, theirs: Described, delta: RowDelta
+    view: TreeViewDefinition, own: Described, known: TreeViewDefinition, theirs: Described, delta: RowDelta
 ) -> RowDelta:
     """The delta of an identical view, by the names that this view has for keys and parts."""
     key_of = dict(zip(theirs.keys, known.keys, strict=True))

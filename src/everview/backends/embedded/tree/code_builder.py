@@ -39,10 +39,10 @@ from everview.trigger.tree_program import (
     Add,
     AddIndicator,
     Compute,
-    Lift,
+    LiftRows,
     TreeProgram,
+    TreeViewDefinition,
     Trigger,
-    ViewDefinition,
 )
 
 Keys = dict[str, tuple[int, ...]]
@@ -100,7 +100,7 @@ class CodeBuilder(ABC, Generic[D, P]):
         deltas: dict[str, D] = {}
         for statement in trigger.statements:
             match statement:
-                case Lift(target=target):
+                case LiftRows(target=target):
                     deltas[target] = self._lifted(trigger, statement)
                 case Compute(target=target, source=source):
                     deltas[target] = self._computed(statement, deltas[source])
@@ -108,12 +108,12 @@ class CodeBuilder(ABC, Generic[D, P]):
                     self._added(self.program.view(target), deltas[target])
                 case AddIndicator(target=target, source=source):
                     deltas[target] = self._indicated(statement, deltas[source])
-            if isinstance(statement, Lift | Compute) and statement.target == last:
+            if isinstance(statement, LiftRows | Compute) and statement.target == last:
                 results.append(deltas[last])
         return last, results
 
     @abstractmethod
-    def _lifted(self, trigger: Trigger, lift: Lift) -> D:
+    def _lifted(self, trigger: Trigger, lift: LiftRows) -> D:
         """Appends what makes the delta of a leaf."""
 
     @abstractmethod
@@ -121,7 +121,7 @@ class CodeBuilder(ABC, Generic[D, P]):
         """Appends what makes the delta of a view from that of its child."""
 
     @abstractmethod
-    def _added(self, view: ViewDefinition, delta: D) -> None:
+    def _added(self, view: TreeViewDefinition, delta: D) -> None:
         """Appends what adds a delta to its view."""
 
     @abstractmethod
@@ -194,7 +194,7 @@ class CodeBuilder(ABC, Generic[D, P]):
         return out
 
     def _matched(
-        self, view: ViewDefinition, kind: AccessKind, bound: Sequence[str], delta: Delta[P], *, keeps_index: bool
+        self, view: TreeViewDefinition, kind: AccessKind, bound: Sequence[str], delta: Delta[P], *, keeps_index: bool
     ) -> Pairs:
         """Pairs rows with the entries of a view that agree with them on the bound variables."""
         number, frame, out = self.number_of(view.name), delta.frame, self._frame()
@@ -221,7 +221,7 @@ class CodeBuilder(ABC, Generic[D, P]):
             for old, new in zip(source.keys[variable], registers, strict=True):
                 self.code.append(Take(out.frame, rows, old, new))
 
-    def _read_keys(self, out: Delta[P], pairs: Pairs, view: ViewDefinition, needed: Iterable[str]) -> None:
+    def _read_keys(self, out: Delta[P], pairs: Pairs, view: TreeViewDefinition, needed: Iterable[str]) -> None:
         """Gathers the needed keys of entries."""
         words = words_per_key(self.program.block, view.keys)
         wanted = [v for v in view.keys if v in needed and v not in out.keys]
@@ -266,7 +266,7 @@ def end_of_path(trigger: Trigger) -> str:
     return ends[-1]
 
 
-def needed_keys(compute: Compute, step: int, target: ViewDefinition) -> set[str]:
+def needed_keys(compute: Compute, step: int, target: TreeViewDefinition) -> set[str]:
     """The variables that are still needed after a join of a statement."""
     access, later = compute.joins[step], compute.joins[step + 1 :]
     needed = set(target.keys)

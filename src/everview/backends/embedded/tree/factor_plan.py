@@ -24,7 +24,7 @@ Partition = tuple[frozenset[int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class FactorPiece:
     """The part of a lift that one factor computes."""
 
     value: Expression
@@ -39,7 +39,7 @@ class FactorPlan:
     columns: tuple[int, ...]
     condition: Expression
     variables: tuple[tuple[str, Expression], ...]
-    pieces: tuple[tuple[int, Piece], ...]
+    pieces: tuple[tuple[int, FactorPiece], ...]
     """(lift, piece)."""
 
 
@@ -82,7 +82,7 @@ def _plan(atom: BlockAtom, partition: Partition, groups: _Groups) -> ProductPlan
     roots = groups.roots()
     conditions: dict[int, list[Expression]] = {r: [] for r in roots}
     variables: dict[int, list[tuple[str, Expression]]] = {r: [] for r in roots}
-    pieces: dict[int, list[tuple[int, Piece]]] = {r: [] for r in roots}
+    pieces: dict[int, list[tuple[int, FactorPiece]]] = {r: [] for r in roots}
     for condition in _parts(atom.condition):
         conditions[groups.home(condition)].append(condition)
     for name, e in atom.variables:
@@ -141,11 +141,11 @@ class _Groups:
         return {r: tuple(i for i, own in enumerate(self._root) if own == r) for r in sorted(set(self._root))}
 
 
-def split_lift(lift: Lift, home: Callable[[Expression], int]) -> dict[int, Piece] | None:
+def split_lift(lift: Lift, home: Callable[[Expression], int]) -> dict[int, FactorPiece] | None:
     """The lift as a product of pieces, by factor; None where it is no such product."""
     whole = home(lift.value)
     if whole >= 0:
-        return {whole: Piece(lift.value, lift.number)}
+        return {whole: FactorPiece(lift.value, lift.number)}
     values: dict[int, list[Expression]] = {}
     masks: dict[int, set[Expression]] = {}
     if not _collect(lift.value, home, values, masks, is_count=lift.number is Number.COUNT):
@@ -157,7 +157,7 @@ def split_lift(lift: Lift, home: Callable[[Expression], int]) -> dict[int, Piece
             value = lifted(Term(own, frozenset(masks.get(factor, ()))))
         except Untyped:
             return None
-        pieces[factor] = Piece(value, lift.number if own else Number.COUNT)
+        pieces[factor] = FactorPiece(value, lift.number if own else Number.COUNT)
     return pieces
 
 

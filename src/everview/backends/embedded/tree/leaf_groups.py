@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everview.trigger.tree_program import AccessKind, AddIndicator, Compute, Lift, TreeProgram, Trigger
+from everview.trigger.tree_program import AccessKind, AddIndicator, Compute, LiftRows, TreeProgram, Trigger
 
 
 def needs_groups(program: TreeProgram, trigger: Trigger) -> bool:
@@ -11,7 +11,7 @@ def needs_groups(program: TreeProgram, trigger: Trigger) -> bool:
     Not so where nobody keeps the sums and each row only looks one entry up, which takes less time than to find its group.
     """
     lift, *others = trigger.statements
-    assert isinstance(lift, Lift), "a trigger begins with its leaf"
+    assert isinstance(lift, LiftRows), "a trigger begins with its leaf"
     if lift.target in program.stored or not others or any(isinstance(s, AddIndicator) for s in others):
         return True
     readers = [s for s in others if isinstance(s, Compute) and s.source == lift.target]

@@ -24,7 +24,7 @@ from everview.relational.nodes import Schema
 from everview.trigger.tree_program import TreeProgram
 
 
-class Leaf:
+class LeafBatch:
     """What a change of an atom becomes before its trigger runs: key words, lifted values and weights."""
 
     def __init__(self, program: TreeProgram, number: int, fields: Schema, dictionary: Dictionary) -> None:

@@ -13,7 +13,7 @@ from everview.backends.embedded.tree.machine import AfterChunk, Machine
 from everview.backends.embedded.tree.pauses import MaskPause
 from everview.backends.embedded.tree.tree_state import TreeState, leaf_program_of
 from everview.backends.embedded.tree.trigger_code import ResultRegisters
-from everview.backends.embedded.tree.view_identity import Atom
+from everview.backends.embedded.tree.view_identity import AtomIdentity
 from everview.backends.embedded.vectors import Batch, Ints
 
 
@@ -24,7 +24,7 @@ class StepMachine:
         runs: The state of each tree, its atoms, and which of them has changed.
     """
 
-    def __init__(self, runs: Sequence[tuple[TreeState, Sequence[Atom], int]]) -> None:
+    def __init__(self, runs: Sequence[tuple[TreeState, Sequence[AtomIdentity], int]]) -> None:
         (self._first, _, self._atom), *_ = runs
         held = list({id(m): m for state, _, _ in runs for m in state.maps.values()}.values())
         place = {id(m): i for i, m in enumerate(held)}

@@ -9,7 +9,7 @@ import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate, compile_projection
-from everview.backends.embedded.factorized_batch import Factor, FactorProduct, expand
+from everview.backends.embedded.factorized_batch import FactorBatch, FactorProduct, expand
 from everview.backends.embedded.state.accumulate import joined_weights, total_weight
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree.assemble_product import NeedsRows, ProductAssembler, ProductCode
@@ -22,7 +22,7 @@ from everview.backends.embedded.vectors import Batch, Ints, Vector
 from everview.planner.block import Number
 from everview.relational.expressions import TRUE, Expression, remap_columns
 from everview.relational.functions.failures import count_overflow
-from everview.trigger.tree_program import Lift, TreeProgram, Trigger
+from everview.trigger.tree_program import LiftRows, TreeProgram, Trigger
 
 LARGEST_SPLIT = 2.0**32
 """Floats below this have a product that a tree takes; larger ones, and those that are not finite, are multiplied row by row."""
@@ -91,7 +91,7 @@ class _ProductTrigger:
 
     def __init__(self, surroundings: Surroundings, trigger: Trigger, plan: ProductPlan, code: ProductCode) -> None:
         program = surroundings.program
-        lift = next(s for s in trigger.statements if isinstance(s, Lift))
+        lift = next(s for s in trigger.statements if isinstance(s, LiftRows))
         keys = program.view(lift.target).keys
         self._leaves = [_FactorLeaf(program, f, keys, plan.split_floats, surroundings.dictionary) for f in plan.factors]
         self._plan = plan
@@ -99,7 +99,7 @@ class _ProductTrigger:
         maps = list(surroundings.maps.values())
         self._machine = ProductMachine(code, maps, surroundings.views, surroundings.scratch, surroundings.masks)
 
-    def run(self, factors: Sequence[Factor]) -> bool:
+    def run(self, factors: Sequence[FactorBatch]) -> bool:
         given: list[tuple[int, Ints]] = []
         counts: list[tuple[int, int]] = []
         for plan, leaf, registers in zip(self._plan.factors, self._leaves, self._code.factors, strict=True):
@@ -163,7 +163,7 @@ class _FactorLeaf:
         self._place_of = {lift: len(own) + i for i, lift in enumerate(pieces)}
         self._split = frozenset(i for i, p in pieces.items() if i in split_floats and p.number is Number.FLOAT)
 
-    def registers(self, factor: Factor, leaf: LeafRegisters) -> tuple[list[tuple[int, Ints]], int] | None:
+    def registers(self, factor: FactorBatch, leaf: LeafRegisters) -> tuple[list[tuple[int, Ints]], int] | None:
         """The arrays for the factor's registers and its number of rows; None if its floats must not be multiplied apart."""
         batch = factor.batch
         if self._where is not None:
@@ -189,7 +189,7 @@ def _is_moderate(vector: Vector) -> bool:
     return bool((np.abs(vector.values) < LARGEST_SPLIT).all())
 
 
-def _without_scalars(product: FactorProduct) -> list[Factor]:
+def _without_scalars(product: FactorProduct) -> list[FactorBatch]:
     """The factors that have columns; what the others weigh goes to the first of them."""
     scalar, factors = 1, []
     for factor in product:
@@ -202,5 +202,5 @@ def _without_scalars(product: FactorProduct) -> list[Factor]:
             raise count_overflow()
         first = factors[0]
         weights = joined_weights(first.batch.weights, np.full(len(first), scalar, dtype=np.int64))
-        factors[0] = Factor(first.columns, Batch(first.batch.columns, weights))
+        factors[0] = FactorBatch(first.columns, Batch(first.batch.columns, weights))
     return factors

@@ -21,7 +21,7 @@ from everview.backends.embedded.tree.machine import AfterChunk, Machine
 from everview.backends.embedded.tree.step_machine import StepMachine
 from everview.backends.embedded.tree.tree_state import TreeState
 from everview.backends.embedded.tree.trigger_code import ResultRegisters
-from everview.backends.embedded.tree.view_identity import Atom
+from everview.backends.embedded.tree.view_identity import AtomIdentity
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch
 from everview.errors import EvaluationError
@@ -65,7 +65,7 @@ class TreeBacked(Operator):
         self.plan = plan
         self._dictionary = dictionary
         self.state = TreeState(program, inputs, dictionary)
-        self.atoms: tuple[Atom, ...] | None = None
+        self.atoms: tuple[AtomIdentity, ...] | None = None
         """The block's atoms as other trees know them; None for a tree that shares nothing."""
         self.group: TreeGroup | None = None
 
@@ -142,7 +142,7 @@ class TreeBacked(Operator):
         return self.state.python_parts()
 
 
-class Step:
+class GroupStep:
     """What runs when an input has changed: the triggers of one atom in all trees that have it."""
 
     def __init__(self, place: int, runs: Sequence[tuple[TreeBacked, int]]) -> None:
@@ -257,12 +257,12 @@ class TreeGroup(Operator):
         return f"{len(self.members)} view trees in step"
 
 
-def _steps(members: Sequence[TreeBacked], inputs: tuple[Operator, ...]) -> tuple[Step, ...]:
+def _steps(members: Sequence[TreeBacked], inputs: tuple[Operator, ...]) -> tuple[GroupStep, ...]:
     """One for each atom, with all trees that have it."""
     place = {id(i): n for n, i in enumerate(inputs)}
-    runs: dict[Atom, list[tuple[TreeBacked, int]]] = {}
+    runs: dict[AtomIdentity, list[tuple[TreeBacked, int]]] = {}
     for tree in members:
         assert tree.atoms is not None, "trees in a group may share"
         for number, atom in enumerate(tree.atoms):
             runs.setdefault(atom, []).append((tree, number))
-    return tuple(Step(place[id(atom.input)], found) for atom, found in runs.items())
+    return tuple(GroupStep(place[id(atom.input)], found) for atom, found in runs.items())

@@ -16,7 +16,7 @@ from everview.backends.embedded.tree.block_layout import key_layout, part_kind
 from everview.backends.embedded.tree.kernels.transactions import settle, undo
 from everview.backends.embedded.tree.layout import WORK
 from everview.backends.embedded.tree.leaf_program import LeafProgram, NoLeafProgram, leaf_program
-from everview.backends.embedded.tree.leaf_rows import Leaf, Masks
+from everview.backends.embedded.tree.leaf_rows import LeafBatch, Masks
 from everview.backends.embedded.tree.machine import AfterChunk, Machine, Scratch
 from everview.backends.embedded.tree.take_products import ProductTriggers, Surroundings
 from everview.backends.embedded.tree.trigger_code import TriggerCode
@@ -27,7 +27,7 @@ from everview.trigger.tree_program import (
     Add,
     AddIndicator,
     Compute,
-    Lift,
+    LiftRows,
     TreeProgram,
     TreeStatement,
     Trigger,
@@ -88,7 +88,7 @@ class TreeState:
             leaf = leaf_program_of(self, trigger.atom, code)
             self.machines.append(Machine(code, held, self._views, scratch, masks, leaf))
         self._is_idle = [bool(borrowed) and len(t.statements) == 1 for t in triggers]
-        self.leaves = [Leaf(program, i, operator.fields, dictionary) for i, operator in enumerate(inputs)]
+        self.leaves = [LeafBatch(program, i, operator.fields, dictionary) for i, operator in enumerate(inputs)]
         self._products = ProductTriggers(
             Surroundings(program, triggers, self.maps, self._views, numbers.__getitem__, scratch, masks, dictionary)
         )
@@ -190,7 +190,7 @@ class TreeState:
 def leaf_program_of(state: TreeState, atom: int, code: TriggerCode) -> LeafProgram | None:
     """The program that puts a change of an atom into the first registers of some code, if there is one."""
     program, trigger = state.program, state.triggers[atom]
-    lift = next(s for s in trigger.statements if isinstance(s, Lift))
+    lift = next(s for s in trigger.statements if isinstance(s, LiftRows))
     keys = program.view(lift.target).keys
     try:
         return leaf_program(program.block, trigger.atom, keys, code.leaf, code.registers, state.dictionary)
@@ -216,7 +216,7 @@ def without_writes(program: TreeProgram, trigger: Trigger, borrowed: frozenset[s
                 needed.add(source)
             case AddIndicator(source=source):
                 needed.add(source)
-            case Lift():
+            case LiftRows():
                 pass
         kept.append(statement)
     return Trigger(trigger.atom, tuple(reversed(kept)))

@@ -26,14 +26,14 @@ from everview.planner.block import Lift, RingLift
 from everview.relational.expressions import Expression, conjuncts
 from everview.relational.failing import can_fail
 from everview.relational.types import DataType
-from everview.trigger.tree_program import TreeProgram, ViewDefinition
+from everview.trigger.tree_program import TreeProgram, TreeViewDefinition
 
 MOST_TRIED = 24
 """Ways in which the atoms of two views of a self-join are matched before they count as different."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Atom:
+class AtomIdentity:
     """What a tree takes in of an input; ``number`` tells atoms of one tree apart that are alike."""
 
     input: Operator
@@ -52,9 +52,9 @@ class Atom:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Atom) and self.number == other.number and self.is_like(other)
+        return isinstance(other, AtomIdentity) and self.number == other.number and self.is_like(other)
 
-    def is_like(self, other: Atom) -> bool:
+    def is_like(self, other: AtomIdentity) -> bool:
         """Whether they are equal but for the number."""
         return (
             self.input is other.input
@@ -63,14 +63,14 @@ class Atom:
             and self.lifts == other.lifts
         )
 
-    def numbered(self, number: int) -> Atom:
+    def numbered(self, number: int) -> AtomIdentity:
         """The atom with another number."""
-        return Atom(self.input, self.conditions, self.variables, self.lifts, number)
+        return AtomIdentity(self.input, self.conditions, self.variables, self.lifts, number)
 
 
-Column: TypeAlias = frozenset[tuple[Atom, Expression]]
+Column: TypeAlias = frozenset[tuple[AtomIdentity, Expression]]
 """A variable, as far as a view knows it: its value in each atom below that has it."""
-Part: TypeAlias = frozenset[tuple[Atom, Lift | RingLift]]
+Part: TypeAlias = frozenset[tuple[AtomIdentity, Lift | RingLift]]
 """A monomial of a payload."""
 
 
@@ -78,7 +78,7 @@ Part: TypeAlias = frozenset[tuple[Atom, Lift | RingLift]]
 class Identity:
     """What determines the content of a view at every moment."""
 
-    atoms: frozenset[Atom]
+    atoms: frozenset[AtomIdentity]
     equal: frozenset[Column]
     """All variables: which columns of the atoms are equal."""
     keys: frozenset[Column]
@@ -95,14 +95,14 @@ class Described:
     payload: tuple[Part, ...]
 
 
-def atoms_of(program: TreeProgram, inputs: Sequence[Operator]) -> tuple[Atom, ...]:
+def atoms_of(program: TreeProgram, inputs: Sequence[Operator]) -> tuple[AtomIdentity, ...]:
     """The atoms of a program over its inputs, all with the number 0."""
     block = program.block
     types = {v.name: v.type for v in block.variables}
     # Whether a variable may be NULL follows from the conditions, and matters only where NULL takes a word of its own.
     words = {v.name: key_layout(block, (v.name,)).width for v in block.variables}
     return tuple(
-        Atom(
+        AtomIdentity(
             operator,
             _conditions(atom.condition),
             frozenset((e, types[v], words[v]) for v, e in atom.variables),
@@ -117,7 +117,7 @@ def _conditions(condition: Expression) -> frozenset[Expression]:
     return frozenset({condition} if can_fail(condition) else conjuncts(condition))
 
 
-def may_be_shared(program: TreeProgram, view: ViewDefinition) -> bool:
+def may_be_shared(program: TreeProgram, view: TreeViewDefinition) -> bool:
     """Whether a stored view's content is what its identity says, and moves when the identity says.
 
     Indicators change what a view counts, and the trigger of an atom that has some reads views which it has already changed.
@@ -126,10 +126,10 @@ def may_be_shared(program: TreeProgram, view: ViewDefinition) -> bool:
     return view.name in program.stored and view.indicates is None and not view.indicated and not view.atoms & indicated
 
 
-def describe_view(program: TreeProgram, view: ViewDefinition, atoms: Sequence[Atom]) -> Described:
+def describe_view(program: TreeProgram, view: TreeViewDefinition, atoms: Sequence[AtomIdentity]) -> Described:
     """The identity of a view; ``atoms`` are those of the program, with their numbers."""
     block = program.block
-    columns: dict[str, set[tuple[Atom, Expression]]] = {}
+    columns: dict[str, set[tuple[AtomIdentity, Expression]]] = {}
     for a in view.atoms:
         for variable, value in block.atoms[a].variables:
             columns.setdefault(variable, set()).add((atoms[a], value))
@@ -142,13 +142,15 @@ def describe_view(program: TreeProgram, view: ViewDefinition, atoms: Sequence[At
     return Described(identity, keys, payload)
 
 
-def occurrences(program: TreeProgram, inputs: Sequence[Operator], known: Iterable[Identity]) -> tuple[Atom, ...]:
+def occurrences(
+    program: TreeProgram, inputs: Sequence[Operator], known: Iterable[Identity]
+) -> tuple[AtomIdentity, ...]:
     """The atoms of a new tree, numbered so that its stored views become identical to known ones, the largest first."""
     plain = atoms_of(program, inputs)
     by_shape: dict[_Shape, list[Identity]] = {}
     for identity in known:
         by_shape.setdefault(_shape(identity), []).append(identity)
-    chosen: dict[int, Atom] = {}
+    chosen: dict[int, AtomIdentity] = {}
     stored = [v for v in program.views if may_be_shared(program, v)]
     for view in sorted(stored, key=lambda v: -len(v.atoms)):
         shape = _shape(describe_view(program, view, plain).identity)
@@ -168,7 +170,7 @@ def occurrences(program: TreeProgram, inputs: Sequence[Operator], known: Iterabl
     return tuple(chosen[a] for a in range(len(plain)))
 
 
-_Shape: TypeAlias = tuple[frozenset[tuple[Atom, int]], int, int, int, int]
+_Shape: TypeAlias = tuple[frozenset[tuple[AtomIdentity, int]], int, int, int, int]
 
 
 def _shape(identity: Identity) -> _Shape:
@@ -179,8 +181,12 @@ def _shape(identity: Identity) -> _Shape:
 
 
 def _matched(
-    program: TreeProgram, view: ViewDefinition, plain: Sequence[Atom], chosen: dict[int, Atom], candidate: Identity
-) -> dict[int, Atom] | None:
+    program: TreeProgram,
+    view: TreeViewDefinition,
+    plain: Sequence[AtomIdentity],
+    chosen: dict[int, AtomIdentity],
+    candidate: Identity,
+) -> dict[int, AtomIdentity] | None:
     """Numbers for the view's atoms that make it the candidate, and respect those chosen before; no two atoms get the same."""
     for found in islice(_assignments(sorted(view.atoms), plain, candidate), MOST_TRIED):
         others = {atom for a, atom in chosen.items() if a not in found}
@@ -192,7 +198,9 @@ def _matched(
     return None
 
 
-def _assignments(own: list[int], plain: Sequence[Atom], candidate: Identity) -> Iterator[dict[int, Atom]]:
+def _assignments(
+    own: list[int], plain: Sequence[AtomIdentity], candidate: Identity
+) -> Iterator[dict[int, AtomIdentity]]:
     """All ways to give the candidate's atoms to those of a view that are like them, in order of their numbers first."""
     if not own:
         yield {}

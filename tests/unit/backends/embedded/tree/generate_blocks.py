@@ -12,7 +12,7 @@ from everview.planner.join_query import JoinQuery
 from everview.planner.materialize import materialized_nodes
 from everview.planner.plan_tree import Indicators, plan_tree
 from everview.planner.variable_order import VariableOrder, variable_order
-from everview.planner.view_tree import View
+from everview.planner.view_tree import InnerView
 from everview.relational.definitions.sum_aggregates import SUM_AGGREGATES, Summed
 from everview.relational.expressions import TRUE, Call, Case, Cast, Column, Expression, Literal, conjunction
 from everview.relational.functions.decimals import product_type, sum_type
@@ -243,7 +243,7 @@ def random_program(rng: random.Random, block: Block, *, keeps_result: bool = Tru
     program = lower_tree(block, tree, materialized_nodes(tree, roots=False), keeps_result=keeps_result)
     if all(atom.updatable for atom in block.query.atoms):
         return Lowered(program, None, None)
-    joined = {c.name for v in tree.nodes() if isinstance(v, View) and len(v.children) > 1 for c in v.children}
+    joined = {c.name for v in tree.nodes() if isinstance(v, InnerView) and len(v.children) > 1 for c in v.children}
     loading = lower_tree(block, tree, frozenset(joined), keeps_result=keeps_result)
     return Lowered(program, None, loading)
 

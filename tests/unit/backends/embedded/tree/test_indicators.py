@@ -24,7 +24,7 @@ from everview.planner.block_join import build_join_block
 from everview.planner.materialize import materialized_nodes
 from everview.planner.plan_tree import Indicators, plan_tree
 from everview.planner.variable_order import parse_order
-from everview.planner.view_tree import Indicator, View
+from everview.planner.view_tree import Indicator, InnerView
 from everview.relational.arrow import column_to_arrow, rows_from_arrow
 from everview.relational.expressions import Call, Column, Expression
 from everview.relational.functions.decimals import product_type
@@ -104,7 +104,7 @@ def lowered(rng: random.Random, block: Block, indicators: Indicators, *, keeps_r
     program = lower_tree(block, tree, materialized_nodes(tree, roots=False), keeps_result=keeps_result)
     if all(atom.updatable for atom in block.query.atoms):
         return Lowered(program, None, None)
-    joined = {c.name for v in tree.nodes() if isinstance(v, View) and len(v.children) > 1 for c in v.children}
+    joined = {c.name for v in tree.nodes() if isinstance(v, InnerView) and len(v.children) > 1 for c in v.children}
     loading = lower_tree(block, tree, frozenset(joined), keeps_result=keeps_result)
     assert program.stored <= loading.stored
     return Lowered(program, None, loading)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import UnsatisfiedAssumption
 
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.factorized_batch import Factor, FactorizedBatch, FactorProduct
+from everview.backends.embedded.factorized_batch import FactorBatch, FactorizedBatch, FactorProduct
 from everview.backends.embedded.operators.base import consolidated
 from everview.backends.embedded.vectors import Batch
 from everview.planner.block_build import Facts, Refused, build_block
@@ -130,7 +130,7 @@ def product_of(fields: Schema, read: list[int], product: list[GivenFactor], dict
         if not own:
             chosen, weights = [()], [sum(weights)]
         batch = batch_of(tuple(fields[c] for c in own), chosen, weights, dictionary)
-        factors.append(Factor(tuple(read.index(c) for c in own), batch))
+        factors.append(FactorBatch(tuple(read.index(c) for c in own), batch))
     return tuple(factors)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.tree.view_identity import (
-    Atom,
+    AtomIdentity,
     Described,
     Identity,
     describe_view,
@@ -176,7 +176,7 @@ def test_views_that_an_indicator_touches_are_not_shared() -> None:
 def test_atoms_are_equal_by_what_they_take_in() -> None:
     """Another input is another atom."""
     one, other = _Input("one"), _Input("other")
-    atoms = [Atom(i, frozenset(), frozenset(), frozenset()) for i in (one, one, other)]
+    atoms = [AtomIdentity(i, frozenset(), frozenset(), frozenset()) for i in (one, one, other)]
     assert atoms[0] == atoms[1]
     assert hash(atoms[0]) == hash(atoms[1])
     assert atoms[0] != atoms[2]
