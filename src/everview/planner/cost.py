@@ -71,6 +71,10 @@ class UpdateBounds:
         """The delta of one row never has more than N^exponent combinations in this step."""
         return max(self._sizes(step, row))
 
+    def joined_exponent(self, step: DeltaStep, row: int) -> Fraction:
+        """The delta of one row has no more than N^exponent combinations when all siblings are joined."""
+        return list(self._sizes(step, row))[-1]
+
     def atom_set(self, node: Node) -> int:
         """The atoms below a node."""
         return sum(1 << self._position[a.name] for a in atoms_below(node))

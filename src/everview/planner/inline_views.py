@@ -3,7 +3,8 @@
     ⊕ A ⊗ (⊕ B ⊗ C)  =  ⊕ A ⊗ B ⊗ C
 
 A stored view saves look-ups to the updates of its siblings and costs a write to the updates below it. The law holds always;
-it is used where the estimated cost falls and no update loses its bound: what was O(1) stays O(1). A view of one child is
+it is used where the estimated cost falls and no update loses the bound on what it joins to: what was O(1) stays O(1). What lies
+between two look-ups is left to the estimates, or a query without declared keys would store more than it gains. A view of one child is
 left alone, as it holds what is left of a table after its predicates and sums.
 
 A *wide* view has keys that no single atom below it has or determines, so that it may have more rows than any of them. An engine
@@ -79,7 +80,7 @@ class _Inliner:
     def _exponent(self, view: InnerView, atom: int) -> Fraction:
         child = next(c for c in view.children if self.bounds.atom_set(c) >> atom & 1)
         step = delta_step(view, child, self.encoded.query.dependencies)
-        return self.bounds.exponent(step, self.encoded.atoms[atom])
+        return self.bounds.joined_exponent(step, self.encoded.atoms[atom])
 
     def _cost(self, view: InnerView) -> float:
         return self.cost.view(self._part(child) for child in view.children)
