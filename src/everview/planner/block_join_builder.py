@@ -204,7 +204,8 @@ class JoinBuilder:
         variable_of, offered = self._variables()
         name_of = {root: v.name for root, v in variable_of.items()}
         counts = [self._failure_count(atom) for atom in range(len(self.flat.inputs))]
-        residuals = [r for c in self._residuals if (r := self._residual(c, name_of, offered)) is not None]
+        found = (self._residual(c, name_of, offered) for c in self._residuals)
+        residuals = list(dict.fromkeys(r for r in found if r is not None))  # one that stands twice is checked once
         self._places: dict[int, tuple[int, int]] = {}
         atoms = [self._atom(number, relation, offered[number]) for number, relation in enumerate(self.flat.inputs)]
         key_names = tuple(name_of[self._classes.root(k)] for k in keys)

@@ -3,9 +3,9 @@
     ⊕ A ⊗ (⊕ B ⊗ C)  =  ⊕ A ⊗ B ⊗ C
 
 A stored view saves look-ups to the updates of its siblings and costs a write to the updates below it. The law holds always;
-it is used where the estimated cost falls and no update loses the bound on what it joins to: what was O(1) stays O(1). What lies
-between two look-ups is left to the estimates, or a query without declared keys would store more than it gains. A view of one child
-is left alone, as it holds what is left of a table after its predicates and sums.
+it is used where the estimated cost falls and no update loses the bound on what it joins to: what was O(1) stays O(1). What
+lies between two look-ups is left to the estimates, or a query without declared keys would store more than it gains. A view
+of one child is left alone, as it holds what is left of a table after its predicates and sums.
 
 A *wide* view has keys that no single atom below it has or determines, so that it may have more rows than any of them. An engine
 that cannot afford to store such views has them inlined whatever they save.

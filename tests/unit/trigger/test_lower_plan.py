@@ -78,6 +78,18 @@ def test_an_aggregate_over_a_join_is_one_tree() -> None:
     assert "Join" not in kinds(program)
 
 
+def test_a_predicate_that_stands_twice_is_checked_once() -> None:
+    """Found by the soak: a tree with such a predicate was refused as malformed."""
+    less = Call("<", (Column(1, INT64), Column(3, INT64)), BOOLEAN)
+    condition = Call("and", (ON_A, Call("and", (less, less), BOOLEAN)), BOOLEAN)
+    (tree,) = (
+        c.statement
+        for c in lower_plan(by_a(Join(R, S, JoinKind.INNER, condition)), lambda _: Facts()).collections
+        if isinstance(c.statement, TreeBlock)
+    )
+    assert len(tree.lowered.program.block.residuals) == 1
+
+
 def test_what_has_no_tree_says_why() -> None:
     """The reason stands at the operator, and so does the reason of who asks for no trees at all."""
     statement = lowered(by_a(R, LEAST)).collections[-1].statement
