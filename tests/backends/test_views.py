@@ -32,6 +32,9 @@ def test_a_view_takes_in_the_rows_that_are_there(per_shop: ev.View) -> None:
     assert per_shop.columns == ("shop", "total")
     assert per_shop.to_arrow().schema == per_shop.schema
     assert sorted(per_shop.to_pandas().itertuples(index=False, name=None)) == rows
+    assert pa.table(per_shop).schema == per_shop.schema
+    assert sorted(per_shop.head(7)) == rows
+    assert len(per_shop.head(1)) == 1
     assert sorted(tuple(r) for r in per_shop.to_spark().collect()) == rows
     assert per_shop.lookup(shop="b") == [("b", 3)]
     assert per_shop.lookup(SHOP="c") == []
@@ -89,6 +92,7 @@ def test_changes_since_a_version(db: ev.Database, sales: ev.Table, per_shop: ev.
         for shop, total, weight in zip(*change.delta.to_pydict().values(), strict=True):
             then[shop, total] = then.get((shop, total), 0) + weight
     assert {row for row, weight in then.items() if weight} == set(per_shop.rows())
+    assert pa.table(found) == found.to_arrow()
     assert per_shop.changes(since=db.version) == []
     assert [change.version for change in per_shop.changes()] == [2, 4]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import datetime
 import decimal
 from collections.abc import Iterable, Sequence
+from html import escape
 from typing import Any
 
 import pyarrow as pa
@@ -84,9 +85,24 @@ def show_table(table: pa.Table, *, limit: int = 20) -> str:
         return " " + " | ".join(padded).rstrip()
 
     rule = "-" + "-+-".join("-" * w for w in widths) + "-"
-    count = f"({table.num_rows} row{'' if table.num_rows == 1 else 's'}"
-    count += f", the first {limit} shown)" if table.num_rows > limit else ")"
-    return "\n".join([line(names), rule, *(line(cells) for cells in body), count])
+    return "\n".join([line(names), rule, *(line(cells) for cells in body), _count(table.num_rows, limit)])
+
+
+def html_table(table: pa.Table, *, limit: int = 20) -> str:
+    """The same for a notebook.
+
+    >>> html_table(pa.table({"a<b": [1]})).splitlines()[1]
+    '<tr><th>a&lt;b</th></tr>'
+    """
+    head = "".join(f"<th>{escape(name)}</th>" for name in table.column_names)
+    rows = [[escape(_cell(v)) for v in row] for row in public_rows(table.slice(0, limit))]
+    body = ["<tr>" + "".join(f"<td>{cell}</td>" for cell in row) + "</tr>" for row in rows]
+    return "\n".join(["<table>", f"<tr>{head}</tr>", *body, "</table>", f"<p>{_count(table.num_rows, limit)}</p>"])
+
+
+def _count(rows: int, limit: int) -> str:
+    shown = f", the first {limit} shown" if rows > limit else ""
+    return f"({rows} row{'' if rows == 1 else 's'}{shown})"
 
 
 def _cell(value: Any) -> str:

@@ -10,6 +10,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -18,7 +19,7 @@ import pyarrow.compute as pc
 
 from everview.backends.base import WEIGHT, VersionedDelta
 from everview.relational.arrow import arrow_schema, public_rows, python_values
-from everview.relational.display import show_table
+from everview.relational.display import html_table, show_table
 from everview.relational.nodes import Schema
 from everview.session.feeds.lake_storage import DeltasOnDisk
 from everview.session.rows.change_weights import CHANGE_TYPE
@@ -29,12 +30,32 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-class Readable(ABC):
-    """A bag of rows with the usual ways out."""
+class Shown(ABC):
+    """Rows that people look at, and that other libraries take as Arrow: ``pa.table(view)``, ``duckdb.sql("from view")``."""
 
     @abstractmethod
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object:
+        """The rows by Arrow's C interface, as whatever takes Arrow asks for them."""
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def head(self, n: int = 5) -> list[tuple[Any, ...]]:
+        """The first ``n`` rows, as tuples of Python values."""
+        return public_rows(self.to_arrow().slice(0, n))
+
+    def show(self, n: int = 20) -> None:
+        """Prints the first ``n`` rows under their column names."""
+        print(show_table(self.to_arrow(), limit=n))
+
+    def _repr_html_(self) -> str:
+        """The first rows, for notebooks."""
+        return html_table(self.to_arrow())
+
+
+class Readable(Shown):
+    """A bag of rows with the usual ways out."""
 
     @abstractmethod
     def to_spark(self) -> DataFrame:
@@ -50,6 +71,10 @@ class Readable(ABC):
     def rows(self) -> list[tuple[Any, ...]]:
         """The rows as tuples of Python values."""
         return public_rows(self.to_arrow())
+
+    def head(self, n: int = 5) -> list[tuple[Any, ...]]:
+        """The first ``n`` rows, as tuples of Python values; no more are enumerated where the backend can."""
+        return list(islice(self, n))
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         return iter(self.rows())
@@ -87,7 +112,7 @@ class Result(Readable):
         return show_table(self._table)
 
 
-class Changes(Sequence[VersionedDelta]):
+class Changes(Sequence[VersionedDelta], Shown):
     """The deltas of a view, oldest first: a sequence of them, or all their rows together in one table.
 
     The one table has the columns of the deltas, and ``_commit_version`` and ``_commit_timestamp``.
