@@ -4,6 +4,7 @@ import datetime
 import json
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import everview as ev
