@@ -90,6 +90,8 @@ class _Builder:
             raise Refused(f"{call.function}({distinct}…) is no function of sums")
         args = [self.join.admitted(self._argument(a)) for a in call.args]
         where = None if call.filter is None else self.join.admitted(self._argument(call.filter))
+        for read in (*(() if declared.summed is Summed.ROWS else args), *(() if where is None else (where,))):
+            self.join.keep(read)
         holds = ONE if where is None else indicator(where, self.join.owners)
         if holds is None:
             raise Refused("a FILTER condition reads several tables at once")

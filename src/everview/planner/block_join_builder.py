@@ -125,6 +125,7 @@ class JoinBuilder:
         self._residuals: list[Expression] = []
         self._lifts: list[dict[Factor | RingLift, int]] = [{} for _ in flat.inputs]
         self._failing: list[dict[Expression, None]] = [{} for _ in flat.inputs]
+        self._kept: set[int] = set()
         for condition in flat.conditions:
             self._place(condition)
         for residual in self._residuals:
@@ -181,6 +182,10 @@ class JoinBuilder:
         if found is None:
             raise Refused("an expression below the join can fail, also for rows without a partner")
         self._watched |= dict.fromkeys(found)
+
+    def keep(self, expression: Expression) -> None:
+        """Lets atoms have the columns of an expression, though no lift may need them: rows that stand in for a tree do."""
+        self._kept |= columns_of(expression)
 
     def is_watched(self, expression: Expression) -> bool:
         """Whether the engine takes care that the exact number stays in its range."""
@@ -298,7 +303,7 @@ class JoinBuilder:
         own = range(start, start + len(schema(relation)))
         lifted_expressions = (e for lift in lifts for e in lift.expressions)
         reads = {c for e in (condition, *(e for _, e in variables), *lifted_expressions) for c in columns_of(e)}
-        reads |= {c for e in self._watched for c in columns_of(e) if c in own}
+        reads |= {c for e in self._watched for c in columns_of(e) if c in own} | (self._kept & set(own))
         positions = {c: c - start for c in reads}
         pruned = relation
         if isinstance(relation, Scan):
