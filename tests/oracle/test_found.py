@@ -414,3 +414,22 @@ def test_sums_that_need_nothing_of_what_they_read(spark: SparkSession, aggregate
         db.verify()
         db.table("t").delete([(1, 1, Number("2.50"))])
         db.verify()
+
+
+def test_occurrences_of_a_table_that_are_alike(spark: SparkSession) -> None:
+    """A stored view of one occurrence was taken for one of two that are alike, and matching them was a ValueError.
+
+    Found by make soak (seed seven5).
+    """
+    query = (
+        "SELECT s, (SELECT 3 AS o FROM t a CROSS JOIN t b FULL JOIN t c ON b.j = c.i AND (TRUE OR c.k BETWEEN a.i AND c.i) "
+        "WHERE s = nullif(CAST(NULL AS STRING), CAST(NULL AS STRING)) ORDER BY b.j DESC NULLS FIRST, b.d DESC, a.i, "
+        "c.d ASC NULLS LAST, a.d DESC NULLS FIRST, c.i DESC, a.k ASC NULLS LAST, a.j DESC NULLS FIRST, b.i, b.k, c.j DESC, c.k "
+        "LIMIT 1) AS o FROM (VALUES ('a'), (NULL)) v(s)"
+    )
+    with ev.connect(spark=spark) as db:
+        db.create_table("t", "k int, i int, j bigint, d date").insert([(2, -1, 1, None), (0, None, 2, None)])
+        db.create_view("v", query, strategy="first_order")
+        db.verify()
+        db.table("t").delete([(0, None, 2, None)])
+        db.verify()

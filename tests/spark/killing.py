@@ -129,7 +129,9 @@ def check(backend: SparkBackend, acknowledged: int) -> int:
 def acknowledged(path: Path) -> int:
     """How many batches some life knows to be there: their ``apply`` returned, or it found them."""
     file = path / _ACKNOWLEDGED
-    return int(file.read_text().split()[-1]) if file.exists() else 0
+    text = file.read_text() if file.exists() else ""
+    whole = text.rpartition("\n")[0].split()  # it may be read when it is just made, or when a line is half written
+    return int(whole[-1]) if whole else 0
 
 
 def _acknowledge(path: Path, done: int) -> None:

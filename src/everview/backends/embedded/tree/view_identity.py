@@ -208,6 +208,8 @@ def _assignments(
     alike = [a for a in own if plain[a].is_like(plain[own[0]])]
     rest = [a for a in own if a not in alike]
     offered = sorted((a for a in candidate.atoms if a.is_like(plain[own[0]])), key=lambda a: a.number)
+    if len(offered) != len(alike):
+        return  # atoms without numbers that are alike are one in a set, so a shape does not tell how many there are
     for order in permutations(offered):
         for others in _assignments(rest, plain, candidate):
             yield dict(zip(alike, order, strict=True)) | others
