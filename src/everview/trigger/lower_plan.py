@@ -1,6 +1,6 @@
 """From a relational plan to the trigger program of a view: what is a view tree, what an operator, and why.
 
-Outer and mark joins have been split before (``SPLIT_JOINS``). Equal sub-plans become one collection. An aggregate over inner
+Outer and mark joins have been split before (``WITH_TREES``). Equal sub-plans become one collection. An aggregate over inner
 joins is a view tree where it can be. So is a join without an aggregate under the strategies that keep trees for joins, and
 where a whole view joins many relations. Everything else is an operator with its delta rule.
 """

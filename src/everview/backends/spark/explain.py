@@ -142,7 +142,10 @@ def _otherwise(statement: ProgramStatement, choice: BlockChoice | None) -> str |
                 return None
             assert choice.tree.plan is not None
             views = "; ".join(line.strip() for line in class_lines(choice.tree.plan, choice.tree.program)[1:])
-            return f"another view tree, as indicators and views wider than a relation are not kept; {views}"
+            has_indicators = any(v.indicates is not None for v in lowered.program.views)
+            wide = "views that may outgrow every relation below them are not kept"
+            why = "no stage keeps an indicator" if has_indicators else wide
+            return f"another view tree, as {why}; {views}"
         case TreeBlock(source=Aggregate() as node):
             why = "" if choice is None else f": {choice.reason}"
             joins = "the change of an input is joined with the other inputs, which are stored"
