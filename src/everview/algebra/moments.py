@@ -27,7 +27,7 @@ Corrected: TypeAlias = Callable[[Product, Floats], None]
 _ROUNDING = 2.0**-98
 
 
-class Moments:
+class CentralMoments:
     """The moments of n groups.
 
     Args:
@@ -55,7 +55,7 @@ class Moments:
         >>> x = np.array([[1e9 + 1.0, 0.0], [1e9 + 3.0, 0.0]])
         >>> square = FLOATS.multiply(x, x)
         >>> whole = {(0,): x.sum(axis=0, keepdims=True), (0, 0): FLOATS.add(square[:1], square[1:])}
-        >>> Moments(np.array([2]), whole).central(0, 0).tolist()
+        >>> CentralMoments(np.array([2]), whole).central(0, 0).tolist()
         [2.0]
         """
         known = self._central.get((a, b))

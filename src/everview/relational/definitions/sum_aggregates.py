@@ -18,12 +18,12 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from everview.algebra.moments import Floats, Moments, Product
+from everview.algebra.moments import CentralMoments, Floats, Product
 from everview.algebra.ring import Bools
 from everview.relational.nodes import AggregateCall
 from everview.relational.types import BOOLEAN
 
-Finish: TypeAlias = Callable[[Moments], tuple[Floats, Bools | None]]
+Finish: TypeAlias = Callable[[CentralMoments], tuple[Floats, Bools | None]]
 """The values, and where the aggregate has none (NULL) although there are rows enough."""
 
 
@@ -63,7 +63,7 @@ def sum_aggregate(call: AggregateCall) -> SumAggregate | None:
     return SUM_AGGREGATES.get(name)
 
 
-def _moment(a: int, b: int, divided_by: Callable[[Moments], Floats | float]) -> Finish:
+def _moment(a: int, b: int, divided_by: Callable[[CentralMoments], Floats | float]) -> Finish:
     return lambda m: (m.central(a, b) / divided_by(m), None)
 
 
@@ -71,39 +71,39 @@ def _root(finish: Finish) -> Finish:
     return lambda m: (np.sqrt(finish(m)[0]), None)
 
 
-def _correlation(m: Moments) -> tuple[Floats, Bools]:
+def _correlation(m: CentralMoments) -> tuple[Floats, Bools]:
     """A constant correlates with nothing. Spark multiplies first: NaN, infinite or 0 where doubles cannot hold the product."""
     spread = m.central(0, 0) * m.central(1, 1)
     is_constant = spread == 0
     return m.central(0, 1) / np.where(is_constant, 1.0, np.sqrt(spread)), is_constant
 
 
-def _slope(m: Moments) -> tuple[Floats, Bools]:
+def _slope(m: CentralMoments) -> tuple[Floats, Bools]:
     """Of y (the first argument) over x (the second); no line goes through one x."""
     is_upright = m.central(1, 1) == 0
     return m.central(0, 1) / np.where(is_upright, 1.0, m.central(1, 1)), is_upright
 
 
-def _intercept(m: Moments) -> tuple[Floats, Bools]:
+def _intercept(m: CentralMoments) -> tuple[Floats, Bools]:
     slope, is_upright = _slope(m)
     return m.mean(0) - slope * m.mean(1), is_upright
 
 
-def _determination(m: Moments) -> tuple[Floats, Bools]:
+def _determination(m: CentralMoments) -> tuple[Floats, Bools]:
     """R²: 1 for a constant y, which its line meets everywhere."""
     correlation, _ = _correlation(m)
     return np.where(m.central(0, 0) == 0, 1.0, correlation * correlation), m.central(1, 1) == 0
 
 
-def _rows(m: Moments) -> Floats:
+def _rows(m: CentralMoments) -> Floats:
     return m.counts
 
 
-def _degrees(m: Moments) -> Floats:
+def _degrees(m: CentralMoments) -> Floats:
     return np.maximum(m.counts - 1, 1.0)
 
 
-def _one(_m: Moments) -> float:
+def _one(_m: CentralMoments) -> float:
     return 1.0
 
 

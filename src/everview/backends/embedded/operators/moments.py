@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from everview.algebra.floats import two_product
-from everview.algebra.moments import Corrected, Floats, Moments, Product
+from everview.algebra.moments import CentralMoments, Corrected, Floats, Product
 from everview.algebra.ring import Payloads
 from everview.backends.embedded.operators.accumulator import Accumulator, without_nulls
 from everview.backends.embedded.operators.sums import add_floats
@@ -147,7 +147,7 @@ def finish_moments(
     assert declared.finish is not None, f"{call.function} is read off moments"
     nulls = counts < declared.least
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        values, undefined = declared.finish(Moments(np.maximum(counts, 1), sums, corrected))
+        values, undefined = declared.finish(CentralMoments(np.maximum(counts, 1), sums, corrected))
     values = np.where(finite, values, np.nan)
     if undefined is not None:
         nulls = nulls | (finite & undefined)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from everview.algebra.moments import Moments, Product
+from everview.algebra.moments import CentralMoments, Product
 from everview.algebra.registry import ring_named
 from everview.algebra.ring import Payloads
 from everview.backends.embedded.dictionary import Dictionary
@@ -171,7 +171,7 @@ def _check_digits(tops: Ints, counts: Ints, sums: Mapping[Product, Payloads], fi
     if not is_noted.any():
         return
     chosen = {product: pair[is_noted] for product, pair in sums.items()}
-    moments = Moments(counts[is_noted], chosen)
+    moments = CentralMoments(counts[is_noted], chosen)
     errors = np.ldexp(1.0, top[is_noted] - 1023 - PAIR_BITS)
     for product in chosen:
         if len(product) == 2 and (np.abs(moments.central(*product)) < errors * _ENOUGH).any():

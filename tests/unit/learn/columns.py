@@ -1,0 +1,31 @@
+"""Moments made from whole columns with NumPy: what a maintained covariance must be equal to."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from itertools import combinations
+
+import numpy as np
+
+from everview.learn.moments import CategoryCounts, Moments, PairCounts
+
+
+def moments_of(
+    continuous: Mapping[str, Sequence[float]], categorical: Mapping[str, Sequence[Hashable]] | None = None
+) -> Moments:
+    """The moments of a joined table that is given as columns without NULLs among the continuous ones."""
+    categorical = categorical or {}
+    rows = len(next(iter([*continuous.values(), *categorical.values()]), ()))
+    x = np.array([list(v) for v in continuous.values()], dtype=np.float64).reshape(len(continuous), rows).T
+    codes: dict[str, np.ndarray] = {}
+    categories: dict[str, CategoryCounts] = {}
+    for name, values in categorical.items():
+        found = list(dict.fromkeys(values))
+        codes[name] = np.array([found.index(v) for v in values], dtype=np.int64)
+        hot = np.eye(len(found))[codes[name]]
+        categories[name] = CategoryCounts(found, hot.sum(axis=0), hot.T @ x)
+    pairs = {}
+    for a, b in combinations(categorical, 2):
+        both, counts = np.unique(np.stack([codes[a], codes[b]]), axis=1, return_counts=True)
+        pairs[a, b] = PairCounts(both[0], both[1], counts.astype(np.float64))
+    return Moments(tuple(continuous), tuple(categorical), float(rows), x.sum(axis=0), x.T @ x, categories, pairs)
