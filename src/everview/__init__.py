@@ -3,6 +3,7 @@
 Importing everview starts no JVM and imports no Spark; that happens when the first query is translated.
 """
 
+from everview import learn
 from everview.algebra.ring import Ring
 from everview.backends.base import VersionedDelta
 from everview.errors import (
@@ -60,6 +61,7 @@ __all__ = [
     "VersionedDelta",
     "View",
     "connect",
+    "learn",
     "register_ring",
     "union_max",
 ]

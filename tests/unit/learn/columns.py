@@ -29,3 +29,29 @@ def moments_of(
         both, counts = np.unique(np.stack([codes[a], codes[b]]), axis=1, return_counts=True)
         pairs[a, b] = PairCounts(both[0], both[1], counts.astype(np.float64))
     return Moments(tuple(continuous), tuple(categorical), float(rows), x.sum(axis=0), x.T @ x, categories, pairs)
+
+
+class Columns:
+    """A covariance over columns that a test changes: what a model reads."""
+
+    def __init__(
+        self, continuous: Mapping[str, Sequence[float]], categorical: Mapping[str, Sequence[Hashable]] | None = None
+    ) -> None:
+        self.continuous = {k: list(v) for k, v in continuous.items()}
+        self.categorical = {k: list(v) for k, v in (categorical or {}).items()}
+
+    def moments(self, **_group: object) -> Moments:
+        """The moments of the columns as they are now."""
+        return moments_of(self.continuous, self.categorical)
+
+    def one_hot(self, features: Sequence[str]) -> np.ndarray:
+        """X as scikit-learn takes it: indicators of the categories that occur, in order."""
+        parts: list[np.ndarray] = []
+        for f in features:
+            if f in self.continuous:
+                parts.append(np.array(self.continuous[f], dtype=np.float64)[:, None])
+            else:
+                values = self.categorical[f]
+                found = sorted(set(values), key=lambda v: (v is None, v))
+                parts.append(np.array([[float(v == c) for c in found] for v in values]))
+        return np.concatenate(parts, axis=1)
