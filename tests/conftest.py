@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import hypothesis
@@ -26,6 +27,12 @@ hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 os.environ.setdefault(
     "PYSPARK_SUBMIT_ARGS",
     "--conf 'spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData' pyspark-shell",
+)
+
+# Translations are kept by checkout, under the hash of the front end's sources: an edit of it, and a clean clone, start anew.
+# Tests that are about Spark and the front end ask a gateway of their own, which keeps nothing; so does `db.verify`.
+os.environ.setdefault(
+    "EVERVIEW_TRANSLATION_CACHE", str(Path(__file__).resolve().parents[1] / ".cache" / "translations")
 )
 
 SPARK_SETTINGS = {

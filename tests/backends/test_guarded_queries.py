@@ -19,6 +19,12 @@ def _fail(error: BaseException) -> Callable[..., object]:
     return failing
 
 
+@pytest.fixture(autouse=True)
+def _nothing_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every query is translated: what fails here is the translation."""
+    monkeypatch.setenv("EVERVIEW_TRANSLATION_CACHE", "off")
+
+
 @pytest.fixture
 def filled(db: ev.Database) -> ev.Database:
     """A database with a table that has rows."""

@@ -11,8 +11,7 @@ import json
 import os
 import shutil
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import contextmanager, nullcontext
 from typing import Any
 
 import pyarrow as pa
@@ -31,11 +30,20 @@ from everview.errors import (
 )
 from everview.frontend.catalyst_plan import export_plan, quiet_spark_log
 from everview.frontend.catalyst_transform import rebind_leaves
-from everview.frontend.session_settings import SessionSettings, fingerprint, read_settings, working_in
+from everview.frontend.session_settings import (
+    analyzer_of,
+    apply_settings,
+    fingerprint,
+    has_own_names,
+    read_settings,
+    working_in,
+)
+from everview.frontend.spark_environment import environment_of_spark, is_spark_running
 from everview.frontend.spark_errors import from_spark_error
 from everview.frontend.spark_rings import SparkRings
 from everview.frontend.spark_types import from_spark_json, schema_to_spark_json
 from everview.frontend.translate_plan import translate_plan
+from everview.frontend.translated import SessionReach, SessionSettings, Translated
 from everview.relational.arrow import fields_from_arrow, without_empty_batches
 from everview.relational.nodes import Project, Relation, Schema
 from everview.relational.rules import simplify
@@ -55,6 +63,8 @@ _START_SETTINGS = {
 }
 """For a session that we start ourselves, where the user has none: everything on this machine, and quiet."""
 
+_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+
 _OWN_SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.debug.maxToStringFields": "100000",
@@ -63,26 +73,24 @@ _OWN_SETTINGS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Translated:
-    """A user's query as algebra over the scans of the database's tables and views."""
-
-    plan: Relation
-    text: str | None
-    settings: SessionSettings
-
-
 class SparkGateway:
-    """Translates and runs queries with Spark on behalf of one database."""
+    """Translates and runs queries with Spark on behalf of one database.
 
-    def __init__(self, spark: SparkSession | None = None) -> None:
+    ``computes`` says that a session which we start will do more than analyze queries and recompute views now and then.
+    """
+
+    def __init__(self, spark: SparkSession | None = None, *, computes: bool = False) -> None:
         self._user_session = spark
+        self._computes = computes
         self._session: SparkSession | None = None
         self._fields: dict[str, tuple[str, Schema]] = {}
         self._pending: set[str] = set()
         self._rings: SparkRings | None = None
-        self._known: tuple[str, SessionSettings] | None = None
+        self._known: tuple[str, SessionSettings, str | None] | None = None
         self._applied: SessionSettings | None = None
+        self._is_lent = False
+        self.started: tuple[str, SessionReach] | None = None
+        """In what environment we have started Spark ourselves, and what that session reached then."""
 
     @property
     def is_started(self) -> bool:
@@ -93,8 +101,24 @@ class SparkGateway:
     def user_session(self) -> SparkSession:
         """The session DataFrames are handed out in: the user's, else the active one, else one that we start."""
         if self._user_session is None:
-            self._user_session = SparkSession.getActiveSession() or _start_session()
+            self._user_session = SparkSession.getActiveSession()
+        if self._user_session is None:
+            environment, is_new = environment_of_spark(), not is_spark_running()
+            self._user_session = _start_session(self._computes)
+            reach = self.reach()
+            if is_new and reach is not None:
+                self.started = (environment, reach)
         return self._user_session
+
+    def reach(self) -> SessionReach | None:
+        """What of the session decides the meaning of queries; None if there may be more to it than can be told."""
+        session = self.user_session
+        settings = self._user_settings()
+        assert self._known is not None, "read with the settings"
+        analyzer = self._known[2]
+        if analyzer is None or self._is_lent or has_own_names(session):
+            return None
+        return SessionReach(settings, analyzer)
 
     def register(self, name: str, fields: Schema) -> None:
         """Makes a table or view known to queries (cheap: nothing happens in Spark until a query needs it)."""
@@ -114,6 +138,7 @@ class SparkGateway:
         if name.lower() not in self._fields:
             known = [n for n, _ in self._fields.values()]
             raise UnknownName(f"table or view '{name}' does not exist.", hint=did_you_mean(name, known))
+        self._is_lent = True  # whoever has the DataFrame has our session too, and may make views and functions in it
         with self._working(self._user_settings()) as session:
             return session.table(name)
 
@@ -197,7 +222,7 @@ class SparkGateway:
         """What the user's session says now."""
         now = fingerprint(self.user_session)
         if self._known is None or self._known[0] != now:
-            self._known = (now, read_settings(self.user_session))
+            self._known = (now, read_settings(self.user_session), analyzer_of(self.user_session))
         return self._known[1]
 
     @contextmanager
@@ -210,14 +235,13 @@ class SparkGateway:
             self._session, self._rings = session, SparkRings(session)
         with working_in(self._session):
             if self._applied != settings:
-                settings.apply_to(self._session)
+                apply_settings(settings, self._session)
                 self._applied = settings
             if self._rings is not None:
                 self._rings.register_new()
             for key in sorted(self._pending):
                 name, fields = self._fields[key]
-                empty = self._session.createDataFrame([], _struct_type(fields))
-                empty.createOrReplaceTempView(name)
+                _empty_rows(self._session, fields).createOrReplaceTempView(name)
             self._pending.clear()
             yield self._session
 
@@ -234,8 +258,8 @@ def _require_query(session: Any, text: str) -> None:
         )
 
 
-def _start_session() -> SparkSession:
-    """A session of our own.
+def _start_session(computes: bool) -> SparkSession:
+    """A session of our own; one that does not compute much is started sooner.
 
     Raises:
         UnsupportedOperation: there is no Java to run Spark on.
@@ -248,11 +272,33 @@ def _start_session() -> SparkSession:
     builder = SparkSession.builder
     for key, value in _START_SETTINGS.items():
         builder = builder.config(key, value)
-    return builder.getOrCreate()
+    with nullcontext() if computes else _quick_start():
+        return builder.getOrCreate()
+
+
+@contextmanager
+def _quick_start() -> Iterator[None]:
+    """Options for the JVM that is started meanwhile, unless the user has some of their own.
+
+    It mostly analyzes queries over empty tables: that ends before Java's second compiler has paid for itself.
+    """
+    added = [name for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS") if name not in os.environ]
+    os.environ.update(dict.fromkeys(added, _JAVA_OPTIONS))
+    try:
+        yield
+    finally:
+        for name in added:
+            del os.environ[name]
 
 
 def _struct_type(fields: Schema) -> StructType:
     return StructType.fromJson(schema_to_spark_json(fields))
+
+
+def _empty_rows(session: Any, fields: Schema) -> Any:
+    """An empty DataFrame of the JVM; PySpark would take half a second to make the first one."""
+    schema = session._jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(schema_to_spark_json(fields)))
+    return session._jsparkSession.createDataFrame(session.sparkContext._jsc.emptyRDD(), schema)
 
 
 def _dataset(session: Any, plan: Any) -> Any:

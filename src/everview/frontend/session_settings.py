@@ -7,9 +7,9 @@ backend writes, is refused by name where it differs from Spark's default. All ot
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -17,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from everview.errors import UnsupportedOperation
+from everview.frontend.translated import SessionSettings
 
 TIME_ZONE = "spark.sql.session.timeZone"
 
@@ -53,21 +54,16 @@ _ABOUT_FILES = tuple(
 """Settings of ``spark.sql.legacy`` for data sources, which a query over tables of a database does not have."""
 _ALWAYS = {"spark.sql.ansi.enabled": "true"}
 """Where Spark's own default depends on the environment (SPARK_ANSI_SQL_MODE)."""
+_OF_THE_PLACE = ("spark.sql.warehouse.dir",)
+_PLUGGED_IN = ("spark.sql.extensions", "spark.sql.catalog.", "spark.sql.catalogImplementation")
 
 
-@dataclass(frozen=True, slots=True)
-class SessionSettings:
-    """What of a session decides the meaning of a query: the time zone, and carried settings that are not at their default."""
-
-    time_zone: str
-    others: tuple[tuple[str, str], ...] = ()
-
-    def apply_to(self, session: SparkSession) -> None:
-        """Gives a session of ours these settings, and Spark's defaults for the others that are carried."""
-        values = {key: _default(session, key) for key in _CARRIED}
-        for key, value in {**values, **dict(self.others), TIME_ZONE: self.time_zone}.items():
-            if value is not None:
-                session.conf.set(key, value)
+def apply_settings(settings: SessionSettings, session: SparkSession) -> None:
+    """Gives a session of ours these settings, and Spark's defaults for the others that are carried."""
+    values = {key: _default(session, key) for key in _CARRIED}
+    for key, value in {**values, **dict(settings.others), TIME_ZONE: settings.time_zone}.items():
+        if value is not None:
+            session.conf.set(key, value)
 
 
 def read_settings(session: SparkSession) -> SessionSettings:
@@ -98,6 +94,36 @@ def fingerprint(session: SparkSession) -> str:
     """A text that changes with any setting of the session; much cheaper than reading them all."""
     text: str = _java(session).conf().getAll().toString()
     return text
+
+
+def analyzer_of(session: SparkSession) -> str | None:
+    """A hash of what a new session beside this one reads queries with: the settings for SQL, Spark's version and Java's.
+
+    None where catalogs or extensions are plugged in, which may resolve any name to anything.
+    """
+    settings = {*_java(session).conf().getAll().mkString("\n").splitlines()}
+    jvm: Any = session._jvm
+    context: Any = session.sparkContext
+    settings |= {*context._conf.toDebugString().splitlines()}
+    settings = {line for line in settings if not line.startswith("spark.") or line.startswith("spark.sql.")}
+    settings = {line for line in settings if not line.startswith(_OF_THE_PLACE)}
+    if any(line.startswith(_PLUGGED_IN) and not line.endswith("in-memory") for line in settings):
+        return None
+    known = (*sorted(settings), session.version, jvm.java.lang.System.getProperty("java.version"))
+    return hashlib.blake2b("\0".join(known).encode(), digest_size=16).hexdigest()
+
+
+def has_own_names(session: SparkSession) -> bool:
+    """Whether the catalog that all sessions of this Spark share has a table, view or function of the user's."""
+    java = _java(session)
+    catalog, shared = java.sessionState().catalog().externalCatalog(), java.sharedState()
+    found: str = catalog.listDatabases().mkString(" ")
+    listed = (catalog.listTables("default"), catalog.listFunctions("default", "*"))
+    return found != "default" or any(names.nonEmpty() for names in (*listed, _global_views(shared)))
+
+
+def _global_views(shared: Any) -> Any:
+    return shared.globalTempViewManager().listViewNames("*")
 
 
 @contextmanager

@@ -18,7 +18,11 @@ import pyarrow as pa
 from everview.backends.base import Backend, Change, ChangeKind
 from everview.catalog import Catalog, TableDefinition, ViewDefinition, ViewOptions, check_columns
 from everview.errors import DependencyError, InvalidChange, UnknownName, UnsupportedOperation, guarded
+from everview.frontend.translated import Translated
+from everview.frontend.translation_cache import TranslationCache
+from everview.frontend.translator import Translator
 from everview.relational.arrow import arrow_schema
+from everview.relational.nodes import Schema
 from everview.relational.schema import schema as columns_of
 from everview.session.queries import UnionMaxQuery, union_max_plan
 from everview.session.rows.change_shape import shape_of
@@ -34,14 +38,16 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-    from everview.frontend.gateway import SparkGateway, Translated
+    from everview.frontend.gateway import SparkGateway
     from everview.session.feeds.publishing import Publication
 
 
 class Core:
     """What the parts of one database share."""
 
-    def __init__(self, backend: Backend, spark: SparkSession | None = None) -> None:
+    def __init__(
+        self, backend: Backend, spark: SparkSession | None = None, translations: TranslationCache | None = None
+    ) -> None:
         self.backend = backend
         self.spark = spark
         self.catalog = Catalog()
@@ -56,6 +62,7 @@ class Core:
         self.lock = threading.RLock()
         self.is_open = True
         self._gateway: SparkGateway | None = None
+        self._translator = Translator(translations, lambda: self.gateway, spark is not None)
 
     def check_open(self) -> None:
         """Raises if the database is closed."""
@@ -74,11 +81,9 @@ class Core:
         """The door to Spark, made on first use: it imports pyspark, which programs without queries need not pay for."""
         if self._gateway is None:
             module = importlib.import_module("everview.frontend.gateway")
-            gateway: SparkGateway = module.SparkGateway(self.spark)
-            for table in self.catalog.tables:
-                gateway.register(table.name, table.fields)
-            for view in self.catalog.views:
-                gateway.register(view.name, view.fields)
+            gateway: SparkGateway = module.SparkGateway(self.spark, computes=self.backend.name == "spark")
+            for name, fields in self._readable().items():
+                gateway.register(name, fields)
             self._gateway = gateway
         return self._gateway
 
@@ -91,9 +96,14 @@ class Core:
         """What Spark says that a query means."""
         with guarded(query):
             if isinstance(query, UnionMaxQuery):
-                parts = [self.gateway.translate(part) for part in query.parts]
+                parts = [self._translator.translate(part, self._readable()) for part in query.parts]
                 return replace(parts[0], plan=union_max_plan([p.plan for p in parts]), text=None)
-            return self.gateway.translate(query)
+            return self._translator.translate(query, self._readable())
+
+    def _readable(self) -> dict[str, Schema]:
+        """What queries may read, by name."""
+        definitions: list[TableDefinition | ViewDefinition] = [*self.catalog.tables, *self.catalog.views]
+        return {d.name: d.fields for d in definitions}
 
     def to_spark(self, rows: pa.Table) -> DataFrame:
         """Rows as a DataFrame of the user's session."""

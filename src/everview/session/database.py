@@ -17,6 +17,7 @@ import pyarrow as pa
 from everview.backends.base import Backend
 from everview.catalog import ViewDefinition, ViewOptions
 from everview.errors import UnknownName, UnsupportedOperation
+from everview.frontend.translation_cache import TranslationCache, open_cache
 from everview.session.core import Core
 from everview.session.feeds.feeding import Feeds
 from everview.session.feeds.lake_storage import StoredInDelta
@@ -48,6 +49,7 @@ def connect(
     *,
     backend: str = "embedded",
     spark: SparkSession | None = None,
+    translation_cache: bool | str | os.PathLike[str] = True,
     **options: Any,
 ) -> Database:
     """Opens a database.
@@ -56,6 +58,8 @@ def connect(
         path: A directory to keep it in; in memory without one.
         backend: The engine that maintains the views.
         spark: The Spark session to resolve queries with; without one, the active session, or one started when needed.
+        translation_cache: Where translated queries are kept, so that a program that runs again starts no Spark for them: a
+            directory, True for the one that EVERVIEW_TRANSLATION_CACHE names or the user's own, False for none.
         **options: What the backend takes; ``history``: for how many versions to keep the deltas of views.
 
     Raises:
@@ -63,14 +67,17 @@ def connect(
     """
     if spark is not None:
         importlib.import_module("everview.frontend.session_settings").read_settings(spark)
-    return Database(open_backend(backend, None if path is None else os.fspath(path), spark, options), spark)
+    opened = open_backend(backend, None if path is None else os.fspath(path), spark, options)
+    return Database(opened, spark, open_cache(translation_cache))
 
 
 class Database:
     """Tables, the views over them, and the transactions that change both. Made by ``connect``."""
 
-    def __init__(self, backend: Backend, spark: SparkSession | None = None) -> None:
-        self._core = Core(backend, spark)
+    def __init__(
+        self, backend: Backend, spark: SparkSession | None = None, translations: TranslationCache | None = None
+    ) -> None:
+        self._core = Core(backend, spark, translations)
         self._feeds = Feeds(self._core)
 
     def create_table(

@@ -67,7 +67,8 @@ def open_spark(path: str | None, spark: SparkSession | None, options: Mapping[st
     lookup_bytes = _number(options, "lookup_bytes", 16 * 2**30, "bytes")
 
     def user_session() -> SparkSession:
-        session: SparkSession = importlib.import_module("everview.frontend.gateway").SparkGateway(spark).user_session
+        gateway = importlib.import_module("everview.frontend.gateway").SparkGateway(spark, computes=True)
+        session: SparkSession = gateway.user_session
         return session
 
     def running_session() -> SparkSession | None:
