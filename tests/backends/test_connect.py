@@ -131,7 +131,6 @@ def test_a_closed_database_says_so(backend: str) -> None:
     ("call", "message"),
     [
         (lambda db: db.create_covariance("c", "SELECT 1"), "no create_covariance: 'c' cannot be created."),
-        (lambda db: db.create_matrix_chain("m", ["a"]), "no create_matrix_chain: 'm' cannot be created."),
     ],
 )
 def test_calls_of_later_versions(plain_db: ev.Database, backend: str, call: object, message: str) -> None:

@@ -11,8 +11,10 @@ import datetime
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from everview.catalog import Definition, TableDefinition, ViewDefinition
@@ -178,6 +180,14 @@ class Backend(Protocol):
 
     def close(self) -> None:
         """Releases everything; further calls are errors."""
+
+
+@runtime_checkable
+class KeepsMatrices(Protocol):
+    """A backend that can keep products of matrices in arrays."""
+
+    def matrix(self, view: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+        """The values of i and of j of a product, and its cells."""
 
 
 class InMemory:

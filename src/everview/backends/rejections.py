@@ -155,8 +155,13 @@ def not_factorizable(view: ViewDefinition, why: str) -> UnsupportedQuery:
     )
 
 
-def factorized_has_no_rows(view: ViewDefinition, why: str) -> UnsupportedOperation:
-    """Something needs the rows, or the changes, of a view that is kept as a tree."""
+def view_has_no_listing(view: ViewDefinition, why: str) -> UnsupportedOperation:
+    """Something needs the rows, or the changes, of a view that is kept as a tree or in arrays."""
+    if view.options.representation == "matrix":
+        return UnsupportedOperation(
+            f"'{view.name}' is a product of matrices in arrays, so there is no listing of its rows, and {why}.",
+            hint="create_matrix_chain(…, storage='sparse') keeps a listing; to_numpy(), rows() and lookup() read this one.",
+        )
     return UnsupportedOperation(
         f"view '{view.name}' has representation='factorized', so there is no listing of its rows, and {why}.",
         hint="create it with representation='listing', or read it with iter(view), rows() or lookup().",

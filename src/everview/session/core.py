@@ -152,13 +152,18 @@ class Core:
             zone, others = translated.settings.time_zone, translated.settings.others
             definition = ViewDefinition(name, translated.plan, translated.text, zone, options, is_assertion, others)
             with guarded(query):
-                self.backend.create_view(definition)
-            self.catalog.add(definition)
+                self.add_view(definition)
             if not isinstance(query, str):
                 self.sources[name.lower()] = query
-            if not is_assertion:
-                self.tell_spark_of(name)
             return definition
+
+    def add_view(self, definition: ViewDefinition) -> None:
+        """Makes a view of which all is known already; its name has been checked."""
+        with self.locked():
+            self.backend.create_view(definition)
+            self.catalog.add(definition)
+            if not definition.is_assertion:
+                self.tell_spark_of(definition.name)
 
     def drop(self, name: str) -> None:
         """Drops a table, view or assertion that nothing depends on.

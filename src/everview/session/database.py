@@ -18,6 +18,7 @@ from everview.backends.base import Backend
 from everview.catalog import ViewDefinition, ViewOptions
 from everview.errors import UnknownName, UnsupportedOperation
 from everview.frontend.translation_cache import TranslationCache, open_cache
+from everview.learn.matrix_chain import MatrixChain, create_matrix_chain, matrix_chain
 from everview.session.core import Core
 from everview.session.feeds.feeding import Feeds
 from everview.session.feeds.lake_storage import StoredInDelta
@@ -333,9 +334,23 @@ class Database:
         """Maintains the covariance matrix of a query's columns, to learn from."""
         self._missing("create_covariance", f"'{name}' cannot be created")
 
-    def create_matrix_chain(self, name: str, _matrices: Iterable[str], **_options: Any) -> NoReturn:
-        """Maintains the product of matrices."""
-        self._missing("create_matrix_chain", f"'{name}' cannot be created")
+    def create_matrix_chain(self, name: str, matrices: Iterable[str], *, storage: str = "auto") -> MatrixChain:
+        """Maintains the product of matrices, which are tables (i, j, v): a missing cell is 0, several rows for one add up.
+
+        Args:
+            name: The name of the product, a view (i, j, v).
+            matrices: The tables to multiply, in order; one may occur more than once.
+            storage: ``dense`` keeps arrays, ``sparse`` the cells that there are; ``auto`` decides by what the tables hold.
+
+        Raises:
+            InvalidQuery: a table is no matrix, or its columns are of another type than the next one's rows.
+        """
+        return create_matrix_chain(self._core, name, tuple(matrices), storage)
+
+    def matrix_chain(self, name: str) -> MatrixChain:
+        """The product of matrices of this name."""
+        self._core.check_open()
+        return matrix_chain(self._core, name)
 
     def close(self) -> None:
         """Releases everything; further calls are errors, except closing again. Streams stop; a Spark session stays."""

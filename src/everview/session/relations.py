@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from everview.backends.base import VersionedDelta
+from everview.backends.rejections import view_has_no_listing
 from everview.catalog import Definition, TableDefinition, ViewDefinition, find_column, kind_of
 from everview.errors import InvalidQuery, UnknownName, UnsupportedOperation
 from everview.relational.arrow import arrow_schema, public_rows
@@ -232,6 +233,8 @@ class View(_Relation):
     def _check_moves_with_commits(self) -> None:
         assert isinstance(self._definition, ViewDefinition)
         options = self._definition.options
+        if options.representation == "matrix":
+            raise view_has_no_listing(self._definition, "its changes are not computed when a transaction commits")
         for option, is_set in (("lazy=True", options.lazy), (_FACTORIZED, options.representation == "factorized")):
             if is_set:
                 raise UnsupportedOperation(

@@ -45,6 +45,7 @@ from everview.trigger.program import (
     CheckSingle,
     Collection,
     FactorizedBlock,
+    MatrixBlock,
     Place,
     Program,
     Search,
@@ -94,6 +95,8 @@ def _definition(collection: Collection) -> str:
             return f"view tree over {read}: {format_node(source)}"
         case FactorizedBlock(source=source):
             return f"view tree over {read}, whose result stays factorized: {format_node(source)}"
+        case MatrixBlock(names=names):
+            return f"product of matrices {' · '.join(names)}, in the order of fewest multiplications"
         case Anew():
             return f"computed anew from {read}" if read else "computed once"
 
@@ -110,7 +113,7 @@ def _details(collection: Collection) -> Iterator[str]:
         case Apply(why_no_tree=why):
             if why is not None:
                 yield f"no view tree: {why}"
-        case CheckSingle():
+        case CheckSingle() | MatrixBlock():
             pass
 
 
@@ -125,6 +128,11 @@ def _moves(collection: Collection, sides: tuple[int, ...]) -> Iterator[str]:
             yield from _tree_moves(collection, lowered.program, sides)
         case FactorizedBlock(planned=planned):
             yield from _tree_moves(collection, planned.factorized.program, sides)
+        case MatrixBlock(names=names):
+            for side in sides:
+                product = " · ".join(f"δ{n}" if i == side else n for i, n in enumerate(names))
+                sign = ":=" if side == sides[0] else "+="
+                yield f"δ{collection.name} {sign} {product}    -- by the factors of δ{names[side]}"
         case Anew():
             yield f"δ{collection.name} := new - old of the whole"
 

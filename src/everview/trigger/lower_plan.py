@@ -13,6 +13,7 @@ from dataclasses import replace
 from everview.planner.block import Block
 from everview.planner.block_flatten import flatten
 from everview.planner.block_join_builder import FactsOf, Refused
+from everview.planner.matrix_chain import MatrixTable, chain_of, chain_plan
 from everview.relational.expressions import Column, Expression, substitute
 from everview.relational.join_condition import split_join_condition
 from everview.relational.nodes import (
@@ -41,6 +42,7 @@ from everview.trigger.program import (
     CheckSingle,
     Collection,
     FactorizedBlock,
+    MatrixBlock,
     Program,
     ProgramInput,
     ProgramStatement,
@@ -100,6 +102,22 @@ def lower_factorized_view(plan: Relation, facts_of: FactsOf) -> Program:
     assert program is not None
     factorized = replace(planned.factorized, program=program, loading=loading)
     made = FactorizedBlock(replace(planned, block=block, factorized=factorized), source)
+    return lowering.finish(lowering.add(made, schema(plan)))
+
+
+def lower_matrix_chain(plan: Relation, facts_of: FactsOf) -> Program:
+    """The program of a product of matrices that is kept in arrays.
+
+    Raises:
+        Refused: the plan is no such product.
+    """
+    matrices = chain_of(plan)
+    if matrices is None:
+        raise Refused("it is no product of matrices, as create_matrix_chain makes them")
+    lowering = _Lowering(plan, facts_of, "auto", lambda _: True, None)
+    cells = tuple(lowering.visit(m.columns) for m in matrices)
+    own = [MatrixTable(scan.table, scan.fields) for scan in cells]
+    made = MatrixBlock(tuple(m.table for m in matrices), cells, chain_plan(own))
     return lowering.finish(lowering.add(made, schema(plan)))
 
 
@@ -276,6 +294,8 @@ def _key(statement: ProgramStatement) -> Hashable:
             return "tree", statement.source
         case FactorizedBlock():
             return "factorized", statement.source
+        case MatrixBlock(source=source):
+            return "matrices", source
         case Anew(plan=plan):
             return "anew", plan
 

@@ -120,13 +120,22 @@ class FactorizedBlock:
 
 
 @dataclass(frozen=True, slots=True)
+class MatrixBlock:
+    """A product of matrices, kept in arrays; ``cells`` are scans of (i, j, v), ``source`` is their product as a plan."""
+
+    names: tuple[str, ...]
+    cells: tuple[Scan, ...]
+    source: Relation
+
+
+@dataclass(frozen=True, slots=True)
 class Anew:
     """A whole plan over inputs, evaluated again whenever one of them has changed; the difference is the change."""
 
     plan: Relation
 
 
-ProgramStatement: TypeAlias = Apply | CheckSingle | TreeBlock | FactorizedBlock | Anew
+ProgramStatement: TypeAlias = Apply | CheckSingle | TreeBlock | FactorizedBlock | MatrixBlock | Anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +206,8 @@ def scans(statement: ProgramStatement) -> tuple[Scan, ...]:
             found = tuple(atom.input for atom in lowered.program.block.atoms)
         case FactorizedBlock(planned=planned):
             found = tuple(atom.input for atom in planned.block.atoms)
+        case MatrixBlock(cells=cells):
+            found = cells
         case Anew(plan=plan):
             found = scans_of(plan)
     assert all(isinstance(scan, Scan) for scan in found), "statements read collections and inputs"
@@ -214,7 +225,7 @@ def kind_of_statement(statement: ProgramStatement) -> StatementKind:
         case Apply(rules=found) | CheckSingle(rules=found):
             order = list(StatementKind)
             return max((r.kind for r in found), key=order.index, default=StatementKind.CONSTANT)
-        case TreeBlock() | FactorizedBlock():
+        case TreeBlock() | FactorizedBlock() | MatrixBlock():
             return StatementKind.LINEAR
         case Anew():
             return StatementKind.ANEW

@@ -20,7 +20,17 @@ from everview.relational.traverse import inputs, scans_of
 from everview.relational.verify import verify
 from everview.trigger.lower_tree import restrict
 from everview.trigger.operator_rules import rules_of
-from everview.trigger.program import Anew, Apply, CheckSingle, Collection, FactorizedBlock, Program, TreeBlock, scans
+from everview.trigger.program import (
+    Anew,
+    Apply,
+    CheckSingle,
+    Collection,
+    FactorizedBlock,
+    MatrixBlock,
+    Program,
+    TreeBlock,
+    scans,
+)
 from everview.trigger.tree_program import (
     AccessKind,
     Add,
@@ -101,6 +111,9 @@ def _verify_statement(collection: Collection) -> None:
             verify_tree(planned.factorized.program)
             if planned.factorized.loading is not None:
                 verify_tree(planned.factorized.loading)
+        case MatrixBlock(source=source):
+            verify(source)
+            made = schema(source)
         case Anew(plan=plan):
             verify(plan)
             made = schema(plan)

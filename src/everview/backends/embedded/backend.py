@@ -22,12 +22,14 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.explain import EXPLAINERS, explain_triggers
 from everview.backends.embedded.graph import Graph
 from everview.backends.embedded.lookup import rows_with
+from everview.backends.embedded.matrix.chain_operator import MatrixChainOperator
+from everview.backends.embedded.matrix.stored_matrix import Floats
 from everview.backends.embedded.operators.base import Operator, consolidated
 from everview.backends.embedded.propagation import Propagation, Running
 from everview.backends.embedded.restoration import add_to_graph, made_anew
 from everview.backends.embedded.sources import ScanOperator, TableInput
 from everview.backends.embedded.tables.stored_table import StoredTable
-from everview.backends.embedded.vectors import Batch
+from everview.backends.embedded.vectors import Batch, Ints
 from everview.backends.embedded.view_choices import choices_of
 from everview.backends.embedded.view_deltas import Moved, ViewDeltas
 from everview.backends.embedded.view_times import share_out
@@ -85,8 +87,8 @@ class EmbeddedBackend(InMemory):
             if source is not None and not source.table.definition.retain and source.table.has_received_rows:
                 raise rejections.too_late_for_view(view, source.table.definition)
         for name in tables_of(view.plan):
-            if name.lower() in self._views and self._views[name.lower()].is_factorized:
-                raise rejections.factorized_has_no_rows(self._views[name.lower()].definition, "another view reads it")
+            if name.lower() in self._views and self._views[name.lower()].has_no_listing:
+                raise rejections.view_has_no_listing(self._views[name.lower()].definition, "another view reads it")
         try:
             root = add_to_graph(self._graph, view, choices)
         except EvaluationError as error:
@@ -290,8 +292,8 @@ class EmbeddedBackend(InMemory):
         """The non-empty deltas of the versions after ``since``."""
         self._catch_up_for(view)
         known = self._views[view.lower()]
-        if known.is_factorized:
-            raise rejections.factorized_has_no_rows(known.definition, "its changes are asked for")
+        if known.has_no_listing:
+            raise rejections.view_has_no_listing(known.definition, "its changes are asked for")
         kept_since = self.changes_kept_since(view)
         if not kept_since <= since <= self._version:
             raise rejections.changes_not_kept(known.definition.name, since, kept_since, self._version)
@@ -341,6 +343,12 @@ class EmbeddedBackend(InMemory):
                 sizes[f"{number} {operator.describe().split(':')[0]}: {part}"] = size
         rows = known.root.count()
         return {"rows": rows, "bytes": sizes, "updates": known.updates, "seconds": known.seconds}
+
+    def matrix(self, view: str) -> tuple[Ints, Ints, Floats]:
+        """The indexes and cells of a product of matrices that is kept in arrays."""
+        root = self._views[view.lower()].root
+        assert isinstance(root, MatrixChainOperator), f"'{view}' is no product of matrices in arrays"
+        return root.matrix()
 
     def checkpoint(self) -> None:
         """Nothing to do in memory."""

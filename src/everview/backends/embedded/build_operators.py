@@ -9,6 +9,7 @@ from typing import assert_never
 from everview.backends.embedded.build_join import join_operator
 from everview.backends.embedded.dependencies import forgets
 from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.matrix.chain_operator import MatrixChainOperator
 from everview.backends.embedded.operator_pool import OperatorPool
 from everview.backends.embedded.operators.aggregate import AggregateOperator
 from everview.backends.embedded.operators.base import Operator
@@ -45,7 +46,17 @@ from everview.relational.nodes import (
 )
 from everview.relational.traverse import rename_scans
 from everview.trigger.lower_plan import lower_plan
-from everview.trigger.program import Anew, Apply, CheckSingle, Collection, FactorizedBlock, Program, TreeBlock, scans
+from everview.trigger.program import (
+    Anew,
+    Apply,
+    CheckSingle,
+    Collection,
+    FactorizedBlock,
+    MatrixBlock,
+    Program,
+    TreeBlock,
+    scans,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +146,9 @@ class _Building:
             case FactorizedBlock(planned=planned, source=source):
                 key = ("factorized", rename_scans(source, names))
                 return self._shared(key, lambda: FactorizedOperator(fields, planned, inputs, dictionary))
+            case MatrixBlock(names=matrices, source=source):
+                key = ("matrices", rename_scans(source, names))
+                return self._shared(key, lambda: MatrixChainOperator(fields, matrices, inputs))
             case Anew(plan=plan):
                 evaluate = _evaluation(plan, scans(statement), dictionary)
                 return self._shared(

@@ -20,6 +20,7 @@ from everview.backends.embedded.explain_tree import (
     tree_json,
     tree_lines,
 )
+from everview.backends.embedded.matrix.chain_operator import MatrixChainOperator
 from everview.backends.embedded.operators.base import Cost, Operator
 from everview.backends.embedded.operators.recompute import RecomputeOperator
 from everview.backends.embedded.sources import ScanOperator
@@ -120,6 +121,8 @@ def _details(operator: Operator) -> list[str]:
     tree = as_tree(operator)
     if tree is not None:
         return tree_lines(tree)
+    if isinstance(operator, MatrixChainOperator):
+        return operator.details()
     return [] if operator.why_no_tree is None else [f"view tree: no, {operator.why_no_tree}"]
 
 

@@ -13,7 +13,7 @@ from everview.errors import OutOfMemory
 from everview.relational.rules import WITH_TREES, run_rules
 from everview.relational.traverse import tables_of
 from everview.relational.unique_keys import unique_keys
-from everview.trigger.lower_plan import lower_factorized_view, lower_plan
+from everview.trigger.lower_plan import lower_factorized_view, lower_matrix_chain, lower_plan
 
 
 def add_to_graph(graph: Graph, view: ViewDefinition, choices: ViewChoices) -> Operator:
@@ -22,11 +22,14 @@ def add_to_graph(graph: Graph, view: ViewDefinition, choices: ViewChoices) -> Op
     Raises:
         Refused: the view is to be factorized and cannot be.
     """
+    if choices.representation == "matrix":
+        keys = unique_keys(view.plan, lambda scan: graph.facts_of(scan).keys)
+        return graph.add_view(view.name, lower_matrix_chain(view.plan, graph.facts_of), keys, shares=False)
     tested = TestedPlan(run_rules(view.plan, WITH_TREES), {})
     if choices.strategy != "recompute":
         tested = expose_text_tests(tested.plan, {name: source.tests for name, source in graph.tables.items()})
     plan = tested.plan
-    if choices.is_factorized:
+    if choices.representation == "factorized":
         program = lower_factorized_view(plan, graph.facts_of)
     else:
         program = lower_plan(plan, graph.facts_of, choices.strategy, keeps_rows=graph.keeps_rows)

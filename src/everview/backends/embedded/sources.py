@@ -13,11 +13,13 @@ from everview.backends.embedded.expressions import constant_vector
 from everview.backends.embedded.factorized_batch import FactorBatch, FactorizedBatch, FactorProduct
 from everview.backends.embedded.operators.base import Operator, Searched
 from everview.backends.embedded.operators.table_arrangement import TableArrangement
+from everview.backends.embedded.rank_batch import RankBatch
 from everview.backends.embedded.tables.stored_table import StoredTable
 from everview.backends.embedded.tables.transaction_rows import WeightedRows, joined, rows_of
 from everview.backends.embedded.text_tests import TextTest
 from everview.backends.embedded.vectors import Batch, Ints, Vector, empty_batch
 from everview.backends.factorized_rows import FactorizedChange, ProductRows
+from everview.backends.rank_change import RankChange
 from everview.relational.arrow import arrow_schema
 from everview.relational.expressions import Literal
 from everview.relational.nodes import Schema, Values
@@ -38,6 +40,8 @@ class TableInput:
         self._encoded: dict[int, Vector] = {}
         self._products: tuple[ProductRows, ...] = ()
         self._encoded_products: list[list[dict[int, Vector]]] = []
+        self._rank: RankChange | None = None
+        """The change at hand, if it is a product of thin matrices."""
         self._read_for: tuple[tuple[int, ...], ...] = ()
         self._reader = ColumnReader(self.fields, (), dictionary)
         self._read_tests: dict[int, TextTest] = {}
@@ -69,6 +73,9 @@ class TableInput:
             raise
 
     def _prepare(self, changes: Sequence[Change]) -> None:
+        if len(changes) == 1 and isinstance(changes[0], RankChange):
+            self._prepare_rank(changes[0])
+            return
         plain = [c for c in changes if not isinstance(c, FactorizedChange)]
         if len(plain) == len(changes) or any(c.kind is not ChangeKind.WEIGHTED for c in changes):
             delta = self.table.prepare(changes)
@@ -85,24 +92,38 @@ class TableInput:
             self.table.has_received_rows |= bool(products)
             self.offer(delta.rows, delta.weights, products)
 
+    def _prepare_rank(self, change: RankChange) -> None:
+        definition = self.table.definition
+        if definition.retain or definition.static:
+            delta = self.table.prepare([change])
+            self.offer(delta.rows, delta.weights)
+        else:
+            self.table.prepare([])
+            self.table.has_received_rows = True
+            self.offer(self._no_rows(), np.zeros(0, dtype=np.int64))
+            self._rows = None  # made when a scan asks for them
+        self._rank = change
+
     def _no_rows(self) -> Rows:
         return arrow_schema(self.fields).empty_table()
 
     def offer(self, rows: Rows, weights: Ints, products: tuple[ProductRows, ...] = ()) -> None:
         """The table's change in the transaction at hand."""
-        self._rows, self._weights, self._products = rows, weights, products
+        self._rows, self._weights, self._products, self._rank = rows, weights, products, None
         self._number += 1
         self._encoded, self._encoded_products = {}, []
 
     def withdraw(self) -> None:
         """The transaction is over."""
-        self._rows, self._products = None, ()
+        self._rows, self._products, self._rank = None, (), None
         self._encoded, self._encoded_products = {}, []
 
     def delta(self, columns: Sequence[int]) -> Batch:
         """The change, in these columns."""
         if self._products:
             return self._factorized(columns)
+        if self._rank is not None:
+            return self._ranked(self._rank, columns)
         return self._plain(columns)
 
     def _plain(self, columns: Sequence[int]) -> Batch:
@@ -110,6 +131,19 @@ class TableInput:
             self._encoded = self._read()
         encoded = self._encoded
         return Batch(tuple([encoded[c] for c in columns]), self._weights)
+
+    def _ranked(self, change: RankChange, columns: Sequence[int]) -> Batch:
+        """The factors for those who read i, j and v, in this order; rows for others."""
+        if tuple(columns) != change.places:
+            return self._expanded(change, columns)
+        count = change.size if self._rows is None else len(self._weights)
+        is_keyed = bool(self.table.definition.primary_key)
+        return RankBatch(change, count, is_keyed=is_keyed, expand=lambda: self._expanded(change, columns))
+
+    def _expanded(self, change: RankChange, columns: Sequence[int]) -> Batch:
+        if self._rows is None:
+            self._rows, self._weights = change.given, np.ones(change.size, dtype=np.int64)
+        return self._plain(columns)
 
     def _factorized(self, columns: Sequence[int]) -> Batch:
         if not self._encoded_products:

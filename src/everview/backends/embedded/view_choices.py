@@ -16,7 +16,7 @@ class ViewChoices:
 
     strategy: str
     refresh: Refresh
-    is_factorized: bool
+    representation: str
     shares: bool = True
     """Whether its trees may be in step with those of other views; a lazy one would have to keep up with them."""
 
@@ -50,4 +50,4 @@ def choices_of(view: ViewDefinition) -> ViewChoices:
         )
     if is_factorized and view.is_assertion:
         raise UnsupportedOperation(f"assertion '{view.name}' cannot be factorized: its rows are looked at.")
-    return ViewChoices(strategy, refresh, is_factorized, shares=not options.lazy)
+    return ViewChoices(strategy, refresh, options.representation, shares=not options.lazy)

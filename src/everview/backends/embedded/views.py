@@ -34,9 +34,9 @@ class MaintainedView:
         return self.definition.options.lazy
 
     @property
-    def is_factorized(self) -> bool:
-        """Whether there is no listing of its rows, only a tree to enumerate them from."""
-        return self.definition.options.representation == "factorized"
+    def has_no_listing(self) -> bool:
+        """Whether its rows are not listed: there is only a tree to enumerate them from, or the arrays of matrices."""
+        return self.definition.options.representation in ("factorized", "matrix")
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from everview.relational.nodes import Aggregate, Join, JoinKind, Scan, TopK
 from everview.trigger.format_plan import class_lines, cost_lines, update_json
 from everview.trigger.format_program import format_program
 from everview.trigger.format_tree_program import format_tree_program
-from everview.trigger.program import Anew, Apply, FactorizedBlock, ProgramStatement, TreeBlock
+from everview.trigger.program import Anew, Apply, FactorizedBlock, MatrixBlock, ProgramStatement, TreeBlock
 
 _LOOKUPS: Final = (
     "segments of more than local_rows rows are searched in the driver's copies of them, up to lookup_bytes on disk; "
@@ -150,7 +150,7 @@ def _otherwise(statement: ProgramStatement, choice: BlockChoice | None) -> str |
             why = "" if choice is None else f": {choice.reason}"
             joins = "the change of an input is joined with the other inputs, which are stored"
             return f"no view tree{why}; {joins}, and {_groups(node)}"
-        case TreeBlock() | FactorizedBlock():
+        case TreeBlock() | FactorizedBlock() | MatrixBlock():
             return "no view tree; the change of an input is joined with the other inputs, which are stored"
         case Apply(node=Aggregate() as node):
             return _groups(node)

@@ -60,7 +60,16 @@ from everview.relational.traverse import with_inputs
 from everview.relational.types import BOOLEAN, INT64
 from everview.relational.unique_keys import UniqueKey, unique_keys
 from everview.trigger.lower_plan import lower_plan
-from everview.trigger.program import Anew, Apply, CheckSingle, FactorizedBlock, Program, ProgramStatement, TreeBlock
+from everview.trigger.program import (
+    Anew,
+    Apply,
+    CheckSingle,
+    FactorizedBlock,
+    MatrixBlock,
+    Program,
+    ProgramStatement,
+    TreeBlock,
+)
 
 _MOST_TERMS = 12
 """A sum with more terms than this becomes a stage of its own: joins of sums multiply them."""
@@ -110,7 +119,7 @@ class _Lowering:
             case CheckSingle(node=join):
                 self._guard(join)
                 return self.terms(join.left)
-            case TreeBlock(source=source) | FactorizedBlock(source=source):
+            case TreeBlock(source=source) | FactorizedBlock(source=source) | MatrixBlock(source=source):
                 return self.terms(source)  # a join that nothing sums is passed on, not kept
             case Anew(plan=plan):
                 # Its stages are computed anew one by one.
@@ -391,7 +400,7 @@ def _relation(statement: ProgramStatement) -> Relation:
             return node
         case CheckSingle(node=join):
             return join.left
-        case TreeBlock(source=source) | FactorizedBlock(source=source):
+        case TreeBlock(source=source) | FactorizedBlock(source=source) | MatrixBlock(source=source):
             return source
         case Anew(plan=plan):
             return plan

@@ -1,0 +1,1 @@
+"""Products of matrices in dense arrays, kept under changes of low rank."""
