@@ -163,9 +163,9 @@ def test_tables_that_keep_no_rows() -> None:
         db.verify("P")
 
 
-def test_other_views_see_the_rows_of_an_update() -> None:
+def test_other_views_see_the_rows_of_an_update(spark: SparkSession) -> None:
     """A view over a matrix is told of an update of low rank as rows."""
-    db = ev.connect(backend="embedded")
+    db = ev.connect(spark=spark)
     for retain in (True, False):
         name = f"A{retain}"
         table = db.create_table(name, SCHEMA, retain=retain)
