@@ -104,8 +104,11 @@ class ViewOptions:
     lazy: bool = False
     representation: str = "auto"
     depth: int | None = None
-    epsilon: float | None = None
+    epsilon: float | tuple[tuple[str, float], ...] | None = None
+    """The exponent of the threshold of heavy and light parts, for all relations or by name."""
     refresh: str | None = None
+    partitions: str = "single"
+    """Whether relations are partitioned on one key each, or on each of their keys (``refined``)."""
 
 
 @dataclass(frozen=True, slots=True)

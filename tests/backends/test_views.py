@@ -240,7 +240,7 @@ def test_options_that_make_sense(db: ev.Database, sales: ev.Table, backend: str)
         ]
     ):
         is_lacking = {
-            "embedded": options.get("strategy") in ("recursive", "skew"),
+            "embedded": options.get("strategy") == "recursive",
             "spark": options != {"strategy": "recompute"},
         }
         if is_lacking.get(backend):

@@ -155,6 +155,15 @@ def not_factorizable(view: ViewDefinition, why: str) -> UnsupportedQuery:
     )
 
 
+def not_by_parts(view: ViewDefinition, why: str) -> UnsupportedQuery:
+    """Heavy and light parts were asked for where they do not help."""
+    return UnsupportedQuery(
+        f"strategy='skew' cannot maintain view '{view.name}': {why}.",
+        operator="strategy='skew'",
+        hint="use strategy='auto' or 'factorized', whose view trees maintain every aggregate over joins.",
+    )
+
+
 def view_has_no_listing(view: ViewDefinition, why: str) -> UnsupportedOperation:
     """Something needs the rows, or the changes, of a view that is kept as a tree or in arrays."""
     if view.options.representation == "matrix":

@@ -117,8 +117,9 @@ class Database:
         lazy: bool = False,
         representation: str = "auto",
         depth: int | None = None,
-        epsilon: float | None = None,
+        epsilon: float | Mapping[str, float] | None = None,
         refresh: str | None = None,
+        partitions: str = "single",
     ) -> View:
         """Creates a view, fills it from the rows that are there, and keeps it fresh from now on.
 
@@ -130,15 +131,17 @@ class Database:
             lazy: Update the result on the first read instead of at once.
             representation: ``listing`` stores rows, ``factorized`` the view tree; ``auto`` decides.
             depth: For ``recursive``: to which depth deltas are materialized.
-            epsilon: For ``skew``: the exponent of the heavy/light threshold, from 0 to 1.
+            epsilon: For ``skew``: the exponent of the heavy/light threshold, from 0 to 1, for all relations or by name.
             refresh: ``incremental`` (what the embedded backend does by itself), ``auto`` by cost, ``incremental_strict``
                 fails rather than recompute, ``full`` recomputes; ``Commit.refreshed`` says what was done.
+            partitions: For ``skew``: ``single`` partitions a relation on one key, ``refined`` on each (less space, more time).
 
         Raises:
             InvalidQuery: Spark cannot resolve the query.
             UnsupportedQuery: the backend cannot maintain it.
         """
-        options = check_options(ViewOptions(strategy, lazy, representation, depth, epsilon, refresh))
+        thresholds = tuple(sorted(epsilon.items())) if isinstance(epsilon, Mapping) else epsilon
+        options = check_options(ViewOptions(strategy, lazy, representation, depth, thresholds, refresh, partitions))
         return View(self._core, self._core.define_view(name, query, options, is_assertion=False))
 
     def create_assertion(self, name: str, query: str | DataFrame) -> Assertion:

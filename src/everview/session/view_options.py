@@ -7,6 +7,7 @@ from everview.errors import UnsupportedOperation, did_you_mean
 
 STRATEGIES = ("auto", "factorized", "recursive", "first_order", "skew", "recompute")
 REPRESENTATIONS = ("auto", "listing", "factorized")
+PARTITIONS = ("single", "refined")
 REFRESHES = ("incremental", "auto", "incremental_strict", "full")
 """Incremental: from deltas; auto: by cost, deltas or anew; incremental_strict: an error instead of anew; full: always anew."""
 
@@ -37,9 +38,14 @@ def check_options(options: ViewOptions) -> ViewOptions:
             raise UnsupportedOperation(f"depth={options.depth!r} is not a positive integer.")
     if options.epsilon is not None:
         _check_belongs("epsilon", options.epsilon, options.strategy, "skew")
-        is_number = isinstance(options.epsilon, int | float) and not isinstance(options.epsilon, bool)
-        if not is_number or not 0 <= options.epsilon <= 1:
-            raise UnsupportedOperation(f"epsilon={options.epsilon!r} is not a number from 0 to 1.")
+        given = dict(options.epsilon).values() if isinstance(options.epsilon, tuple) else (options.epsilon,)
+        for epsilon in given:
+            is_number = isinstance(epsilon, int | float) and not isinstance(epsilon, bool)
+            if not is_number or not 0 <= epsilon <= 1:
+                raise UnsupportedOperation(f"epsilon={epsilon!r} is not a number from 0 to 1.")
+    _check_choice("partitions", options.partitions, PARTITIONS)
+    if options.partitions != "single":
+        _check_belongs("partitions", options.partitions, options.strategy, "skew")
     return options
 
 

@@ -37,7 +37,7 @@ from everview.relational.nodes import (
     Values,
     Window,
 )
-from everview.trigger.format_tree_program import format_stored, format_trigger
+from everview.trigger.format_tree_program import format_partition, format_stored, format_trigger
 from everview.trigger.program import (
     Anew,
     Apply,
@@ -144,6 +144,9 @@ def _tree_moves(collection: Collection, program: TreeProgram, sides: tuple[int, 
         atom = program.block.atoms[side].name
         yield f"  on {atom}" if atom == names[side] else f"  on {atom} = {names[side]}"
         yield from (f"  {line}" for line in format_trigger(program, program.triggers[side]))
+        for partition in program.partitions:
+            if partition.atom == side:
+                yield from (f"    {line}" for line in format_partition(program, partition))
 
 
 def _moved(node: Relation, rule: ChangeRule) -> str:

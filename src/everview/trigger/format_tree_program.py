@@ -24,11 +24,16 @@ from everview.trigger.tree_program import (
     Add,
     AddIndicator,
     Compute,
+    CountDegrees,
+    KeyMoves,
     LiftRows,
+    Partition,
+    Split,
     TreeProgram,
     TreeStatement,
     TreeViewDefinition,
     Trigger,
+    TurnKeys,
 )
 
 _INDENT = "  "
@@ -40,12 +45,33 @@ def format_tree_program(program: TreeProgram) -> str:
     for trigger in program.triggers:
         atom = program.block.atoms[trigger.atom]
         lines += ["", f"on {atom.name} ({', '.join(_columns(atom))})", *format_trigger(program, trigger)]
+    for partition in program.partitions:
+        lines += ["", *format_partition(program, partition)]
     return "\n".join(lines)
 
 
 def format_trigger(program: TreeProgram, trigger: Trigger) -> list[str]:
     """The statements of one trigger."""
     return [_INDENT + line for s in trigger.statements for line in _statement(program, trigger.atom, s)]
+
+
+def format_partition(program: TreeProgram, partition: Partition) -> list[str]:
+    """The internal triggers of a partition: for keys that turn heavy, and for those that turn light."""
+    heavy = format_view(program.view(partition.heavy))
+    degrees = format_view(program.view(partition.degrees))
+    theta = f"N^{partition.epsilon:g}"
+    return [
+        f"when {degrees} ≥ 3/2 {theta} for a light key, δ{heavy} := 1 for it",
+        *_moves(program, partition.to_heavy),
+        f"when {degrees} < 1/2 {theta} for a heavy key, δ{heavy} := 1 for it",
+        *_moves(program, partition.to_light),
+        f"when the number of keys leaves [⌊N/4⌋, N), N is doubled or halved, and the same runs for all keys beyond {theta}",
+    ]
+
+
+def _moves(program: TreeProgram, moves: KeyMoves) -> list[str]:
+    lines = format_trigger(program, moves.gain)
+    return [*lines, f"{_INDENT}then, with -1 in place of 1", *format_trigger(program, moves.loss)]
 
 
 def format_view(view: TreeViewDefinition) -> str:
@@ -114,13 +140,15 @@ def _columns(atom: BlockAtom) -> tuple[str, ...]:
 
 def format_stored(program: TreeProgram) -> Iterable[str]:
     """The stored views, and their payloads."""
+    kinds = dict.fromkeys((*program.sizes, *(p.degrees for p in program.partitions)), "degrees")
+    kinds |= {p.heavy: "heavy keys" for p in program.partitions}
     for view in program.views:
         if view.name not in program.stored:
             continue
         if view.indicates is not None:
             yield f"indicator {format_view(view)} of {program.block.atoms[view.indicates].name}"
         else:
-            what = "result" if view.name == program.result else "view"
+            what = "result" if view.name == program.result else kinds.get(view.name, "view")
             yield f"{what} {format_view(view)}: {format_payload(program.block, view.payload)}"
 
 
@@ -135,6 +163,18 @@ def _statement(program: TreeProgram, atom: int, statement: TreeStatement) -> lis
             return _indicated(program, statement, view)
         case Compute():
             return _computed(program, statement, view)
+        case Split():
+            light, heavy, source, keys = (
+                format_view(program.view(n))
+                for n in (statement.target, statement.heavy, statement.source, statement.keys)
+            )
+            return [f"δ{heavy} := δ{source} * ∃ {keys}", f"δ{light} := δ{source} - δ{heavy}"]
+        case CountDegrees():
+            return [
+                f"{view} += the keys that {format_view(program.view(statement.source))} has gained, less those lost"
+            ]
+        case TurnKeys():
+            return []
 
 
 def _indicated(program: TreeProgram, statement: AddIndicator, view: str) -> list[str]:

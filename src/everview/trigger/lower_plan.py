@@ -14,6 +14,8 @@ from everview.planner.block import Block
 from everview.planner.block_flatten import flatten
 from everview.planner.block_join_builder import FactsOf, Refused
 from everview.planner.matrix_chain import MatrixTable, chain_of, chain_plan
+from everview.planner.skew_options import SkewOptions
+from everview.planner.skew_search import NoSkewPlan
 from everview.relational.expressions import Column, Expression, substitute
 from everview.relational.join_condition import split_join_condition
 from everview.relational.nodes import (
@@ -34,7 +36,7 @@ from everview.relational.schema import columns, schema
 from everview.relational.traverse import inputs, nodes_of, rewrite_bottom_up, with_inputs
 from everview.trigger.block_source import block_source
 from everview.trigger.operator_rules import rules_of
-from everview.trigger.plan_block import Lowered, plan_block, plan_join
+from everview.trigger.plan_block import Lowered, plan_block, plan_join, plan_skew_block
 from everview.trigger.plan_factorized import plan_factorized
 from everview.trigger.program import (
     Anew,
@@ -65,6 +67,7 @@ def lower_plan(
     keeps_rows: KeepsRows = lambda _: True,
     no_tree: str | None = None,
     is_read_once: bool = False,
+    skew: SkewOptions | None = None,
 ) -> Program:
     """The program of a view.
 
@@ -76,8 +79,12 @@ def lower_plan(
             numbers get too large, so such trees hold only what cannot overflow.
         no_tree: Why there shall be no view trees, if so.
         is_read_once: The plan is evaluated and not maintained, so that a tree for a join at its root would not pay.
+        skew: For the strategy ``skew``: the thresholds.
+
+    Raises:
+        NoSkewPlan: the strategy is ``skew``, and a block cannot be maintained so, and why.
     """
-    lowering = _Lowering(plan, facts_of, strategy, keeps_rows, no_tree)
+    lowering = _Lowering(plan, facts_of, strategy, keeps_rows, no_tree, skew or SkewOptions())
     if strategy == "recompute":
         return lowering.finish(lowering.add(Anew(lowering.spelled(plan)), schema(plan)))
     return lowering.finish(lowering.root(plan, is_view=not is_read_once))
@@ -90,7 +97,7 @@ def lower_factorized_view(plan: Relation, facts_of: FactsOf) -> Program:
         Refused: it cannot, and why.
     """
     planned = plan_factorized(plan, facts_of)
-    lowering = _Lowering(plan, facts_of, "auto", lambda _: True, None)
+    lowering = _Lowering(plan, facts_of, "auto", lambda _: True, None, SkewOptions())
     read = [lowering.visit(atom.input) for atom in planned.block.atoms]
     source = block_source(_block_of(plan), planned.block, read)
     if isinstance(plan, Project) and isinstance(source, Aggregate):
@@ -125,8 +132,16 @@ class _Lowering:
     """Collections as they are made, inputs before their users."""
 
     def __init__(
-        self, plan: Relation, facts_of: FactsOf, strategy: str, keeps_rows: KeepsRows, no_tree: str | None
+        self,
+        plan: Relation,
+        facts_of: FactsOf,
+        strategy: str,
+        keeps_rows: KeepsRows,
+        no_tree: str | None,
+        skew: SkewOptions,
     ) -> None:
+        self._skew = skew
+        self._why_no_parts: str | None = "it sums nothing"
         self._facts_of, self._strategy, self._keeps_rows, self._no_tree = facts_of, strategy, keeps_rows, no_tree
         self._trees_from = 2 if strategy in TREES_FOR_JOINS and no_tree is None else None
         self._collections: dict[str, Collection] = {}
@@ -144,6 +159,8 @@ class _Lowering:
             ProgramInput(scan.table, scan.fields, self._facts_of(scan).updatable) for scan in self._inputs.values()
         )
         program = Program(inputs_read, tuple(self._collections.values()), root.table)
+        if self._strategy == "skew" and self._why_no_parts is not None:
+            raise NoSkewPlan(self._why_no_parts)
         verify_program(program)
         return program
 
@@ -232,14 +249,22 @@ class _Lowering:
                 return self._tree(aggregate, self._planned(aggregate))
             except Refused as refused:
                 why = str(refused)
+                if self._why_no_parts is not None:
+                    self._why_no_parts = why
         return self._apply(replace(aggregate, child=self.visit(aggregate.child)), why)
 
     def _planned(self, aggregate: Aggregate) -> Lowered:
-        lowered = plan_block(aggregate, self._facts_of, self._strategy, may_watch=True)
+        lowered = self._plan(aggregate, may_watch=True)
         block = lowered.program.block
+        self._why_no_parts = None
         if block.may_leave_tree and any(self._forgets(atom.input) for atom in block.atoms):
-            return plan_block(aggregate, self._facts_of, self._strategy)
+            return self._plan(aggregate, may_watch=False)
         return lowered
+
+    def _plan(self, aggregate: Aggregate, *, may_watch: bool) -> Lowered:
+        if self._strategy == "skew":
+            return plan_skew_block(aggregate, self._facts_of, self._skew, may_watch=may_watch)
+        return plan_block(aggregate, self._facts_of, self._strategy, may_watch=may_watch)
 
     def _forgets(self, relation: Relation) -> bool:
         """Whether the content of a relation would be computed from a table that keeps no rows."""
@@ -269,7 +294,7 @@ class _Lowering:
         source = block_source(relation, block, read)
         over = _over(block, read)
         loading = None if lowered.loading is None else replace(lowered.loading, block=over)
-        moved = Lowered(replace(lowered.program, block=over), lowered.plan, loading)
+        moved = replace(lowered, program=replace(lowered.program, block=over), loading=loading)
         return self.add(TreeBlock(moved, source, outputs), schema(relation))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from everview.planner.block import Block
 from everview.planner.block_build import build_block
@@ -10,17 +10,21 @@ from everview.planner.block_join import JoinBlock, build_join_block
 from everview.planner.block_join_builder import FactsOf, Refused
 from everview.planner.materialize import materialized_nodes
 from everview.planner.plan_tree import TreePlan, plan_tree
+from everview.planner.skew_options import SkewOptions
+from everview.planner.skew_plan import SkewPlan
+from everview.planner.skew_search import plan_skew
 from everview.planner.view_tree import InnerView, Leaf, ViewTree
 from everview.relational.nodes import Aggregate, Relation
+from everview.trigger.lower_skew import lower_skew
 from everview.trigger.lower_tree import lower_tree
 from everview.trigger.tree_program import TreeProgram
 
-__all__ = ["Refused", "plan_block", "plan_join"]
+__all__ = ["Refused", "plan_block", "plan_join", "plan_skew_block"]
 
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A block's trigger program, and the plan of its tree (None for a first-order one).
+    """A block's trigger program, and the plan of its tree (None for a first-order one, and for heavy and light parts).
 
     ``loading`` is the program that takes in what is there when the view is made, where that needs more views stored than the
     changes to come do: relations that no longer change must be joined once.
@@ -29,6 +33,10 @@ class Lowered:
     program: TreeProgram
     plan: TreePlan | None
     loading: TreeProgram | None
+    skew: SkewPlan | None = None
+    """The plan of heavy and light parts, in place of that of a tree."""
+    note: str | None = None
+    """Why this way was chosen, where several were compared."""
 
 
 def plan_block(aggregate: Aggregate, facts_of: FactsOf, strategy: str, *, may_watch: bool = False) -> Lowered:
@@ -46,6 +54,26 @@ def plan_block(aggregate: Aggregate, facts_of: FactsOf, strategy: str, *, may_wa
     block = build_block(aggregate, facts_of, may_watch=may_watch)
     plan = None if strategy == "first_order" else plan_tree(block.query, indicators="useful")
     return _lowered(block, plan, keeps_result=True)
+
+
+def plan_skew_block(
+    aggregate: Aggregate, facts_of: FactsOf, options: SkewOptions, *, may_watch: bool = False
+) -> Lowered:
+    """The program of an aggregate and the joins below it over heavy and light parts.
+
+    Where every change is O(1) in a view tree, as it is for hierarchical queries, that is the program.
+
+    Raises:
+        Refused: no view tree can maintain it, and why.
+        NoSkewPlan: changes would cost O(N) with parts, too, and why.
+    """
+    block = build_block(aggregate, facts_of, may_watch=may_watch)
+    tree = plan_tree(block.query, indicators="useful")
+    if all(cost.is_constant for cost in tree.costs):
+        note = "nothing is partitioned: every change is O(1) in this view tree"
+        return replace(_lowered(block, tree, keeps_result=True), note=note)
+    plan = plan_skew(block.query, options.of_atoms(block.query), is_refined=options.is_refined)
+    return Lowered(lower_skew(block, plan), None, None, plan)
 
 
 def plan_plain_tree(block: Block, *, keeps_wide: bool) -> Lowered:

@@ -101,7 +101,32 @@ class AddIndicator:
     source: str
 
 
-TreeStatement: TypeAlias = LiftRows | Compute | Add | AddIndicator
+@dataclass(frozen=True, slots=True)
+class Split:
+    """δheavy := the rows of δsource whose keys are in the view ``keys``, δtarget := the others, which are light."""
+
+    target: str
+    heavy: str
+    source: str
+    keys: str
+
+
+@dataclass(frozen=True, slots=True)
+class CountDegrees:
+    """target += for each of its keys, how many keys of ``source`` are new, less those that are gone; after ``Add(source)``."""
+
+    target: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class TurnKeys:
+    """δtarget := the keys that turn heavy (1) or light (-1): the beginning of an internal trigger."""
+
+    target: str
+
+
+TreeStatement: TypeAlias = LiftRows | Compute | Add | AddIndicator | Split | CountDegrees | TurnKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +141,30 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
+class KeyMoves:
+    """The internal trigger for keys that turn: their rows are added to other parts, then taken away from those they were in."""
+
+    gain: Trigger
+    loss: Trigger
+
+
+@dataclass(frozen=True, slots=True)
+class Partition:
+    """An atom split on some of its variables, by how many of its keys have a value of them.
+
+    ``degrees`` is the view with that number, ``heavy`` the one with the values whose rows are in heavy parts.
+    """
+
+    atom: int
+    variables: tuple[str, ...]
+    epsilon: float
+    degrees: str
+    heavy: str
+    to_heavy: KeyMoves
+    to_light: KeyMoves
+
+
+@dataclass(frozen=True, slots=True)
 class TreeProgram:
     """The triggers of a block. ``stored`` are the views that are materialized, ``result`` is the one with the answer.
 
@@ -127,6 +176,10 @@ class TreeProgram:
     stored: frozenset[str]
     result: str
     triggers: tuple[Trigger, ...]
+    partitions: tuple[Partition, ...] = ()
+    """Which atoms have heavy and light parts; their rows move between them when degrees cross a threshold."""
+    sizes: tuple[str, ...] = ()
+    """Where there are partitions, for each atom a view of degrees, whose sum is the number of the atom's keys."""
 
     def view(self, name: str) -> TreeViewDefinition:
         """The view of this name."""

@@ -36,10 +36,13 @@ from everview.trigger.tree_program import (
     Add,
     AddIndicator,
     Compute,
+    CountDegrees,
     LiftRows,
+    Split,
     TreeProgram,
     TreeViewDefinition,
     Trigger,
+    TurnKeys,
 )
 
 
@@ -130,6 +133,11 @@ def verify_tree(program: TreeProgram) -> None:
     atoms = range(len(program.block.atoms))
     _require([t.atom for t in program.triggers] == list(atoms), "a tree", "an atom without a trigger, or with two")
     checked = [_verify_trigger(program, trigger) for trigger in program.triggers]
+    _require(len(program.sizes) == (len(atoms) if program.partitions else 0), "a tree", "an atom that is not counted")
+    for partition in program.partitions:
+        for moves in (partition.to_heavy, partition.to_light):
+            for trigger in (moves.gain, moves.loss):
+                _verify_statements(program, trigger, f"moves of {partition.heavy}")
     if program.result and all(atom.updatable for atom in program.block.query.atoms):
         every = frozenset[Residual]().union(*checked)
         _require(every == frozenset(program.block.residuals), "a tree", "a predicate that is checked nowhere")
@@ -143,14 +151,35 @@ def _verify_trigger(program: TreeProgram, trigger: Trigger) -> frozenset[Residua
     assert isinstance(first, LiftRows)
     variables = {v for v, _ in program.block.atoms[trigger.atom].variables}
     _require(set(_view(program, first.target).keys) == variables, name, "a leaf with other keys than its atom")
+    made, paths = _verify_statements(program, trigger, name)
+    is_changing = program.block.query.atoms[trigger.atom].updatable
+    _require(
+        not is_changing or not program.result or program.result in made, name, "its changes do not reach the result"
+    )
+    _require(all(len(set(p)) == len(p) for p in paths), name, "a predicate that is checked twice")
+    return frozenset(paths[0])
+
+
+def _verify_statements(program: TreeProgram, trigger: Trigger, name: str) -> tuple[set[str], list[list[Residual]]]:
+    """Returns the views whose deltas are made, and the predicates that are checked on each path."""
+    first = trigger.statements[0]
     made, added = {first.target}, set[str]()
     paths: list[list[Residual]] = [[]]
     for i, statement in enumerate(trigger.statements[1:], start=1):
         target = _view(program, statement.target)
         following = trigger.statements[i + 1] if i + 1 < len(trigger.statements) else None
         match statement:
-            case LiftRows():
+            case LiftRows() | TurnKeys():
                 _require(False, name, "a second leaf")
+            case Split():
+                _require(statement.source in made, name, f"δ{statement.source} is split before it is made")
+                keys = _view(program, statement.keys)
+                is_known = keys.name in program.stored and set(keys.keys) <= set(target.keys)
+                _require(is_known, name, f"the heavy keys {keys.name} are not known")
+                made |= {target.name, _view(program, statement.heavy).name}
+            case CountDegrees():
+                _require(statement.source in added, name, f"{statement.source} is counted before it is added to")
+                _require(target.name in program.stored, name, f"{target.name} counts, and is not stored")
             case Add():
                 _require(
                     target.name in made & program.stored, name, f"{target.name} is added to, and not made or stored"
@@ -170,17 +199,13 @@ def _verify_trigger(program: TreeProgram, trigger: Trigger) -> frozenset[Residua
                     paths.append([])
                 paths[-1] += _verify_compute(program, statement, name)
                 made.add(target.name)
-                is_added = following == Add(target.name)
+                is_added = following == Add(target.name) or isinstance(first, TurnKeys)  # those are added in the end
                 _require(
-                    is_added == (target.name in program.stored), name, f"{target.name} is stored, and not added to"
+                    is_added or target.name not in program.stored, name, f"{target.name} is stored, and not added to"
                 )
-    _require(made & program.stored == added, name, "a stored view that has changed and is not added to")
-    is_changing = program.block.query.atoms[trigger.atom].updatable
-    _require(
-        not is_changing or not program.result or program.result in made, name, "its changes do not reach the result"
-    )
-    _require(all(len(set(p)) == len(p) for p in paths), name, "a predicate that is checked twice")
-    return frozenset(paths[0])
+    given = {first.target} if isinstance(first, TurnKeys) else set()  # the heavy keys change with one half of a move
+    _require(made & program.stored - given == added - given, name, "a stored view that has changed and is not added to")
+    return made, paths
 
 
 def _verify_compute(program: TreeProgram, compute: Compute, name: str) -> list[Residual]:

@@ -26,6 +26,7 @@ from everview.backends.embedded.matrix.chain_operator import MatrixChainOperator
 from everview.backends.embedded.matrix.stored_matrix import Floats
 from everview.backends.embedded.operators.base import Operator, consolidated
 from everview.backends.embedded.propagation import Propagation, Running
+from everview.backends.embedded.rebalancing_stats import rebalancing_stats
 from everview.backends.embedded.restoration import add_to_graph, made_anew
 from everview.backends.embedded.sources import ScanOperator, TableInput
 from everview.backends.embedded.tables.stored_table import StoredTable
@@ -36,6 +37,7 @@ from everview.backends.embedded.view_times import share_out
 from everview.backends.embedded.views import MaintainedView, Reach, Reached
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import EvaluationError, OutOfMemory
+from everview.planner.skew_search import NoSkewPlan
 from everview.relational.arrow import arrow_schema, public_rows, rows_from_arrow
 from everview.relational.nodes import Relation, Schema
 from everview.relational.rules import SPLIT_JOINS, run_rules
@@ -97,6 +99,8 @@ class EmbeddedBackend(InMemory):
             raise rejections.out_of_memory(f"{view.kind} '{view.name}'") from error
         except Refused as refused:
             raise rejections.not_factorizable(view, str(refused)) from refused
+        except NoSkewPlan as refused:
+            raise rejections.not_by_parts(view, str(refused)) from refused
         if view.is_assertion:
             try:
                 if rows := self._rows_of(root.content(), view.fields):
@@ -342,7 +346,9 @@ class EmbeddedBackend(InMemory):
             for part, size in parts.items():
                 sizes[f"{number} {operator.describe().split(':')[0]}: {part}"] = size
         rows = known.root.count()
-        return {"rows": rows, "bytes": sizes, "updates": known.updates, "seconds": known.seconds}
+        told = {"rows": rows, "bytes": sizes, "updates": known.updates, "seconds": known.seconds}
+        rebalancing = rebalancing_stats(below(known.root))
+        return told if rebalancing is None else {**told, "rebalancing": rebalancing}
 
     def matrix(self, view: str) -> tuple[Ints, Ints, Floats]:
         """The indexes and cells of a product of matrices that is kept in arrays."""

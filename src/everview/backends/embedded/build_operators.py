@@ -134,7 +134,7 @@ class _Building:
                 key: Hashable = ("check", rename_scans(node, names))
                 return self._shared(key, lambda: join_operator(node, inputs, dictionary))
             case TreeBlock(lowered=lowered, outputs=outputs, source=source):
-                key = ("tree", lowered.plan is None, rename_scans(source, names))
+                key = ("tree", lowered.plan is None, lowered.skew, rename_scans(source, names))
                 if outputs is not None:
                     return self._shared(key, lambda: JoinTreeOperator(fields, lowered, outputs, inputs, dictionary))
                 assert isinstance(source, Aggregate)

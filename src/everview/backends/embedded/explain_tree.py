@@ -13,6 +13,7 @@ from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.relational.format import format_expression
 from everview.relational.schema import schema
 from everview.trigger.format_plan import class_lines, cost_lines, update_json
+from everview.trigger.format_skew import skew_json, skew_lines
 from everview.trigger.format_tree_program import format_monomial, format_view
 from everview.trigger.tree_program import TreeProgram
 
@@ -32,10 +33,30 @@ def tree_lines(tree: Tree) -> list[str]:
             "for now summed row by row: NaN, infinity, or numbers too large for a view tree take part, one could overflow, "
             "or an expression fails"
         ]
+    skew = tree.skew if isinstance(tree, TreeOperator) else None
+    if skew is not None:
+        return [*skew_lines(skew), *_watched(program), *partition_lines(tree)]
     if plan is None:
         flat = ["first-order: the result directly over the relations", "views, * stored:", *_flat(program)]
         return [*flat, *_shared(tree)]
-    return [*class_lines(plan, program, _subject(tree)), *_shared(tree), *_watched(program), *cost_lines(plan)]
+    note = [tree.note] if isinstance(tree, TreeOperator) and tree.note is not None else []
+    return [*class_lines(plan, program, _subject(tree)), *_shared(tree), *_watched(program), *cost_lines(plan), *note]
+
+
+def partition_lines(tree: Tree) -> list[str]:
+    """What the parts hold now: the threshold base, the thresholds, and how many keys are heavy."""
+    partitions = tree.state.partitions
+    if partitions is None:
+        return []
+    lines = [f"now N = {partitions.base} for {partitions.size} keys"]
+    for partition in tree.program.partitions:
+        heavy, all_keys = len(tree.state.maps[partition.heavy]), len(tree.state.maps[partition.degrees])
+        name = tree.program.block.atoms[partition.atom].name
+        theta = partitions.threshold(partition)
+        lines.append(
+            f"  {name} by {', '.join(partition.variables)}: θ = {theta:.4g}, {heavy} of {all_keys} keys are heavy"
+        )
+    return lines
 
 
 def _subject(tree: Tree) -> str:
@@ -97,6 +118,8 @@ def tree_json(tree: Tree) -> dict[str, Any]:
     shared = {name: {"with": list(s.others), "written_here": s.is_owned} for name, s in tree.sharing().items()}
     if shared:
         told["shared"] = shared
+    if isinstance(tree, TreeOperator) and tree.skew is not None:
+        return {"kind": "skew", **told, **skew_json(tree.skew)}
     if plan is None:
         return {"kind": "first_order", **told}
     updates = {cost.atom: update_json(cost) for cost in plan.costs}

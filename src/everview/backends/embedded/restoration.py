@@ -21,6 +21,7 @@ def add_to_graph(graph: Graph, view: ViewDefinition, choices: ViewChoices) -> Op
 
     Raises:
         Refused: the view is to be factorized and cannot be.
+        NoSkewPlan: the view is to have heavy and light parts and cannot.
     """
     if choices.representation == "matrix":
         keys = unique_keys(view.plan, lambda scan: graph.facts_of(scan).keys)
@@ -32,7 +33,7 @@ def add_to_graph(graph: Graph, view: ViewDefinition, choices: ViewChoices) -> Op
     if choices.representation == "factorized":
         program = lower_factorized_view(plan, graph.facts_of)
     else:
-        program = lower_plan(plan, graph.facts_of, choices.strategy, keeps_rows=graph.keeps_rows)
+        program = lower_plan(plan, graph.facts_of, choices.strategy, keeps_rows=graph.keeps_rows, skew=choices.skew)
     for name, tests in tested.tests.items():
         graph.tables[name].tests = tests
     keys = unique_keys(plan, lambda scan: graph.facts_of(scan).keys)

@@ -102,6 +102,8 @@ class SharedViews:
 
     def _recognizes(self, tree: TreeBacked) -> bool:
         """Whether the tree's views have identities; numbers its atoms when asked first."""
+        if tree.program.partitions:
+            return False  # rows move between its parts when it says so
         if tree.atoms is None:
             if any(len(set(atom.lifts)) < len(atom.lifts) for atom in tree.program.block.atoms):
                 return False  # what a part is the sum of would not tell it from the others

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from fractions import Fraction
 
 from everview.backends.base import Refresh
 from everview.backends.refresh_choice import FROM_DELTAS
-from everview.catalog import ViewDefinition
+from everview.catalog import ViewDefinition, ViewOptions
 from everview.errors import UnsupportedOperation
+from everview.planner.skew_options import SkewOptions
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +19,8 @@ class ViewChoices:
     strategy: str
     refresh: Refresh
     representation: str
+    skew: SkewOptions = field(default_factory=SkewOptions)
+    """For the strategy ``skew``: the thresholds between light and heavy."""
     shares: bool = True
     """Whether its trees may be in step with those of other views; a lazy one would have to keep up with them."""
 
@@ -28,7 +32,7 @@ def choices_of(view: ViewDefinition) -> ViewChoices:
         UnsupportedOperation: the backend does not have what is asked for, or not together.
     """
     options = view.options
-    if options.strategy in ("recursive", "skew"):
+    if options.strategy == "recursive":
         raise UnsupportedOperation(
             f"the embedded backend does not have strategy='{options.strategy}' yet, asked for by view '{view.name}'.",
             hint="leave it out: strategy='auto' maintains every view incrementally.",
@@ -50,4 +54,21 @@ def choices_of(view: ViewDefinition) -> ViewChoices:
         )
     if is_factorized and view.is_assertion:
         raise UnsupportedOperation(f"assertion '{view.name}' cannot be factorized: its rows are looked at.")
-    return ViewChoices(strategy, refresh, options.representation, shares=not options.lazy)
+    return ViewChoices(strategy, refresh, options.representation, skew_options(options), shares=not options.lazy)
+
+
+def skew_options(options: ViewOptions) -> SkewOptions:
+    """The thresholds that a view's options ask for, as fractions with a small denominator."""
+    is_refined = options.partitions == "refined"
+    match options.epsilon:
+        case None:
+            return SkewOptions(is_refined=is_refined)
+        case tuple():
+            given = tuple((name, _fraction(epsilon)) for name, epsilon in options.epsilon)
+            return SkewOptions(by_relation=given, is_refined=is_refined)
+        case _:
+            return SkewOptions(_fraction(options.epsilon), is_refined=is_refined)
+
+
+def _fraction(epsilon: float) -> Fraction:
+    return Fraction(epsilon).limit_denominator(1000)

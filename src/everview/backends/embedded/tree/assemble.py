@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from everview.backends.embedded.tree.block_layout import part_kind
@@ -21,6 +22,7 @@ from everview.backends.embedded.tree.instructions import (
     SumGroups,
     SumMore,
     Take,
+    TellParts,
     Turn,
     Upsert,
     assembled,
@@ -40,7 +42,17 @@ from everview.backends.embedded.tree.pauses import EntryPart, RingPause, RowPart
 from everview.backends.embedded.tree.trigger_code import LeafRegisters, ResultRegisters, TriggerCode
 from everview.backends.embedded.vectors import Kind, kind_of
 from everview.planner.block import Monomial, RingLift
-from everview.trigger.tree_program import Access, AddIndicator, Compute, LiftRows, TreeViewDefinition, Trigger
+from everview.trigger.tree_program import (
+    Access,
+    AddIndicator,
+    Compute,
+    CountDegrees,
+    LiftRows,
+    Split,
+    TreeViewDefinition,
+    Trigger,
+    TurnKeys,
+)
 
 RowDelta = Delta[Monomial]
 
@@ -57,6 +69,9 @@ class Assembler(CodeBuilder[RowDelta, Monomial]):
 
     def assemble(self, trigger: Trigger) -> TriggerCode:
         """The code of a trigger."""
+        if self.program.partitions:  # the sum over all parts is stored: nobody looks at the results of one path
+            self.append(trigger)
+            return self.finished()
         return self.finished(self.append_with_results(trigger))
 
     def append_with_results(self, trigger: Trigger) -> tuple[ResultRegisters, ...]:
@@ -157,7 +172,7 @@ class Assembler(CodeBuilder[RowDelta, Monomial]):
 
     def _join(self, access: Access, delta: RowDelta, needed: set[str]) -> RowDelta:
         view = self.program.view(access.view)
-        pairs = self._matched(view, access.kind, access.bound, delta, keeps_index=False)
+        pairs = self._matched(view, access.kind, access.bound, delta, keeps_index=bool(self.program.partitions))
         repeats = delta.repeats or not needed >= {*delta.keys, *view.keys}
         atoms = delta.atoms if access.is_indicator else delta.atoms | view.atoms
         joined: RowDelta = Delta(pairs.frame, {}, {}, atoms, repeats)
@@ -200,11 +215,41 @@ class Assembler(CodeBuilder[RowDelta, Monomial]):
             if set(view.keys) != set(delta.keys):
                 delta = self._summed_by(delta, view.keys, (count,))
             self._added(view, delta)
+        return self._keys_that_turned(held_by, delta, view.keys)
+
+    def _keys_that_turned(self, held_by: str, delta: RowDelta, keys: Iterable[str]) -> RowDelta:
+        """The keys of a delta, just added to a view, that this has gained (1) or lost (-1)."""
+        count: Monomial = frozenset()
         turned = self._register(delta.frame)
         number = self.number_of(held_by)
         self.code.append(Turn(delta.frame, number, self._slots[held_by], delta.parts[count], turned))
         kept, rows = self._compacted(delta, turned)
-        self._take_keys(kept, delta, rows, view.keys)
+        self._take_keys(kept, delta, rows, keys)
         self.code.append(Take(kept.frame, rows, turned, self._part_registers(kept, count)))
         kept.atoms, kept.repeats = frozenset(), False
         return kept
+
+    def _split(self, statement: Split, delta: RowDelta) -> tuple[RowDelta, RowDelta]:
+        inside, outside = self._register(delta.frame), self._register(delta.frame)
+        keys = delta.words(self.program.view(statement.keys).keys)
+        self.code.append(TellParts(delta.frame, self.number_of(statement.keys), inside, outside, keys))
+        parts = []
+        for mask in (outside, inside):
+            part, rows = self._compacted(delta, mask)
+            self._take_keys(part, delta, rows, delta.keys)
+            self._take_parts(part, delta, rows, delta.parts)
+            parts.append(part)
+        light, heavy = parts
+        return light, heavy
+
+    def _counted(self, statement: CountDegrees, delta: RowDelta) -> None:
+        degrees = self.program.view(statement.target)
+        came = self._keys_that_turned(statement.source, delta, degrees.keys)
+        self._added(degrees, self._summed_by(came, degrees.keys, degrees.payload))
+
+    def _turned(self, statement: TurnKeys) -> RowDelta:
+        view, frame = self.program.view(statement.target), self._frame()
+        keys = self._key_registers(frame, view.keys)
+        weights = self._register(frame)
+        self._leaf = LeafRegisters(tuple(keys[k] for k in view.keys), (), weights)
+        return Delta(frame, keys, {frozenset(): weights})

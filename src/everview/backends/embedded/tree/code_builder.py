@@ -39,10 +39,13 @@ from everview.trigger.tree_program import (
     Add,
     AddIndicator,
     Compute,
+    CountDegrees,
     LiftRows,
+    Split,
     TreeProgram,
     TreeViewDefinition,
     Trigger,
+    TurnKeys,
 )
 
 Keys = dict[str, tuple[int, ...]]
@@ -108,6 +111,12 @@ class CodeBuilder(ABC, Generic[D, P]):
                     self._added(self.program.view(target), deltas[target])
                 case AddIndicator(target=target, source=source):
                     deltas[target] = self._indicated(statement, deltas[source])
+                case Split(target=target, heavy=heavy, source=source):
+                    deltas[target], deltas[heavy] = self._split(statement, deltas[source])
+                case CountDegrees(source=source):
+                    self._counted(statement, deltas[source])
+                case TurnKeys(target=target):
+                    deltas[target] = self._turned(statement)
             if isinstance(statement, LiftRows | Compute) and statement.target == last:
                 results.append(deltas[last])
         return last, results
@@ -127,6 +136,18 @@ class CodeBuilder(ABC, Generic[D, P]):
     @abstractmethod
     def _indicated(self, statement: AddIndicator, delta: D) -> D:
         """Appends what makes the delta of an indicator, and adds it where the indicator is stored."""
+
+    def _split(self, statement: Split, delta: D) -> tuple[D, D]:
+        """Appends what makes the light and the heavy part of a delta."""
+        raise AssertionError("parts are for rows")
+
+    def _counted(self, statement: CountDegrees, delta: D) -> None:
+        """Appends what adds to degrees the keys that have come and gone."""
+        raise AssertionError("parts are for rows")
+
+    def _turned(self, statement: TurnKeys) -> D:
+        """Appends what makes the delta of the heavy keys, which is given."""
+        raise AssertionError("parts are for rows")
 
     @abstractmethod
     def _kind(self, part: P) -> int:

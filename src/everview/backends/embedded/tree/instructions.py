@@ -405,6 +405,20 @@ class SumMore(SumGroups):
     """Adds a part up by group, to the sums of the groups that were known."""
 
 
+# Parts
+
+
+@instruction("part", "{frame}.{inside} := 1 where {map} by ({keys}) has a count, else 0; {outside} := the opposite")
+class TellParts(Instruction):
+    """Says of each row whether the entry of its key has a count other than 0."""
+
+    frame: FrameNumber
+    map: MapNumber
+    inside: RegisterNumber
+    outside: RegisterNumber
+    keys: Registers
+
+
 GROUP: Final = places(Group)
 SUM: Final = places(SumGroups)
 LOOKUP: Final = places(FindEntries)
@@ -427,3 +441,4 @@ EACH: Final = places(Each)
 GATHER: Final = places(Gather)
 APPEND: Final = places(Append)
 SUM_MORE: Final = places(SumMore)
+PART: Final = places(TellParts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everview.trigger.tree_program import AccessKind, AddIndicator, Compute, LiftRows, TreeProgram, Trigger
+from everview.trigger.tree_program import AccessKind, AddIndicator, Compute, LiftRows, Split, TreeProgram, Trigger
 
 
 def needs_groups(program: TreeProgram, trigger: Trigger) -> bool:
@@ -12,7 +12,7 @@ def needs_groups(program: TreeProgram, trigger: Trigger) -> bool:
     """
     lift, *others = trigger.statements
     assert isinstance(lift, LiftRows), "a trigger begins with its leaf"
-    if lift.target in program.stored or not others or any(isinstance(s, AddIndicator) for s in others):
+    if lift.target in program.stored or not others or any(isinstance(s, AddIndicator | Split) for s in others):
         return True
     readers = [s for s in others if isinstance(s, Compute) and s.source == lift.target]
     return not all(s.joins and s.joins[0].kind is AccessKind.LOOKUP for s in readers)

@@ -49,6 +49,10 @@ class TreeOperator(TreeBacked):
     ) -> None:
         super().__init__(fields, inputs, lowered.program, lowered.loading, lowered.plan, dictionary)
         self._make_rows = make_rows
+        self.skew = lowered.skew
+        """The plan of heavy and light parts, if it has them."""
+        self.note = lowered.note
+        """Why the tree is the way it is, where several were compared."""
         self.rows: RowByRow | None = None
         """What stands in for the tree, which then holds nothing."""
         self._before: tuple[RowByRow | None, TreeState] | None = None
@@ -261,4 +265,6 @@ class TreeOperator(TreeBacked):
         atoms = len(self.program.block.atoms)
         if self.rows is not None:
             return f"summed row by row, for now, in place of the view tree of [{keys}]"
+        if self.skew is not None:
+            return f"heavy and light parts for [{keys}] over {atoms} relations, storing {names}"
         return f"view tree of [{keys}] over {atoms} relation{'s' if atoms > 1 else ''}, storing {names}"

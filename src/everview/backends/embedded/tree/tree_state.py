@@ -13,6 +13,7 @@ from everview.backends.embedded.operators.base import Cost, Operator
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree.assemble import Assembler
 from everview.backends.embedded.tree.block_layout import key_layout, part_kind
+from everview.backends.embedded.tree.heavy_light import HeavyLightState
 from everview.backends.embedded.tree.kernels.transactions import settle, undo
 from everview.backends.embedded.tree.layout import WORK
 from everview.backends.embedded.tree.leaf_program import LeafProgram, NoLeafProgram, leaf_program
@@ -27,10 +28,13 @@ from everview.trigger.tree_program import (
     Add,
     AddIndicator,
     Compute,
+    CountDegrees,
     LiftRows,
+    Split,
     TreeProgram,
     TreeStatement,
     Trigger,
+    TurnKeys,
 )
 
 
@@ -58,13 +62,14 @@ class TreeState:
         block = program.block
         stored = [v for v in program.views if v.name in program.stored]
         known = maps or {}
+        counts = {*program.sizes, *(p.degrees for p in program.partitions)}  # they log what each number was before
         self.maps = {
             v.name: known[v.name]
             if v.name in known
             else ViewMap(
                 key_layout(block, v.keys).width if v.keys else 0,
                 [part_kind(block, m) for m in v.payload],
-                is_result=v.name == program.result,
+                is_result=v.name == program.result or v.name in counts,
             )
             for v in stored
         }
@@ -92,6 +97,14 @@ class TreeState:
         self._products = ProductTriggers(
             Surroundings(program, triggers, self.maps, self._views, numbers.__getitem__, scratch, masks, dictionary)
         )
+        self.partitions: HeavyLightState | None = None
+        if program.partitions:
+
+            def machine_of(trigger: Trigger) -> Machine:
+                code = Assembler(program, self.maps, numbers.__getitem__).assemble(trigger)
+                return Machine(code, held, self._views, scratch, masks)
+
+            self.partitions = HeavyLightState(program, self.maps, machine_of)
         self._is_moved = False
 
     def take(self, deltas: Sequence[Batch | None], after_chunk: AfterChunk | None = None) -> None:
@@ -106,10 +119,12 @@ class TreeState:
         if self._is_idle[atom]:
             return
         rows: Batch | None = delta
-        if isinstance(delta, FactorizedBatch) and after_chunk is None:
+        if isinstance(delta, FactorizedBatch) and after_chunk is None and self.partitions is None:
             rows = self._take_products(atom, delta)
         if rows is not None and len(rows):
             self.run_rows(self.machines[atom], atom, rows, after_chunk)
+        if self.partitions is not None:
+            self.partitions.rebalance(atom)
 
     def run_rows(self, machine: Machine, atom: int, rows: Batch, after_chunk: AfterChunk | None) -> None:
         """Runs a machine over a change of an atom, by its leaf program as far as that can."""
@@ -151,6 +166,8 @@ class TreeState:
     def commit(self) -> None:
         """Makes the changes since the last commit final, and removes entries that became zero."""
         if self._is_moved:
+            if self.partitions is not None:
+                self.partitions.commit()
             if settle(*self._settled):
                 for view in self.maps.values():
                     with suppress(MemoryError):  # a map that cannot be tidied stays as it is, for the next time
@@ -161,6 +178,8 @@ class TreeState:
         """Takes the changes since the last commit back."""
         if self._is_moved:
             undo(*self._settled)
+            if self.partitions is not None:
+                self.partitions.rollback()
             self._is_moved = False
 
     def nbytes(self) -> dict[str, int]:
@@ -218,5 +237,7 @@ def without_writes(program: TreeProgram, trigger: Trigger, borrowed: frozenset[s
                 needed.add(source)
             case LiftRows():
                 pass
+            case Split() | CountDegrees() | TurnKeys():
+                raise AssertionError("trees with parts share no views")
         kept.append(statement)
     return Trigger(trigger.atom, tuple(reversed(kept)))

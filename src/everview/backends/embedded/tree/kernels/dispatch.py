@@ -23,6 +23,7 @@ from everview.backends.embedded.tree.instructions import (
     LOOKUP,
     MULTIPLY,
     MULTIPLY_ROWS,
+    PART,
     PAUSE,
     REPEAT,
     SCAN,
@@ -43,6 +44,7 @@ from everview.backends.embedded.tree.kernels.joins import (
     scan_entries,
     slice_entries,
 )
+from everview.backends.embedded.tree.kernels.parts import tell_parts
 from everview.backends.embedded.tree.kernels.probing import entry_at
 from everview.backends.embedded.tree.kernels.products import multiply_entries, multiply_rows
 from everview.backends.embedded.tree.layout import (
@@ -185,6 +187,8 @@ def run(start: Word, end: Word, registers: Word, rows: Word, capacities: Word, v
             keep_held(code, registers, rows, views)
         elif op == TURN.opcode:
             turn_indicator(code, registers, rows, views)
+        elif op == PART.opcode:
+            tell_parts(code, registers, rows, views)
         elif op == PAUSE.opcode:
             _stop(environment, PAUSED, load(code, PAUSE.number), 0)
             return code + load(code, SIZE) * 8

@@ -1,0 +1,82 @@
+"""What ``explain`` says of a skew-aware plan: parts, views, how a change meets each combination of parts, and costs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from everview.planner.skew_plan import PartJoin, RelationPart, SkewPlan
+from everview.trigger.format_plan import update_json
+
+
+def skew_lines(plan: SkewPlan) -> list[str]:
+    """The plan in words."""
+    names = [a.name for a in plan.query.atoms]
+    lines = [f"query: {plan.shape}, maintained by heavy and light parts (IVM^ε)", "parts:"]
+    for i, (name, keys) in enumerate(zip(names, plan.partitions, strict=True)):
+        lines.append(f"  {name}: {_partition(plan, i, keys_text(plan, i)) if keys else 'not partitioned'}")
+    lines.append("auxiliary views, * stored:" if plan.views else "auxiliary views: none")
+    for view in plan.views:
+        product = " * ".join(_part(plan, p) for p in view.parts)
+        lines.append(f"  {view.name}[{', '.join(view.keys)}] = Σ {product}  *  at most {_power(view.size)} entries")
+    lines.append("a changed row meets the parts of the others:")
+    for name, cases in zip(names, plan.cases, strict=True):
+        for case in cases:
+            if case.view is not None:
+                how = f"a look-up in {case.view.name}: O(1)"
+            else:
+                assert case.join is not None
+                how = _join(plan, case.join)
+            lines.append(f"  δ{name} * {' * '.join(plan.part_name(p) for p in case.parts)}: {how}")
+    lines.append("one changed row of")
+    lines += [f"  {cost.text}" for cost in plan.costs]
+    return [*lines, f"space: {plan.space}"]
+
+
+def keys_text(plan: SkewPlan, atom: int) -> str:
+    """What an atom is partitioned on, with its threshold."""
+    return " and ".join(f"{', '.join(k.variables)} (θ = N^{k.epsilon})" for k in plan.partitions[atom])
+
+
+def skew_json(plan: SkewPlan) -> dict[str, Any]:
+    """The same for programs."""
+    return {
+        "shape": plan.shape,
+        "partitions": {
+            atom.name: [{"variables": list(k.variables), "epsilon": float(k.epsilon)} for k in keys]
+            for atom, keys in zip(plan.query.atoms, plan.partitions, strict=True)
+        },
+        "auxiliary_views": [
+            {
+                "name": v.name,
+                "keys": list(v.keys),
+                "parts": [plan.part_name(p) for p in v.parts],
+                "size_exponent": float(v.size),
+            }
+            for v in plan.views
+        ],
+        "space_exponent": float(plan.space.exponent),
+        "updates": {cost.atom: update_json(cost) for cost in plan.costs},
+    }
+
+
+def _partition(plan: SkewPlan, atom: int, keys: str) -> str:
+    parts = plan.parts_of(atom)
+    if len(parts) > 1:
+        return f"on {keys} into {', '.join(plan.part_name(p) for p in parts)}"
+    return f"on {keys}, so that all rows are {'heavy' if all(parts[0].heavy) else 'light'}"
+
+
+def _part(plan: SkewPlan, part: RelationPart) -> str:
+    return f"{plan.part_name(part)}[{', '.join(plan.query.atoms[part.atom].variables)}]"
+
+
+def _join(plan: SkewPlan, join: PartJoin) -> str:
+    first, *rest = (plan.part_name(p) for p in join.parts)
+    if not join.exponent:
+        return f"look-ups in {', '.join((first, *rest))}: O(1)"
+    looked_up = f", look-ups in {', '.join(rest)}" if rest else ""
+    return f"a slice of {first}{looked_up}: O({_power(join.exponent)})"
+
+
+def _power(exponent: object) -> str:
+    return {"0": "1", "1": "N"}.get(str(exponent), f"N^{exponent}")

@@ -1,0 +1,203 @@
+"""From a skew-aware plan to a trigger program: figures 3 and 4 of the paper, for any query that has such a plan.
+
+    on r (a, b)
+      δr[a, b] := Σ #
+      δresult[] := Σ δr[a, b] * t_h[c, a] * s_h[b, c]        -- for each combination of parts of the others
+      δresult[] := Σ δr[a, b] * V1[a, b]                     -- or by a look-up in an auxiliary view
+      δr_l, δr_h := δr[a, b] by the heavy keys r_heavy_a[a]
+      V3[a, c] += δr_h[a, b] * s_l[b, c]
+      r_h[a, b] += δr_h[a, b]
+      r_degree_a[a] += the keys that r_h has gained
+
+No atom occurs twice in a product, so the statements of one trigger do not see what the others of it have changed. An internal
+trigger moves rows between parts when a key turns heavy or light. The result stays as it is then: it is the sum over all parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+
+from everview.planner.block import Block
+from everview.planner.skew_plan import PartitionKey, RelationPart, SkewPlan
+from everview.trigger.lower_tree import RESULT, restrict
+from everview.trigger.tree_program import (
+    Access,
+    AccessKind,
+    Add,
+    Compute,
+    CountDegrees,
+    KeyMoves,
+    LiftRows,
+    Partition,
+    Split,
+    TreeProgram,
+    TreeStatement,
+    TreeViewDefinition,
+    Trigger,
+    TurnKeys,
+)
+
+
+def lower_skew(block: Block, plan: SkewPlan) -> TreeProgram:
+    """The program of a block over heavy and light parts."""
+    lowering = _SkewLowering(block, plan)
+    triggers = tuple(Trigger(i, tuple(lowering.statements(i))) for i in range(len(block.atoms)))
+    partitions = tuple(p for i in range(len(block.atoms)) for p in lowering.partitions(i))
+    sizes = tuple(lowering.size_view(i) for i in range(len(block.atoms))) if plan.is_partitioned else ()
+    views = lowering.views
+    return TreeProgram(block, tuple(views.values()), frozenset(lowering.stored), RESULT, triggers, partitions, sizes)
+
+
+@dataclass(slots=True)
+class _SkewLowering:
+    block: Block
+    plan: SkewPlan
+    views: dict[str, TreeViewDefinition] = field(default_factory=dict)
+    stored: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        everything = frozenset(range(len(self.block.atoms)))
+        self._define(RESULT, tuple(dict.fromkeys(self.block.keys)), everything)
+        for i, atom in enumerate(self.block.query.atoms):
+            own = frozenset({i})
+            self._define(atom.name, atom.variables, own, is_stored=len(self.plan.parts_of(i)) == 1)
+            for name in self._split_names(i):
+                self._define(name, atom.variables, own, is_stored=False)
+            for part in self.plan.parts_of(i):
+                self._define(self.plan.part_name(part), atom.variables, own)
+            for key in self._open_keys(i):
+                self._define(self._heavy(i, key), key.variables, frozenset())
+            if self.plan.is_partitioned:
+                for name, keys in self._degrees(i):
+                    self._define(name, keys, frozenset())
+        for view in self.plan.views:
+            self._define(view.name, view.keys, everything - {view.without})
+
+    def _define(self, name: str, keys: Sequence[str], atoms: frozenset[int], *, is_stored: bool = True) -> None:
+        payload = restrict(self.block.monomials, atoms)
+        self.views[name] = TreeViewDefinition(name, tuple(keys), payload, atoms)
+        if is_stored:
+            self.stored.add(name)
+
+    # Names
+
+    def _name(self, atom: int) -> str:
+        return self.block.query.atoms[atom].name
+
+    def _open_keys(self, atom: int) -> list[PartitionKey]:
+        """The keys that have both light and heavy values."""
+        return [k for k in self.plan.partitions[atom] if len(k.flags) > 1]
+
+    def _heavy(self, atom: int, key: PartitionKey) -> str:
+        return f"{self._name(atom)}_heavy_{'_'.join(key.variables)}"
+
+    def _degrees(self, atom: int) -> list[tuple[str, tuple[str, ...]]]:
+        """The views that count keys of an atom: one for each key that it is partitioned on, or one of its size."""
+        name = self._name(atom)
+        found = [(f"{name}_degree_{'_'.join(k.variables)}", k.variables) for k in self._open_keys(atom)]
+        return found or [(f"{name}_size", ())]
+
+    def size_view(self, atom: int) -> str:
+        """The view whose sum is the number of an atom's keys."""
+        return self._degrees(atom)[0][0]
+
+    def _split_names(self, atom: int) -> list[str]:
+        """What is split further: the prefixes of the parts' flags."""
+        keys = self.plan.partitions[atom]
+        prefixes = {p.heavy[:n] for p in self.plan.parts_of(atom) for n in range(1, len(keys))}
+        return sorted(self._prefix_name(atom, p) for p in prefixes if len(self.plan.parts_of(atom)) > 1)
+
+    def _prefix_name(self, atom: int, heavy: tuple[bool, ...]) -> str:
+        if len(heavy) == len(self.plan.partitions[atom]):
+            return self.plan.part_name(RelationPart(atom, heavy))
+        return f"{self._name(atom)}_{RelationPart(atom, heavy).suffix}_" if heavy else self._name(atom)
+
+    # Statements
+
+    def statements(self, atom: int) -> Iterator[TreeStatement]:
+        """What a change of an atom does."""
+        leaf = self._name(atom)
+        yield LiftRows(leaf)
+        for case in self.plan.cases[atom]:
+            names = [case.view.name] if case.view is not None else []
+            if case.join is not None:
+                names = [self.plan.part_name(p) for p in case.join.parts]
+            yield self._compute(RESULT, leaf, names)
+            yield Add(RESULT)
+        yield from self._split(atom, (), leaf)
+        for part in self.plan.parts_of(atom):
+            yield from self._take_in(part, counts=self.plan.is_partitioned)
+
+    def _split(self, atom: int, heavy: tuple[bool, ...], source: str) -> Iterator[TreeStatement]:
+        """Splits a change into its parts, key after key."""
+        keys = self.plan.partitions[atom]
+        if len(heavy) == len(keys) or len(self.plan.parts_of(atom)) == 1:
+            return
+        key = keys[len(heavy)]
+        targets = [(*heavy, flag) for flag in key.flags]
+        light, strong = (self._prefix_name(atom, t) for t in targets)
+        yield Split(light, strong, source, self._heavy(atom, key))
+        for target in targets:
+            yield from self._split(atom, target, self._prefix_name(atom, target))
+
+    def _take_in(self, part: RelationPart, *, counts: bool) -> Iterator[TreeStatement]:
+        """What a change of a part does to the auxiliary views that it is in, and to the part."""
+        name = self.plan.part_name(part)
+        for view in self.plan.views:
+            for own, join in zip(view.parts, view.upkeep, strict=True):
+                if own == part:
+                    yield self._compute(view.name, name, [self.plan.part_name(p) for p in join.parts])
+                    yield Add(view.name)
+        yield Add(name)
+        if counts:
+            for degrees, _ in self._degrees(part.atom):
+                yield CountDegrees(degrees, name)
+
+    def _compute(self, target: str, source: str, joined: Iterable[str]) -> Compute:
+        known, atoms, joins = set(self.views[source].keys), self.views[source].atoms, []
+        for name in joined:
+            view = self.views[name]
+            bound = tuple(k for k in view.keys if k in known)
+            kind = AccessKind.LOOKUP if len(bound) == len(view.keys) else AccessKind.SLICE
+            if not bound and view.keys:
+                kind = AccessKind.SCAN
+            known |= set(view.keys)
+            atoms |= view.atoms
+            joins.append(Access(name, kind, bound, restrict(self.block.monomials, atoms)))
+        return Compute(target, source, tuple(joins))
+
+    # Internal triggers
+
+    def partitions(self, atom: int) -> Iterator[Partition]:
+        """The partitions of an atom, with what moves its rows."""
+        flags = [key.flags for key in self.plan.partitions[atom]]
+        for n, key in enumerate(self.plan.partitions[atom]):
+            if len(key.flags) == 1:
+                continue
+            others = list(product(*(f for i, f in enumerate(flags) if i != n)))
+            pairs = [tuple(RelationPart(atom, (*o[:n], flag, *o[n:])) for flag in (False, True)) for o in others]
+            heavy = self._heavy(atom, key)
+            yield Partition(
+                atom,
+                key.variables,
+                float(key.epsilon),
+                next(name for name, keys in self._degrees(atom) if keys == key.variables),
+                heavy,
+                self._moves(atom, heavy, [(light, strong) for light, strong in pairs], turns_heavy=True),
+                self._moves(atom, heavy, [(strong, light) for light, strong in pairs], turns_heavy=False),
+            )
+
+    def _moves(
+        self, atom: int, heavy: str, pairs: list[tuple[RelationPart, RelationPart]], *, turns_heavy: bool
+    ) -> KeyMoves:
+        """Rows of (source, target) pairs of parts; the heavy keys change with the first or the second half."""
+        gain: list[TreeStatement] = [TurnKeys(heavy)]
+        loss: list[TreeStatement] = [TurnKeys(heavy)]
+        for source, target in pairs:
+            held = self.plan.part_name(source)
+            gain += [self._compute(self.plan.part_name(target), heavy, [held]), *self._take_in(target, counts=False)]
+            loss += [self._compute(held, heavy, [held]), *self._take_in(source, counts=False)]
+        (gain if turns_heavy else loss).append(Add(heavy))
+        return KeyMoves(Trigger(atom, tuple(gain)), Trigger(atom, tuple(loss)))
