@@ -121,7 +121,7 @@ def lower_matrix_chain(plan: Relation, facts_of: FactsOf) -> Program:
     matrices = chain_of(plan)
     if matrices is None:
         raise Refused("it is no product of matrices, as create_matrix_chain makes them")
-    lowering = _Lowering(plan, facts_of, "auto", lambda _: True, None)
+    lowering = _Lowering(plan, facts_of, "auto", lambda _: True, None, SkewOptions())
     cells = tuple(lowering.visit(m.columns) for m in matrices)
     own = [MatrixTable(scan.table, scan.fields) for scan in cells]
     made = MatrixBlock(tuple(m.table for m in matrices), cells, chain_plan(own))
