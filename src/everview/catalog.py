@@ -223,6 +223,11 @@ class Catalog:
         raise UnknownName(f"there is no view '{name}'.", hint=self._near(name, self.views))
 
     @property
+    def definitions(self) -> tuple[Definition, ...]:
+        """Everything, in order of creation."""
+        return tuple(self._definitions.values())
+
+    @property
     def tables(self) -> tuple[TableDefinition, ...]:
         """All tables, in order of creation."""
         return tuple(d for d in self._definitions.values() if isinstance(d, TableDefinition))

@@ -14,6 +14,7 @@
     ├── DependencyError        dropping what others need: views over it, streams into it, publications of it
     ├── DatabaseLocked         the database is open already, here or in another process
     ├── CorruptDatabase        the files on disk are not what was written
+    ├── StorageFailed          the disk did not take what was to be written: it is full, or broken
     ├── OutOfMemory            a call that needs more memory than there is
     ├── VerificationFailed     a view differs from Spark's recomputation
     └── InternalError          our own mistake
@@ -122,6 +123,12 @@ class CorruptDatabase(EverviewError):
     """Files of the database are missing or not what was written."""
 
     code = "CORRUPT_DATABASE"
+
+
+class StorageFailed(EverviewError):
+    """The disk did not take what was to be written: it is full, or broken. The call has changed nothing."""
+
+    code = "STORAGE_FAILED"
 
 
 class OutOfMemory(EverviewError):

@@ -50,15 +50,25 @@ def plan_from_json(written: dict[str, Any]) -> Relation:
 
 def schema_to_json(schema: Schema) -> dict[str, Any]:
     """The columns of a table, for the same catalog."""
-    writer = _Writer()
-    root = writer.value(schema)
-    return {"format": _FORMAT, "parts": writer.parts, "root": root}
+    return value_to_json(schema)
 
 
 def schema_from_json(written: dict[str, Any]) -> Schema:
     """The columns that were written."""
     schema: Schema = _read(written)
     return schema
+
+
+def value_to_json(value: Any) -> dict[str, Any]:
+    """Whatever is made of the parts of plans, of tuples and of values, in the same form."""
+    writer = _Writer()
+    root = writer.value(value)
+    return {"format": _FORMAT, "parts": writer.parts, "root": root}
+
+
+def value_from_json(written: dict[str, Any]) -> Any:
+    """What ``value_to_json`` was given."""
+    return _read(written)
 
 
 class _Writer:
@@ -105,7 +115,10 @@ def _float_to_text(value: float) -> str:
 def _read(written: dict[str, Any]) -> Any:
     try:
         if written["format"] != _FORMAT:
-            raise ValueError(f"format {written['format']}")
+            raise CorruptDatabase(
+                f"a stored plan has format {written['format']}, and this version of everview reads format {_FORMAT}.",
+                hint="open the database with the version of everview that wrote it, or a newer one.",
+            )
         parts: list[Any] = []
         for name, *values in written["parts"]:
             made = _CLASSES[name]

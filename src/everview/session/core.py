@@ -7,7 +7,6 @@ changes, and commits them. ``Database`` is its public face. Contract: a call tha
 from __future__ import annotations
 
 import importlib
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -24,6 +23,7 @@ from everview.frontend.translator import Translator
 from everview.relational.arrow import arrow_schema
 from everview.relational.nodes import Schema
 from everview.relational.schema import schema as columns_of
+from everview.session.database_lock import DatabaseLock
 from everview.session.queries import UnionMaxQuery, union_max_plan
 from everview.session.rows.change_shape import shape_of
 from everview.session.rows.changes import read_changes
@@ -31,6 +31,7 @@ from everview.session.rows.decompose import decompose as decomposed_change
 from everview.session.rows.factorized_change import is_factorized, read_products
 from everview.session.rows.given_rows import Mode
 from everview.session.sql.ddl import Columns, read_schema
+from everview.session.stored_on_disk import Follows, KeepsPublications
 from everview.session.subscriptions import Subscriptions
 from everview.session.transaction import Commit, GuardedDeltas
 
@@ -59,7 +60,7 @@ class Core:
         """What else is asked before a table or view is dropped: each raises if something outside hangs on it."""
         self.sources: dict[str, DataFrame | UnionMaxQuery] = {}
         """What views were made from that is no text, by their lower-case names."""
-        self.lock = threading.RLock()
+        self.lock = DatabaseLock(self._follow if isinstance(backend, Follows) else None)
         self.is_open = True
         self._gateway: SparkGateway | None = None
         self._translator = Translator(translations, lambda: self.gateway, spark is not None)
@@ -68,11 +69,45 @@ class Core:
         """Raises if the database is closed."""
         if not self.is_open:
             raise UnsupportedOperation("the database is closed.", hint="open it again with connect().")
+        if isinstance(self.backend, Follows):
+            with self.lock:
+                pass  # whoever enters takes in what the writer has committed
+            self.subscriptions.deliver()
 
-    def locked(self) -> threading.RLock:
+    def locked(self) -> DatabaseLock:
         """The lock, to hold while catalog and backend are used."""
         self.check_open()
         return self.lock
+
+    def _follow(self) -> None:
+        """Takes in what the writer of the database has committed since the last time."""
+        if not self.is_open or not isinstance(self.backend, Follows):
+            return
+        for version, deltas in self.backend.follow():
+            self.subscriptions.announce(version, deltas)
+        there = {id(d) for d in self.backend.definitions}
+        for definition in self.catalog.definitions:
+            if id(definition) not in there:
+                self.catalog.remove(definition)
+        for definition in self.backend.definitions:
+            if not self.catalog.has(definition):
+                self.catalog.add(definition)
+                self.tell_spark_of(definition.name)
+
+    # Publications
+
+    def note_publication(self, publication: Publication, *, has_options: bool) -> None:
+        """Remembers a publication, also for when the database is opened again."""
+        self.publications = [*(p for p in self.publications if p.is_active), publication]
+        if isinstance(self.backend, KeepsPublications):
+            with self.locked():
+                self.backend.note_publication(publication.view, publication.uri, has_options)
+
+    def forget_publication(self, publication: Publication) -> None:
+        """Forgets a publication that has ended."""
+        if isinstance(self.backend, KeepsPublications) and self.is_open:
+            with self.locked():
+                self.backend.forget_publication(publication.view, publication.uri)
 
     # Spark
 

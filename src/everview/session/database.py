@@ -29,6 +29,7 @@ from everview.session.results import Result
 from everview.session.rows.changes import check_source
 from everview.session.sql.ddl import Columns
 from everview.session.sql.execute import execute_script
+from everview.session.stored_on_disk import Follows, KeepsPublications
 from everview.session.subscriptions import Subscription
 from everview.session.transaction import Commit, Transaction
 from everview.session.verification import VerificationReport
@@ -61,15 +62,23 @@ def connect(
         spark: The Spark session to resolve queries with; without one, the active session, or one started when needed.
         translation_cache: Where translated queries are kept, so that a program that runs again starts no Spark for them: a
             directory, True for the one that EVERVIEW_TRANSLATION_CACHE names or the user's own, False for none.
-        **options: What the backend takes; ``history``: for how many versions to keep the deltas of views.
+        **options: What the backend takes. ``history``: for how many versions to keep the deltas of views. Embedded, with a
+            path: ``durability``: ``commit`` (a transaction is on disk when its call returns), ``batch`` (50 ms later) or
+            ``none``; ``read_only=True``: read what another process writes, and follow it; ``checkpoint_bytes``: how long the
+            log may become.
 
     Raises:
         UnsupportedOperation: the backend has no such option, or the session has a setting that everview cannot follow.
+        DatabaseLocked: another process writes to it, or this one.
+        CorruptDatabase: its files are not what was written, or a newer version of everview wrote them.
+        StorageFailed: the directory cannot be written.
     """
     if spark is not None:
         importlib.import_module("everview.frontend.session_settings").read_settings(spark)
-    opened = open_backend(backend, None if path is None else os.fspath(path), spark, options)
-    return Database(opened, spark, open_cache(translation_cache))
+    chosen = open_backend(backend, None if path is None else os.fspath(path), spark, options)
+    opened = Database(chosen, spark, open_cache(translation_cache))
+    opened._go_on_publishing()
+    return opened
 
 
 class Database:
@@ -80,6 +89,13 @@ class Database:
     ) -> None:
         self._core = Core(backend, spark, translations)
         self._feeds = Feeds(self._core)
+
+    def _go_on_publishing(self) -> None:
+        """Goes on with the publications that the database had when it was closed."""
+        backend = self._core.backend
+        if isinstance(backend, KeepsPublications) and backend.publications:
+            module = importlib.import_module("everview.session.feeds.publishing")  # imports deltalake
+            module.resume_publications(self._core)
 
     def create_table(
         self,
@@ -306,14 +322,29 @@ class Database:
         return self._feeds.follow(table, os.fspath(uri), starting_version, storage_options)
 
     def checkpoint(self) -> None:
-        """Makes the state durable; on the Spark backend every transaction is when it returns."""
+        """Writes the tables as files now, so that opening the database has no log to replay.
+
+        Every transaction is on disk when it returns, checkpoint or not, and checkpoints are made as the log grows; on the Spark
+        backend there is nothing else to do.
+
+        Raises:
+            UnsupportedOperation: the database lives in memory, or was opened with ``read_only=True``.
+        """
         with self._core.locked():
             backend = self._core.backend
-            if not isinstance(backend, StoredInDelta):
+            if not isinstance(backend, StoredInDelta | KeepsPublications | Follows):
                 raise UnsupportedOperation(
                     f"the {backend.name} backend has no checkpoint: this database lives in memory."
                 )
             backend.checkpoint()
+
+    def refresh(self) -> int:
+        """The version now; with ``read_only=True``, after taking in what the writer has committed.
+
+        Every other call does so too, so this is for those who want to be told of changes (``view.subscribe``) meanwhile.
+        """
+        self._core.check_open()
+        return self._core.backend.version
 
     def vacuum(self) -> int:
         """Sums up the Delta tables of tables and views, and removes the files that only older versions need.

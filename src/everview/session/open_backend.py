@@ -5,15 +5,20 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 from everview.backends.base import Backend
 from everview.backends.reference import ReferenceBackend
 from everview.errors import UnsupportedOperation, did_you_mean
 from everview.session.places import local_directory
+from everview.storage.change_log import DURABILITIES, FILE
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+_WITH_PATH: Final = ("durability", "read_only", "checkpoint_bytes")
+"""Options of the embedded backend that say something of files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +39,69 @@ def open_reference(path: str | None, _spark: SparkSession | None, options: Mappi
 
 
 def open_embedded(path: str | None, _spark: SparkSession | None, options: Mapping[str, Any]) -> Backend:
-    """The embedded backend; ``history`` is the number of versions whose deltas it keeps.
+    """The embedded backend, in memory or in a directory of this machine; the options are those of ``connect``.
 
     Its module is imported here, because machine code is loaded with it, which ``import everview`` should not wait for.
     """
-    if path is not None:
+    history = _history(options)
+    engine = importlib.import_module("everview.backends.embedded.backend").EmbeddedBackend
+    if path is None:
+        for option in _WITH_PATH:
+            if option in options:
+                raise UnsupportedOperation(f"{option} has no meaning for a database in memory.", hint="give a path.")
+        in_memory: Backend = engine(history)
+        return in_memory
+    folder = Path(local_directory(path, "a database"))
+    check_backend_of(folder, "embedded")
+    if _flag(options, "read_only"):
+        for option in ("durability", "checkpoint_bytes"):
+            if option in options:
+                raise UnsupportedOperation(f"{option} has no meaning with read_only=True, which writes nothing.")
+        if backend_of(folder) is None:
+            raise UnsupportedOperation(f"there is no database at '{path}' to read.", hint="leave out read_only=True.")
+        module = importlib.import_module("everview.session.durable.following_backend")
+        following: Backend = module.FollowingBackend(folder, lambda: engine(history))
+        return following
+    durability = options.get("durability", "commit")
+    if durability not in DURABILITIES:
+        hint = did_you_mean(str(durability), DURABILITIES) or f"it is one of {', '.join(DURABILITIES)}."
+        raise UnsupportedOperation(f"there is no durability {durability!r}.", hint=hint)
+    module = importlib.import_module("everview.session.durable.durable_backend")
+    durable: Backend = module.DurableBackend(
+        folder,
+        lambda: engine(history),
+        durability=durability,
+        checkpoint_bytes=_number(options, "checkpoint_bytes", module.CHECKPOINT_BYTES, "bytes"),
+    )
+    return durable
+
+
+def check_backend_of(folder: Path, backend: str) -> None:
+    """Raises if a database of another backend is in a directory."""
+    there = backend_of(folder)
+    if there not in (None, backend):
         raise UnsupportedOperation(
-            f"durable databases are not part of this version, so '{path}' cannot be opened.", hint="leave the path out."
+            f"the database at '{folder}' is one of the {there} backend.",
+            hint=f"connect(path, backend='{there}') opens it.",
         )
-    backend: Backend = importlib.import_module("everview.backends.embedded.backend").EmbeddedBackend(_history(options))
-    return backend
+
+
+def backend_of(folder: Path) -> str | None:
+    """The backend whose database is in a directory; None for one without."""
+    if (folder / FILE).exists():
+        return "embedded"
+    return "spark" if (folder / "_commits").is_dir() else None
 
 
 def _history(options: Mapping[str, Any]) -> int:
     return _number(options, "history", 1000, "versions to keep")
+
+
+def _flag(options: Mapping[str, Any], name: str) -> bool:
+    value = options.get(name, False)
+    if not isinstance(value, bool):
+        raise UnsupportedOperation(f"{name}={value!r} is not True or False.")
+    return value
 
 
 def _number(options: Mapping[str, Any], name: str, default: int, unit: str) -> int:
@@ -63,6 +117,8 @@ def open_spark(path: str | None, spark: SparkSession | None, options: Mapping[st
     ``history`` is the number of versions whose deltas can be asked for, ``local_rows`` the size up to which segments are kept
     at the driver, ``lookup_bytes`` how much disk the driver may take for copies of larger ones, to look rows up in.
     """
+    if path is not None:
+        check_backend_of(Path(local_directory(path, "a database")), "spark")
     local_rows = _number(options, "local_rows", 200_000, "rows")
     lookup_bytes = _number(options, "lookup_bytes", 16 * 2**30, "bytes")
 
@@ -87,7 +143,7 @@ def open_spark(path: str | None, spark: SparkSession | None, options: Mapping[st
 
 
 backends: dict[str, BackendChoice] = {
-    "embedded": BackendChoice(open_embedded, ("history",)),
+    "embedded": BackendChoice(open_embedded, ("history", *_WITH_PATH)),
     "spark": BackendChoice(open_spark, ("history", "local_rows", "lookup_bytes")),
     "reference": BackendChoice(open_reference, ("history",)),
 }

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import importlib
 import os
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ from everview.backends.rejections import view_has_no_listing
 from everview.catalog import Definition, TableDefinition, ViewDefinition, find_column, kind_of
 from everview.errors import InvalidQuery, UnknownName, UnsupportedOperation
 from everview.relational.arrow import arrow_schema, public_rows
+from everview.session.database_lock import DatabaseLock
 from everview.session.feeds.lake_storage import StoredInDelta
 from everview.session.results import Changes, Readable
 from everview.session.rows.convert_values import Unfit, converter_to, or_null
@@ -123,7 +123,7 @@ class _Relation(Readable):
         if not self._core.catalog.has(self._definition):
             raise UnknownName(f"{self._title()} was dropped.")
 
-    def _locked(self) -> threading.RLock:
+    def _locked(self) -> DatabaseLock:
         """The database's lock, to read under: a stream may be committing in another thread."""
         self._check()
         return self._core.lock

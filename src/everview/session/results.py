@@ -6,7 +6,6 @@ Contract: a bag is given as rows repeated by multiplicity, in no particular orde
 from __future__ import annotations
 
 import datetime
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
@@ -21,6 +20,7 @@ from everview.backends.base import WEIGHT, VersionedDelta
 from everview.relational.arrow import arrow_schema, public_rows, python_values
 from everview.relational.display import html_table, show_table
 from everview.relational.nodes import Schema
+from everview.session.database_lock import DatabaseLock
 from everview.session.feeds.lake_storage import DeltasOnDisk
 from everview.session.rows.change_weights import CHANGE_TYPE
 from everview.session.rows.changes import COMMIT_TIMESTAMP, COMMIT_VERSION
@@ -123,7 +123,7 @@ class Changes(Sequence[VersionedDelta], Shown):
         deltas: Sequence[VersionedDelta],
         fields: Schema,
         format: str,  # noqa: A002 -- as in View.changes
-        lock: threading.RLock,
+        lock: DatabaseLock,
         to_spark: Callable[[pa.Table], DataFrame],
     ) -> None:
         self._deltas = deltas

@@ -6,7 +6,6 @@ content (absent rows, duplicate keys, assertions) is judged at the end, on the s
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
@@ -17,6 +16,7 @@ import pyarrow as pa
 
 from everview.backends.base import Change, Refresh
 from everview.errors import UnsupportedOperation
+from everview.session.database_lock import DatabaseLock
 from everview.session.rows.given_rows import Mode
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class Commit:
 class GuardedDeltas(Mapping[str, pa.Table]):
     """The deltas of a commit, read under the database's lock: a backend may compute them when they are looked at."""
 
-    def __init__(self, deltas: Mapping[str, pa.Table], lock: threading.RLock) -> None:
+    def __init__(self, deltas: Mapping[str, pa.Table], lock: DatabaseLock) -> None:
         self._deltas = deltas
         self._lock = lock
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import datetime
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,7 +29,7 @@ from everview.backends.embedded.propagation import Propagation, Running
 from everview.backends.embedded.rebalancing_stats import rebalancing_stats
 from everview.backends.embedded.restoration import add_to_graph, made_anew
 from everview.backends.embedded.sources import ScanOperator, TableInput
-from everview.backends.embedded.tables.stored_table import StoredTable
+from everview.backends.embedded.tables.stored_table import StoredTable, TableContent
 from everview.backends.embedded.vectors import Batch, Ints
 from everview.backends.embedded.view_choices import choices_of
 from everview.backends.embedded.view_deltas import Moved, ViewDeltas
@@ -46,6 +46,12 @@ from everview.relational.traverse import tables_of
 from everview.relational.types import Value
 from everview.trigger.lower_plan import lower_plan
 from everview.trigger.plan_block import Refused
+
+Journal = Callable[[Sequence[Change], tuple[str, int] | None], datetime.datetime]
+
+
+def _now(_changes: Sequence[Change], _source: tuple[str, int] | None) -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
 
 
 class EmbeddedBackend(InMemory):
@@ -67,6 +73,8 @@ class EmbeddedBackend(InMemory):
         self._history: deque[Moved] = deque(maxlen=history)
         self._batches: dict[str, int] = {}
         self._refreshed: dict[str, Refresh] = {}
+        self.journal: Journal = _now
+        """Called with a transaction that is about to be committed, and its source; gives its time, or raises to reject it."""
         self._lost: OutOfMemory | None = None
         """Why the database cannot be used any more."""
 
@@ -154,6 +162,7 @@ class EmbeddedBackend(InMemory):
             self._propagation.push(running)
             reached = self._reach.by(running)
             self._check_assertions(reached, running)
+            committed_at = self.journal(changes, source)
         except BaseException:
             running.rollback()
             self._restore()
@@ -171,12 +180,34 @@ class EmbeddedBackend(InMemory):
             if refresh is not None and each.name is not None:
                 refreshed[each.name] = refresh
         self._refreshed = refreshed
-        self._history.append(Moved(self._version, datetime.datetime.now(datetime.UTC), moved))
+        self._history.append(Moved(self._version, committed_at, moved))
         return ViewDeltas(moved, self._named_delta)
 
     def last_batch(self, source: str) -> int | None:
         """The last committed batch of a source."""
         return self._batches.get(source)
+
+    @property
+    def batches(self) -> dict[str, int]:
+        """The last committed batch of every source."""
+        return dict(self._batches)
+
+    @property
+    def has_forgotten_rows(self) -> bool:
+        """Whether views count rows that their tables have not kept (``retain=False``)."""
+        return any(not t.table.definition.retain and t.table.has_received_rows for t in self._graph.tables.values())
+
+    def table_contents(self) -> list[TableContent]:
+        """The rows of all tables, as they are now and stay: later transactions do not change what is given out here."""
+        return [source.table.whole() for source in self._graph.tables.values()]
+
+    def restore(self, version: int, batches: Mapping[str, int], contents: Iterable[TableContent]) -> None:
+        """Fills the tables, which are new and which no view reads yet, with what ``table_contents`` gave at a version."""
+        assert not self._views, "tables are restored before their views"
+        for content in contents:
+            self._graph.tables[content.table.lower()].table.restore(content)
+        self._version = version
+        self._batches = dict(batches)
 
     def refreshed(self) -> Mapping[str, Refresh]:
         """How the views over what the last transaction changed were brought up to date."""

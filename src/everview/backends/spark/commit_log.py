@@ -8,17 +8,16 @@ last batch of every stream; so opening reads the last record alone, and an older
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import socket
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TextIO
 
 from everview.backends.spark.segments import Segment, segment_from_json
-from everview.errors import CorruptDatabase, DatabaseLocked
+from everview.errors import CorruptDatabase
+from everview.folder_lock import lock_folder
 
 _FORMAT: Final = 1
 _DIGITS: Final = 20
@@ -82,7 +81,7 @@ class CommitLog:
         self._commits, self._catalogs = path / "_commits", path / "_catalog"
         for folder in (self._commits, self._catalogs):
             folder.mkdir(parents=True, exist_ok=True)
-        self._lock: TextIO | None = _locked(path)
+        self._lock: TextIO | None = lock_folder(path)
         self.last: Record | None = None
         try:
             sequences = self._sequences()
@@ -179,37 +178,3 @@ def write_atomically(path: Path, text: str) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
-
-
-def _locked(path: Path) -> TextIO:
-    """The lock file, held until it is closed; it says who holds it.
-
-    Raises:
-        DatabaseLocked: somebody else does.
-    """
-    file = (path / "_lock").open("a+", encoding="utf-8")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.seek(0)
-        holder = file.read()
-        file.close()
-        raise _locked_by(holder, path) from error
-    file.truncate(0)
-    file.write(_this_process())
-    file.flush()
-    return file
-
-
-def _this_process() -> str:
-    return f"{os.getpid()} on {socket.gethostname()}"
-
-
-def _locked_by(holder: str, path: Path) -> DatabaseLocked:
-    if holder == _this_process():
-        return DatabaseLocked(
-            f"the database '{path}' is already open in this process.",
-            hint="use the Database that is open, or close it first.",
-        )
-    who = f"process {holder}" if holder else "another process"  # which may not have written its number yet
-    return DatabaseLocked(f"the database '{path}' is open in {who}.", hint="close it there, or open another directory.")

@@ -13,6 +13,7 @@ difference, so no commit is needed twice and none is lost.
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -25,10 +26,11 @@ from deltalake.exceptions import DeltaError
 from everview.algebra.zset import ZSet, bag, difference
 from everview.backends.base import WEIGHT, VersionedDelta
 from everview.catalog import ViewDefinition
-from everview.errors import AlreadyExists, UnsupportedOperation
+from everview.errors import AlreadyExists, EverviewError, UnsupportedOperation
 from everview.relational.arrow import arrow_schema, rows_from_arrow, rows_to_arrow
 from everview.relational.types import DAY_TIME_INTERVAL, YEAR_MONTH_INTERVAL, Array, DataType, Row, Struct
 from everview.session.feeds.lake_feed import check_reachable, read_content
+from everview.session.stored_on_disk import KeepsPublications
 
 if TYPE_CHECKING:
     from everview.session.core import Core
@@ -81,18 +83,23 @@ class Publication:
                     self._subscription = self._core.subscriptions.add(self._view.name, self._take)
                 self._bring_to(rows, version, existing)
             except (DeltaError, OSError) as error:
-                self.cancel()
+                self._end()
                 check_reachable(self.uri, error)
                 raise UnsupportedOperation(
                     f"view '{self.view}' cannot be published at '{self.uri}': {str(error).strip().splitlines()[0]}",
                     hint="give a path that can be written, or a URI with the storage_options that its store needs.",
                 ) from error
             except BaseException:
-                self.cancel()
+                self._end()
                 raise
 
     def cancel(self) -> None:
         """Leaves the Delta table as it is now; cancelling again does nothing."""
+        if self.is_active:
+            self._core.forget_publication(self)
+        self._end()
+
+    def _end(self) -> None:
         if self._subscription is not None:
             self._subscription.cancel()
 
@@ -245,8 +252,21 @@ def publish(core: Core, view: ViewDefinition, uri: str, storage_options: Mapping
             )
     publication = Publication(core, view, uri, storage_options)
     publication.start()
-    core.publications = [*(p for p in core.publications if p.is_active), publication]
+    core.note_publication(publication, has_options=bool(storage_options))
     return publication
+
+
+def resume_publications(core: Core) -> None:
+    """Goes on with what was published when the database was closed, with what differs; what cannot go on is warned of."""
+    if not isinstance(core.backend, KeepsPublications):
+        return
+    for view, uri, has_options in core.backend.publications:
+        try:
+            if has_options:
+                raise UnsupportedOperation("its storage options are not kept.", hint="publish it again, with them.")
+            publish(core, core.catalog.view(view), uri, None)
+        except EverviewError as error:
+            warnings.warn(f"view '{view}' is not published at {uri} any more: {error}", RuntimeWarning, stacklevel=3)
 
 
 def _has_interval(data_type: DataType) -> bool:

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from everview.backends.base import Change
+from everview.backends.base import Change, ChangeKind
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.tables.bag_rows import BagRows
 from everview.backends.embedded.tables.keyed_rows import KeyedRows
@@ -32,6 +32,16 @@ class TableBytes:
 
     data: int
     index: int
+
+
+@dataclass(frozen=True, slots=True)
+class TableContent:
+    """All rows of a table, without weights where each is 1; ``received`` is whether any change ever came."""
+
+    table: str
+    rows: pa.Table
+    weights: pa.Array | pa.ChunkedArray | None
+    received: bool
 
 
 class _Rows(Protocol):
@@ -137,6 +147,22 @@ class StoredTable:
             UnsupportedOperation: the table keeps no rows.
         """
         return self._rows.content(columns)
+
+    def whole(self) -> TableContent:
+        """All that the table keeps, which is nothing without ``retain``."""
+        if not self.definition.retain:
+            empty = arrow_schema(self.definition.fields).empty_table()
+            return TableContent(self.name, empty, None, self.has_received_rows)
+        rows, weights = self.content(range(len(self.definition.fields)))
+        is_plain = bool((weights == 1).all())
+        return TableContent(self.name, rows, None if is_plain else pa.array(weights), self.has_received_rows)
+
+    def restore(self, content: TableContent) -> None:
+        """Takes in what ``whole`` gave; the table is new."""
+        if content.rows.num_rows:
+            self.prepare([Change(self.name, ChangeKind.WEIGHTED, content.rows, content.weights)])
+            self.commit()
+        self.has_received_rows = content.received
 
     def lookup(self, keys: pa.Table) -> tuple[Ints, pa.Table]:
         """The positions of the keys that some row has, ascending, and those rows.

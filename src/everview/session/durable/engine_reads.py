@@ -1,0 +1,73 @@
+"""What the backends of databases on disk answer from their engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from everview.backends.base import Refresh, VersionedDelta
+from everview.catalog import Definition
+from everview.relational.nodes import Relation
+from everview.relational.types import Value
+from everview.session.durable.recovery import RecoveredEngine
+
+
+class EngineReads:
+    """The part of ``backends.base.Backend`` that changes nothing."""
+
+    name = "embedded"
+
+    def __init__(self, recovered: RecoveredEngine) -> None:
+        self._recovered = recovered
+
+    @property
+    def definitions(self) -> tuple[Definition, ...]:
+        """Tables, views and assertions, in order of creation."""
+        return self._recovered.definitions
+
+    @property
+    def version(self) -> int:
+        """The number of transactions committed."""
+        return self._recovered.engine.version
+
+    def last_batch(self, source: str) -> int | None:
+        """The last committed batch of a source."""
+        return self._recovered.engine.last_batch(source)
+
+    def refreshed(self) -> Mapping[str, Refresh]:
+        """How the views over what the last transaction changed were brought up to date."""
+        return self._recovered.engine.refreshed()
+
+    def read(self, name: str) -> pa.Table:
+        """The bag of a table or view."""
+        return self._recovered.engine.read(name)
+
+    def iterate(self, name: str) -> Iterator[tuple[Any, ...]]:
+        """The same, row by row."""
+        return self._recovered.engine.iterate(name)
+
+    def lookup(self, name: str, key: Mapping[str, Value]) -> pa.Table:
+        """The rows with these values."""
+        return self._recovered.engine.lookup(name, key)
+
+    def query(self, plan: Relation) -> pa.Table:
+        """Evaluates a plan once."""
+        return self._recovered.engine.query(plan)
+
+    def changes(self, view: str, since: int) -> Sequence[VersionedDelta]:
+        """The non-empty deltas of the versions after ``since``."""
+        return self._recovered.engine.changes(view, since)
+
+    def changes_kept_since(self, view: str) -> int:
+        """The smallest ``since`` that ``changes`` takes: not before the checkpoint that the database was opened from."""
+        return self._recovered.engine.changes_kept_since(view)
+
+    def explain(self, view: str, mode: str) -> str:
+        """How the view is maintained."""
+        return self._recovered.engine.explain(view, mode)
+
+    def stats(self, view: str) -> dict[str, Any]:
+        """Rows, bytes by structure, updates and seconds."""
+        return self._recovered.engine.stats(view)
