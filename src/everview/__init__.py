@@ -25,6 +25,7 @@ from everview.errors import (
     VerificationFailed,
 )
 from everview.session.database import Assertion, Commit, Database, Subscription, Table, Transaction, View, connect
+from everview.session.open_backend import backend_of
 from everview.session.queries import UnionMaxQuery, union_max
 from everview.session.results import Changes, Result
 from everview.session.rings import register_ring
@@ -62,6 +63,7 @@ __all__ = [
     "VerificationReport",
     "VersionedDelta",
     "View",
+    "backend_of",
     "connect",
     "learn",
     "register_ring",

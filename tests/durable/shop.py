@@ -1,8 +1,8 @@
 """A small database for the tests of durability: tables of every kind, views over them, and numbered transactions.
 
-No query is translated, so no test of these starts a JVM: views are made of plans. Transaction n is a function of n, so a process
-that has been killed and one that was not can be compared; the state after any number of them is recomputed by the reference
-backend.
+No query is translated, so no test of these starts a JVM: views are made of plans. Transaction n is a function of n, so a
+process that has been killed and one that was not can be compared; the state after any number of them is recomputed by the
+reference backend.
 """
 
 from __future__ import annotations
@@ -33,9 +33,7 @@ def plans(db: ev.Database) -> dict[str, Relation]:
     """The views: a grouped sum, a join, a distinct count with a minimum, and a filter."""
     orders, events, customers = (_scan(db, t) for t in ("orders", "events", "customers"))
     count = AggregateCall("count", (), INT64)
-    joined = Join(
-        orders, customers, JoinKind.INNER, Call("=", (Column(1, INT64), Column(4, INT64, False)), BOOLEAN)
-    )
+    joined = Join(orders, customers, JoinKind.INNER, Call("=", (Column(1, INT64), Column(4, INT64, False)), BOOLEAN))
     return {
         "by_customer": Aggregate(
             orders, (Column(1, INT64),), (count, AggregateCall("sum", (Column(2, FLOAT64),), FLOAT64)), ("c", "n", "s")

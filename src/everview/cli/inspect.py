@@ -7,16 +7,16 @@ from rich.console import Console
 from rich.table import Table
 
 import everview as ev
-from everview.cli.connection import backend_option, existing_database
+from everview.cli.connection import backend_of_directory_option, open_to_look
 
 
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=str))
-@backend_option
-def inspect(directory: str, backend: str) -> None:
+@backend_of_directory_option
+def inspect(directory: str, backend: str | None) -> None:
     """Show the tables, views, sizes and version of the database in DIR."""
     console = Console()
-    with ev.connect(existing_database(directory), backend=backend) as db:
+    with open_to_look(directory, backend) as db:
         console.print(f"{directory}: version {db.version}", highlight=False)
         console.print(_tables(db))
         console.print(_views(db))

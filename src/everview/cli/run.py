@@ -8,7 +8,7 @@ import click
 from rich.console import Console
 
 import everview as ev
-from everview.cli.connection import backend_option
+from everview.cli.connection import backend_of_directory_option, open_database
 from everview.cli.output import rows_as_table
 from everview.cli.script import read_statements
 
@@ -16,15 +16,15 @@ from everview.cli.script import read_statements
 @click.command()
 @click.argument("script", metavar="FILE.sql", type=click.Path(path_type=Path))
 @click.option("--path", metavar="DIR", type=click.Path(path_type=str), help="Keep the database in DIR.")
-@backend_option
-def run(script: Path, path: str | None, backend: str) -> None:
+@backend_of_directory_option
+def run(script: Path, path: str | None, backend: str | None) -> None:
     """Run the statements of FILE.sql, in memory or on the database in DIR.
 
     A statement that fails ends the run; those before it have happened.
     """
     statements = read_statements(script)
     console = Console()
-    with ev.connect(path, backend=backend) as db:
+    with open_database(path, backend) as db:
         for statement in statements:
             answer = db.sql(statement)
             if isinstance(answer, ev.Result):

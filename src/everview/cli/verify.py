@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import click
 
-import everview as ev
-from everview.cli.connection import backend_option, existing_database
+from everview.cli.connection import backend_of_directory_option, open_to_look
 
 
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=str))
-@backend_option
-def verify(directory: str, backend: str) -> None:
+@backend_of_directory_option
+def verify(directory: str, backend: str | None) -> None:
     """Recompute every view of the database in DIR with Spark, and compare."""
-    with ev.connect(existing_database(directory), backend=backend) as db:
+    with open_to_look(directory, backend) as db:
         click.echo(repr(db.verify()))

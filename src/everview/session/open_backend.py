@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -86,8 +87,9 @@ def check_backend_of(folder: Path, backend: str) -> None:
         )
 
 
-def backend_of(folder: Path) -> str | None:
-    """The backend whose database is in a directory; None for one without."""
+def backend_of(path: str | os.PathLike[str]) -> str | None:
+    """The backend whose database is in a directory; None for one without, and for what is no directory."""
+    folder = Path(path)
     if (folder / FILE).exists():
         return "embedded"
     return "spark" if (folder / "_commits").is_dir() else None

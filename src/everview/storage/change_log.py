@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from everview.errors import CorruptDatabase, StorageFailed
 from everview.storage.disk import Disk, storage_failed
-from everview.storage.records import BrokenPiece, Bytes, Piece, Record, pieces_of, records_from
+from everview.storage.records import BrokenPiece, Bytes, LogPiece, LogRecord, pieces_of, records_from
 from everview.storage.sqlite_errors import error_for, is_lasting, told_of
 from everview.storage.wal_tail import changed_at
 
@@ -255,7 +255,7 @@ class ChangeLog:
             raise self._broken(BrokenPiece(number, "its checksum is another", near), "the manifest of checkpoint")
         return number, json.loads(text)
 
-    def records(self, after: int) -> Iterator[Record]:
+    def records(self, after: int) -> Iterator[LogRecord]:
         """The records behind the piece with the number ``after``, as they were when this was called.
 
         Raises:
@@ -266,7 +266,7 @@ class ChangeLog:
         except BrokenPiece as broken:
             raise self._broken(broken, "piece") from broken
 
-    def _pieces(self, after: int) -> Iterator[Piece]:
+    def _pieces(self, after: int) -> Iterator[LogPiece]:
         with told_of(self.path, "reading"):
             if not self._execute("SELECT 1 FROM sqlite_schema WHERE name = 'log'"):
                 return
@@ -280,7 +280,7 @@ class ChangeLog:
                     text = header.decode()
                 except UnicodeDecodeError:
                     raise BrokenPiece(number, "its header is no text", header[:256]) from None
-                yield Piece(number, text, body, checksum)
+                yield LogPiece(number, text, body, checksum)
 
     def last_number(self) -> int | None:
         """The number of the last piece; None where there is none."""

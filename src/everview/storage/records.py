@@ -19,7 +19,7 @@ LARGEST_PIECE: Final = 16 * 2**20
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class LogPiece:
     """A row of the log."""
 
     number: int
@@ -29,7 +29,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class LogRecord:
     """What was written at once: the number of its last piece, its header, and its body."""
 
     number: int
@@ -53,7 +53,7 @@ def checksum_of(number: int, header: str, body: Bytes) -> int:
     return zlib.crc32(body, zlib.crc32(header.encode(), number & 0xFFFFFFFF))
 
 
-def pieces_of(header: dict[str, Any], body: Sequence[Bytes], first: int) -> list[Piece]:
+def pieces_of(header: dict[str, Any], body: Sequence[Bytes], first: int) -> list[LogPiece]:
     """The pieces of a record, of which the first has this number.
 
     >>> [p.number for p in pieces_of({"kind": "apply"}, [b"abc"], 7)]
@@ -64,7 +64,7 @@ def pieces_of(header: dict[str, Any], body: Sequence[Bytes], first: int) -> list
     made = []
     for i, part in enumerate(bodies):
         own = text if i == 0 else ""
-        made.append(Piece(first + i, own, part, checksum_of(first + i, own, part)))
+        made.append(LogPiece(first + i, own, part, checksum_of(first + i, own, part)))
     return made
 
 
@@ -89,7 +89,7 @@ def _cut(body: Sequence[Bytes]) -> Iterator[bytes]:
         yield b"".join(waiting)
 
 
-def records_from(pieces: Iterable[Piece], after: int) -> Iterator[Record]:
+def records_from(pieces: Iterable[LogPiece], after: int) -> Iterator[LogRecord]:
     """The records of pieces that stand in order, the first of which is to have the number after ``after``.
 
     Raises:
@@ -109,13 +109,15 @@ def records_from(pieces: Iterable[Piece], after: int) -> Iterator[Record]:
             header, first = _read_header(piece), piece.number
         waiting.append(piece.body)
         if len(waiting) == header["pieces"]:
-            yield Record(piece.number, header, memoryview(b"".join(waiting) if len(waiting) > 1 else waiting[0]), first)
+            yield LogRecord(
+                piece.number, header, memoryview(b"".join(waiting) if len(waiting) > 1 else waiting[0]), first
+            )
             waiting = []
     if waiting:
         raise BrokenPiece(expected, "the end of a record is missing")
 
 
-def _read_header(piece: Piece) -> dict[str, Any]:
+def _read_header(piece: LogPiece) -> dict[str, Any]:
     try:
         header = json.loads(piece.header)
         if isinstance(header, dict) and isinstance(header["pieces"], int):

@@ -105,11 +105,12 @@ def test_a_uri_is_no_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize(
     "arguments", [["verify", "{dir}"], ["inspect", "{dir}"], ["run", "{script}", "--path", "{dir}"]]
 )
-def test_storage_that_is_not_there_yet_says_so(arguments: list[str], tmp_path: Path) -> None:
+def test_storage_that_a_backend_does_not_have(arguments: list[str], tmp_path: Path) -> None:
     """The reference backend keeps nothing on disk, and the commands say so in one line."""
     places = {"dir": tmp_path, "script": script(tmp_path, "SELECT 1 AS one;")}
-    done = everview(*(argument.format(**places) for argument in arguments))
+    done = everview(*(argument.format(**places) for argument in arguments), "--backend", "reference")
     assert done.exit_code == 1
+    assert "lives in memory" in done.stderr
     assert len(done.stderr.splitlines()) == 1
 
 

@@ -15,18 +15,21 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from everview.algebra.registry import is_registered
 from everview.backends.embedded.backend import EmbeddedBackend
 from everview.backends.embedded.tables.stored_table import TableContent
 from everview.catalog import Catalog, Definition, TableDefinition, ViewDefinition
 from everview.errors import CorruptDatabase, EverviewError, UnknownName
 from everview.relational.arrow import arrow_schema
+from everview.relational.nodes import Aggregate
+from everview.relational.traverse import nodes_of
 from everview.session.durable.logged_changes import changes_from_log
 from everview.session.durable.progress import OpeningProgress
 from everview.storage.change_log import ChangeLog
 from everview.storage.checkpoint_files import read_rows
 from everview.storage.definitions import definition_from_json, definition_to_json
 from everview.storage.manifest import Manifest, TableFile, manifest_from_json
-from everview.storage.records import Record
+from everview.storage.records import LogRecord
 
 CHECKPOINTS = "checkpoints"
 RECORD_COST = 4096
@@ -154,7 +157,7 @@ class RecoveredEngine:
         found = self._log.checkpoint()
         return found is not None and found[0] > self.number
 
-    def replay(self, record: Record) -> Mapping[str, pa.Table] | None:
+    def replay(self, record: LogRecord) -> Mapping[str, pa.Table] | None:
         """Does again what a record says; returns the changes of views where it is a transaction.
 
         Raises:
@@ -189,7 +192,7 @@ class RecoveredEngine:
         self.number = number
         self.cost += length + RECORD_COST
 
-    def _apply(self, record: Record) -> Mapping[str, pa.Table]:
+    def _apply(self, record: LogRecord) -> Mapping[str, pa.Table]:
         header = record.header
         changes = changes_from_log(header["changes"], record.body, self.catalog.table)
         source = None if header["source"] is None else (header["source"][0], header["source"][1])
@@ -219,14 +222,15 @@ class RecoveredEngine:
             self.catalog.add(definition)
 
     def _create_view(self, view: ViewDefinition) -> None:
-        try:
-            self.engine.create_view(view)
-        except UnknownName as error:
-            raise UnknownName(
-                f"the database '{self._folder}' cannot be opened: {view.kind} '{view.name}' needs what this process does "
-                f"not have: {error.message}",
-                hint="register rings with ev.register_ring before connect().",
-            ) from error
+        calls = [c for n in nodes_of(view.plan) if isinstance(n, Aggregate) for c in n.aggregates]
+        for call in calls:
+            if call.is_ring and not is_registered(call.function):
+                raise UnknownName(
+                    f"the database '{self._folder}' cannot be opened: {view.kind} '{view.name}' uses the ring "
+                    f"'{call.function}', which this process has not registered.",
+                    hint="register it with ev.register_ring before connect().",
+                )
+        self.engine.create_view(view)
 
     def drop(self, definition: Definition) -> None:
         """Removes a table with its constraints, or a view."""
