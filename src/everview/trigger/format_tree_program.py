@@ -214,6 +214,9 @@ def _computed(program: TreeProgram, compute: Compute, target: str) -> list[str]:
 
 
 def _path(access: Access) -> str:
+    if access.ordered is not None:
+        by = f" by {', '.join(access.bound)}" if access.bound else ""
+        return f"range{by} in the order of {access.ordered}, summed in O(log N)"
     return f"{access.kind.value} by {', '.join(access.bound)}" if access.bound else f"{access.kind.value} of all"
 
 

@@ -36,6 +36,7 @@ from everview.relational.schema import columns, schema
 from everview.relational.traverse import inputs, nodes_of, rewrite_bottom_up, with_inputs
 from everview.trigger.block_source import block_source
 from everview.trigger.operator_rules import rules_of
+from everview.trigger.order_accesses import order_accesses
 from everview.trigger.plan_block import Lowered, plan_block, plan_join, plan_skew_block
 from everview.trigger.plan_factorized import plan_factorized
 from everview.trigger.program import (
@@ -68,6 +69,7 @@ def lower_plan(
     no_tree: str | None = None,
     is_read_once: bool = False,
     skew: SkewOptions | None = None,
+    has_order: bool = False,
 ) -> Program:
     """The program of a view.
 
@@ -80,11 +82,14 @@ def lower_plan(
         no_tree: Why there shall be no view trees, if so.
         is_read_once: The plan is evaluated and not maintained, so that a tree for a join at its root would not pay.
         skew: For the strategy ``skew``: the thresholds.
+        has_order: The engine keeps ordered state, so that ranges are summed, and not paired. Classical maintenance
+            (``first_order``) does without.
 
     Raises:
         NoSkewPlan: the strategy is ``skew``, and a block cannot be maintained so, and why.
     """
-    lowering = _Lowering(plan, facts_of, strategy, keeps_rows, no_tree, skew or SkewOptions())
+    has_order = has_order and strategy not in ("first_order", "skew")
+    lowering = _Lowering(plan, facts_of, strategy, keeps_rows, no_tree, skew or SkewOptions(), has_order=has_order)
     if strategy == "recompute":
         return lowering.finish(lowering.add(Anew(lowering.spelled(plan)), schema(plan)))
     return lowering.finish(lowering.root(plan, is_view=not is_read_once))
@@ -139,7 +144,10 @@ class _Lowering:
         keeps_rows: KeepsRows,
         no_tree: str | None,
         skew: SkewOptions,
+        *,
+        has_order: bool = False,
     ) -> None:
+        self._has_order = has_order
         self._skew = skew
         self._why_no_parts: str | None = "it sums nothing"
         self._facts_of, self._strategy, self._keeps_rows, self._no_tree = facts_of, strategy, keeps_rows, no_tree
@@ -293,8 +301,12 @@ class _Lowering:
         read = [self.visit(atom.input) for atom in block.atoms]
         source = block_source(relation, block, read)
         over = _over(block, read)
-        loading = None if lowered.loading is None else replace(lowered.loading, block=over)
-        moved = replace(lowered, program=replace(lowered.program, block=over), loading=loading)
+        program, loading = (
+            None if p is None else replace(order_accesses(p) if self._has_order else p, block=over)
+            for p in (lowered.program, lowered.loading)
+        )
+        assert program is not None
+        moved = replace(lowered, program=program, loading=loading)
         return self.add(TreeBlock(moved, source, outputs), schema(relation))
 
 

@@ -7,7 +7,8 @@
       Q[orderkey, day]    += δQ[orderkey, day]
 
 A view maps keys to payloads, one part a monomial of the block. Every join says its access path: a *look-up* binds all
-keys of the view, a *slice* some of them, a *scan* none.
+keys of the view, a *slice* some of them, a *scan* none. A *range* binds all keys but one, and sums what lies on stretches of the
+order of that one.
 
 An *indicator* of an atom counts its rows for some of its variables, and means 1 where the number is not 0. So a join with it
 keeps what finds a partner and multiplies by nothing; its own delta is +1 for keys that come and -1 for keys that go. For all
@@ -24,7 +25,7 @@ from everview.planner.block import Block, Monomial, Residual
 
 
 class AccessKind(Enum):
-    """How a change finds what it meets. View trees have the first three."""
+    """How a change finds what it meets. View trees have the first four."""
 
     LOOKUP = "look-up"
     SLICE = "slice"
@@ -63,6 +64,9 @@ class Access:
     """Predicates to check right after the join, all of whose variables are known by then."""
     is_indicator: bool = False
     """Whether only the keys of the view matter, as far as their count is not 0, and no payload is multiplied."""
+    ordered: str | None = None
+    """For a range: the key that the delta does not know, in whose order the predicates hold on a few stretches. They are not
+    checked on pairs: what lies on these stretches is summed, and the key is not known afterwards either."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -224,7 +224,11 @@ def _verify_compute(program: TreeProgram, compute: Compute, name: str) -> list[R
         )
         is_whole = set(access.bound) == set(view.keys)
         kind = AccessKind.LOOKUP if is_whole else AccessKind.SLICE if access.bound else AccessKind.SCAN
-        _require(access.kind is kind, name, f"a {access.kind.value} in {access.view} that is a {kind.value}")
+        if access.kind is AccessKind.RANGE:
+            is_open = access.ordered is not None and {access.ordered} == set(view.keys) - set(access.bound)
+            _require(is_open and not access.is_indicator, name, f"a range in {access.view} that leaves other keys open")
+        else:
+            _require(access.kind is kind, name, f"a {access.kind.value} in {access.view} that is a {kind.value}")
         known |= set(view.keys)
         atoms |= frozenset() if access.is_indicator else view.atoms
         payloads = restrict(program.block.monomials, atoms), restrict((), atoms)
@@ -233,6 +237,7 @@ def _verify_compute(program: TreeProgram, compute: Compute, name: str) -> list[R
         _require(fits, name, f"the join with {access.view} carries another payload on")
         checked += access.residuals
         _require(all(set(r.variables) <= known for r in access.residuals), name, "a predicate over unknown variables")
+        known -= {access.ordered}
     target = _view(program, compute.target)
     _require(set(target.keys) <= known, name, f"{target.name} has keys that are not known")
     _require(target.atoms == atoms, name, f"{target.name} is made of other atoms than it says")

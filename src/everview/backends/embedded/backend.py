@@ -317,7 +317,9 @@ class EmbeddedBackend(InMemory):
                 raise rejections.not_retained(source.table.definition)
         try:
             split = run_rules(plan, SPLIT_JOINS)
-            program = lower_plan(split, self._graph.facts_of, keeps_rows=self._graph.keeps_rows, is_read_once=True)
+            program = lower_plan(
+                split, self._graph.facts_of, keeps_rows=self._graph.keeps_rows, is_read_once=True, has_order=True
+            )
             root = self._graph.build_for_reading(program)
             return self._to_arrow(root.content(), schema(plan))
         finally:

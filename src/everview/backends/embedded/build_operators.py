@@ -81,7 +81,7 @@ def build_apart(
     plan: Relation, given: Mapping[str, Operator], dictionary: Dictionary, no_tree: str | None = None
 ) -> BuiltApart:
     """The operators of a plan over what is at hand, beside those of the database."""
-    program = lower_plan(plan, lambda _: Facts(), no_tree=no_tree, is_read_once=True)
+    program = lower_plan(plan, lambda _: Facts(), no_tree=no_tree, is_read_once=True, has_order=True)
     pool = OperatorPool()
     root = build_operators(program, pool, Sources(given), dictionary)
     return BuiltApart(tuple(pool.operators), root)
@@ -158,7 +158,7 @@ class _Building:
 
 def _evaluation(plan: Relation, read: Sequence[Scan], dictionary: Dictionary) -> Callable[[Sequence[Batch]], Batch]:
     """Evaluates a plan anew, for the contents of what it reads."""
-    program = lower_plan(plan, lambda _: Facts(), is_read_once=True)
+    program = lower_plan(plan, lambda _: Facts(), is_read_once=True, has_order=True)
 
     def evaluate(contents: Sequence[Batch]) -> Batch:
         pairs = zip(read, contents, strict=True)

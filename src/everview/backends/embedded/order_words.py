@@ -49,13 +49,20 @@ def values_from_words(words: Ints, data_type: DataType) -> Values:
 
 
 def _ascending(vector: Vector, dictionary: Dictionary) -> list[Ints]:
+    if kind_of(vector.type) is Kind.CODE:
+        return [dictionary.order_keys(vector.values).copy()]
+    return plain_order_words(vector)
+
+
+def plain_order_words(vector: Vector) -> list[Ints]:
+    """The value words of what has no code, ascending; those of NULLs mean nothing."""
     match kind_of(vector.type):
         case Kind.FLOAT:
             return [float_order(vector.values)]
         case Kind.WIDE:
             return [vector.values[:, 1].copy(), vector.values[:, 0] ^ _SIGN]  # the low word is unsigned
         case Kind.CODE:
-            return [dictionary.order_keys(vector.values).copy()]
+            raise AssertionError("the order of codes is that of what they stand for")
         case _:
             return [vector.values.astype(np.int64, copy=True)]
 

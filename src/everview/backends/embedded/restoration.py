@@ -33,7 +33,14 @@ def add_to_graph(graph: Graph, view: ViewDefinition, choices: ViewChoices) -> Op
     if choices.representation == "factorized":
         program = lower_factorized_view(plan, graph.facts_of)
     else:
-        program = lower_plan(plan, graph.facts_of, choices.strategy, keeps_rows=graph.keeps_rows, skew=choices.skew)
+        program = lower_plan(
+            plan,
+            graph.facts_of,
+            choices.strategy,
+            keeps_rows=graph.keeps_rows,
+            skew=choices.skew,
+            has_order=True,
+        )
     for name, tests in tested.tests.items():
         graph.tables[name].tests = tests
     keys = unique_keys(plan, lambda scan: graph.facts_of(scan).keys)

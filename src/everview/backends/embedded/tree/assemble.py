@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 
 from everview.backends.embedded.tree.block_layout import part_kind
 from everview.backends.embedded.tree.code_builder import CodeBuilder, Delta, needed_keys
@@ -16,6 +17,7 @@ from everview.backends.embedded.tree.instructions import (
     Gather,
     Group,
     KeepHeld,
+    MultiplyRows,
     Repeat,
     ScanEntries,
     SliceEntries,
@@ -38,7 +40,7 @@ from everview.backends.embedded.tree.layout import (
     words_of,
 )
 from everview.backends.embedded.tree.leaf_groups import needs_groups
-from everview.backends.embedded.tree.pauses import EntryPart, RingPause, RowPart
+from everview.backends.embedded.tree.pauses import EntryPart, RangePause, RingPause, RowPart
 from everview.backends.embedded.tree.trigger_code import LeafRegisters, ResultRegisters, TriggerCode
 from everview.backends.embedded.vectors import Kind, kind_of
 from everview.planner.block import Monomial, RingLift
@@ -140,7 +142,7 @@ class Assembler(CodeBuilder[RowDelta, Monomial]):
             is_thinned |= bool(self._fans)
             delta = self._join(access, delta, needed_keys(compute, i, target))
             is_thinned |= bool(self._fans) and (access.is_indicator or bool(access.residuals))
-            for residual in access.residuals:
+            for residual in access.residuals if access.ordered is None else ():
                 delta = self._restricted(delta, residual)
         is_distinct = set(delta.keys) == set(target.keys) and not delta.repeats
         if is_distinct and not is_thinned:
@@ -172,6 +174,8 @@ class Assembler(CodeBuilder[RowDelta, Monomial]):
 
     def _join(self, access: Access, delta: RowDelta, needed: set[str]) -> RowDelta:
         view = self.program.view(access.view)
+        if access.ordered is not None:
+            return self._summed_range(access, delta, view)
         pairs = self._matched(view, access.kind, access.bound, delta, keeps_index=bool(self.program.partitions))
         repeats = delta.repeats or not needed >= {*delta.keys, *view.keys}
         atoms = delta.atoms if access.is_indicator else delta.atoms | view.atoms
@@ -195,6 +199,25 @@ class Assembler(CodeBuilder[RowDelta, Monomial]):
                 self._pause(RingPause(ring, pairs.frame, row, entry, target))
             else:
                 self.code.append(self._product(pairs, (self._kind(left), source), (self._kind(right), place), target))
+        return joined
+
+    def _summed_range(self, access: Access, delta: RowDelta, view: TreeViewDefinition) -> RowDelta:
+        """The rows as they are, each multiplied with the sum of its range."""
+        known = tuple(dict.fromkeys(v for r in access.residuals for v in r.variables if v != access.ordered))
+        variables = tuple(dict.fromkeys((*access.bound, *known)))
+        frame = delta.frame
+        rows = self._register(frame)
+        kinds = [self._kind(m) for m in view.payload]
+        first = self._register(frame, sum(words_of(k) for k in kinds))
+        registers = tuple(delta.keys[v] for v in variables)
+        self._pause(RangePause(access, self.number_of(access.view), frame, variables, registers, first, rows))
+        starts = dict(zip(view.payload, accumulate((words_of(k) for k in kinds), initial=first), strict=False))
+        joined: RowDelta = Delta(frame, delta.keys, {}, delta.atoms | view.atoms, delta.repeats)
+        for monomial in access.payload:
+            left = frozenset(p for p in monomial if p[0] in delta.atoms)
+            right = frozenset(p for p in monomial if p[0] in view.atoms)
+            mine, theirs = (self._kind(left), delta.parts[left]), (self._kind(right), starts[right])
+            self.code.append(MultiplyRows(frame, rows, rows, *mine, *theirs, self._part_registers(joined, monomial)))
         return joined
 
     def _added(self, view: TreeViewDefinition, delta: RowDelta) -> None:

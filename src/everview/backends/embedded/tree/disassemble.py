@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from everview.backends.embedded.tree.instructions import LeaveMachine, decoded
 from everview.backends.embedded.tree.kernels.leaves import LEAF_WORDS, LeafOp
 from everview.backends.embedded.tree.leaf_program import LeafProgram
-from everview.backends.embedded.tree.pauses import MaskPause, Pause, RingPause
+from everview.backends.embedded.tree.pauses import MaskPause, Pause, RangePause, RingPause
 from everview.backends.embedded.tree.trigger_code import TriggerCode
 
 
@@ -40,6 +40,10 @@ def _paused(pause: Pause, views: Sequence[str]) -> str:
         case RingPause(left=left, right=right):
             product = f"r{left.register}[r{left.rows}] * {views[right.view]}[r{right.slots}] word {right.place}"
             text = f"f{pause.frame}.r{pause.target} := {product} in the ring of {pause.ring}"
+        case RangePause(access=access):
+            text = (
+                f"f{pause.frame}.r{pause.target} := Σ of ranges of {views[pause.view]} in the order of {access.ordered}"
+            )
     return f"{LeaveMachine.name:<9} {text}"
 
 

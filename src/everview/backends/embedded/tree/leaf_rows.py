@@ -15,8 +15,10 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate, compile_projection
 from everview.backends.embedded.operators.ring_sums import lifted_column
 from everview.backends.embedded.tree.block_layout import key_layout
-from everview.backends.embedded.tree.pauses import MaskPause
+from everview.backends.embedded.tree.pauses import MaskPause, RangePause
+from everview.backends.embedded.tree.range_sums import RangeSums
 from everview.backends.embedded.tree.trigger_code import LeafRegisters
+from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, Vector
 from everview.planner.block import BlockAtom, RingLift, Variable
 from everview.relational.expressions import TRUE
@@ -113,10 +115,12 @@ def element_words(lift: RingLift, arguments: Sequence[Vector], count: int, dicti
 
 
 class Masks:
-    """Evaluates predicates over several atoms, for the rows of a frame."""
+    """Evaluates predicates over several atoms, for the rows of a frame, and sums the ranges that they cut out of a view."""
 
     def __init__(self, program: TreeProgram, dictionary: Dictionary) -> None:
         block = program.block
+        self._block, self._program, self._dictionary = block, program, dictionary
+        self._ranges: dict[RangePause, RangeSums] = {}
         self._predicates = {r: compile_predicate(r.condition, dictionary) for r in block.residuals}
         self._layouts = {r: key_layout(block, r.variables) for r in block.residuals}
 
@@ -125,3 +129,10 @@ class Masks:
         keys = np.stack(columns, axis=1)
         vectors = self._layouts[pause.residual].unpack(keys)
         return self._predicates[pause.residual](vectors, len(keys)).astype(np.int64)
+
+    def sums(self, pause: RangePause, view: ViewMap, columns: list[Ints]) -> Ints:
+        """The sums of ranges of a view, a row of payload words each."""
+        known = self._ranges.get(pause)
+        if known is None or known.view is not view:
+            known = self._ranges[pause] = RangeSums(self._block, self._program, pause, view, self._dictionary)
+        return known.sums(columns)

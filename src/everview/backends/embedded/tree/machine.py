@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence, Set
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -38,7 +38,7 @@ from everview.backends.embedded.tree.layout import (
     WIDE_VALUES,
 )
 from everview.backends.embedded.tree.leaf_program import LeafProgram
-from everview.backends.embedded.tree.pauses import EntryPart, MaskPause, Pause, RingPause, RowPart
+from everview.backends.embedded.tree.pauses import EntryPart, MaskPause, Pause, RangePause, RingPause, RowPart
 from everview.backends.embedded.tree.trigger_code import TriggerCode
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch, Ints
@@ -52,7 +52,16 @@ CHUNK = 4096
 
 
 AfterChunk: TypeAlias = "Callable[[Machine], None]"
-Masks: TypeAlias = Callable[[MaskPause, list[Ints]], Ints]
+
+
+class Masks(Protocol):
+    """What Python computes for machines from the words of variables."""
+
+    def __call__(self, pause: MaskPause, columns: list[Ints]) -> Ints:
+        """1 where a predicate holds, by row."""
+
+    def sums(self, pause: RangePause, view: ViewMap, columns: list[Ints]) -> Ints:
+        """The sums of ranges, a row of payload words each."""
 
 
 class TreeOutgrown(EvaluationError):
@@ -191,6 +200,8 @@ class RegisterMachine:
             return
         if isinstance(pause, MaskPause):
             self._compute_mask(pause, rows)
+        elif isinstance(pause, RangePause):
+            self._sum_ranges(pause, rows)
         else:
             self._multiply(pause, rows)
 
@@ -212,6 +223,12 @@ class RegisterMachine:
         columns = [self._register(r, pause.frame, rows) for words in pause.columns for r in words]
         mask = self._masks(pause, columns)
         self._register(pause.mask, pause.frame, rows)[:] = mask
+
+    def _sum_ranges(self, pause: RangePause, rows: int) -> None:
+        columns = [self._register(r, pause.frame, rows) for words in pause.known for r in words]
+        sums = self._masks.sums(pause, self._maps[pause.view], columns)
+        self._words(pause.target, pause.frame, sums.shape[1])[:, :rows] = sums.T
+        self._register(pause.rows, pause.frame, rows)[:] = np.arange(rows)
 
     def registers(self, frame: int, wanted: Sequence[int]) -> list[Ints]:
         """What some registers of a frame hold, until the next run."""

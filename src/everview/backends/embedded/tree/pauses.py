@@ -1,4 +1,4 @@
-"""What a machine leaves to Python: masks of predicates that no kernel evaluates, and products in registered rings.
+"""What a machine leaves to Python: masks of predicates that no kernel evaluates, products in registered rings, sums of ranges.
 
 A pause stands between two instructions. It reads registers of frames that are complete by then, and fills registers of a frame
 whose rows are known.
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from everview.planner.block import Residual
+from everview.trigger.tree_program import Access
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,4 +52,21 @@ class RingPause:
     target: int
 
 
-Pause: TypeAlias = MaskPause | RingPause
+@dataclass(frozen=True, slots=True)
+class RangePause:
+    """The sums of ranges of a view, by its number: for each row of a frame, into the registers from ``target`` on.
+
+    ``known`` has the words of the variables that rows know, in the order of ``variables``. The register ``rows`` gets the
+    numbers of the rows, so that the sums can be multiplied with what the rows carry.
+    """
+
+    access: Access
+    view: int
+    frame: int
+    variables: tuple[str, ...]
+    known: tuple[tuple[int, ...], ...]
+    target: int
+    rows: int
+
+
+Pause: TypeAlias = MaskPause | RingPause | RangePause

@@ -10,10 +10,11 @@ import numpy as np
 from everview.backends.embedded.tree.assemble_step import TreeTrigger, assemble_step
 from everview.backends.embedded.tree.leaf_rows import Masks
 from everview.backends.embedded.tree.machine import AfterChunk, Machine
-from everview.backends.embedded.tree.pauses import MaskPause
+from everview.backends.embedded.tree.pauses import MaskPause, RangePause
 from everview.backends.embedded.tree.tree_state import TreeState, leaf_program_of
 from everview.backends.embedded.tree.trigger_code import ResultRegisters
 from everview.backends.embedded.tree.view_identity import AtomIdentity
+from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch, Ints
 
 
@@ -61,3 +62,6 @@ class _StepMasks:
 
     def __call__(self, pause: MaskPause, columns: list[Ints]) -> Ints:
         return self._masks[id(pause)](pause, columns)
+
+    def sums(self, pause: RangePause, view: ViewMap, columns: list[Ints]) -> Ints:
+        return self._masks[id(pause)].sums(pause, view, columns)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -23,6 +23,7 @@ from everview.backends.embedded.tree.take_products import ProductTriggers, Surro
 from everview.backends.embedded.tree.trigger_code import TriggerCode
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch, concatenate
+from everview.trigger.order_accesses import is_summed_by_ranges
 from everview.trigger.tree_program import (
     AccessKind,
     Add,
@@ -168,6 +169,8 @@ class TreeState:
         if self._is_moved:
             if self.partitions is not None:
                 self.partitions.commit()
+            for view in self._ordered():
+                view.settle_orders()
             if settle(*self._settled):
                 for view in self.maps.values():
                     with suppress(MemoryError):  # a map that cannot be tidied stays as it is, for the next time
@@ -177,10 +180,16 @@ class TreeState:
     def rollback(self) -> None:
         """Takes the changes since the last commit back."""
         if self._is_moved:
+            for view in self._ordered():
+                view.undo_orders()
             undo(*self._settled)
             if self.partitions is not None:
                 self.partitions.rollback()
             self._is_moved = False
+
+    def _ordered(self) -> Iterator[ViewMap]:
+        """The views of its own that are kept in some order, too."""
+        return (v for n, v in self.maps.items() if v.orders and n not in self.borrowed)
 
     def nbytes(self) -> dict[str, int]:
         """Bytes of each stored view and of its indexes, but for those borrowed."""
@@ -191,12 +200,16 @@ class TreeState:
             sizes[f"view {name}"] = view.nbytes
             for i, words in enumerate(view.index_words):
                 sizes[f"view {name}, index by words {list(words)}"] = view.index_nbytes(i)
+            for by, order in view.orders.items():
+                sizes[f"view {name}, in the order of words {list(by)}"] = order.nbytes
         return sizes
 
     def update_cost(self, side: int) -> Cost:
         """What one changed row of an atom costs, by the access paths of its trigger."""
         trigger = next(t for t in self.program.triggers if t.atom == side)
         accesses = [j.kind for s in trigger.statements if isinstance(s, Compute) for j in s.joins]
+        if is_summed_by_ranges(self.program, side):
+            return Cost.LOGARITHMIC
         if AccessKind.SCAN in accesses:
             return Cost.LINEAR
         return Cost.MATCHES if AccessKind.SLICE in accesses else Cost.CONSTANT

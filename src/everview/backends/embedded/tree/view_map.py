@@ -54,7 +54,8 @@ from everview.backends.embedded.tree.layout import (
     USED,
     words_of,
 )
-from everview.backends.embedded.vectors import Ints
+from everview.backends.embedded.tree.view_order import ViewOrder
+from everview.backends.embedded.vectors import Ints, KeyLayout
 
 Halves: TypeAlias = npt.NDArray[np.uint32]
 
@@ -100,6 +101,8 @@ class ViewMap:
         f[KINDS], f[PARTS] = address_of(self._kinds), len(kinds)
         self._touched: Ints | None = np.zeros(1, dtype=np.int64) if is_result else None
         self._indexes: list[_Index] = []
+        self.orders: dict[tuple[int, ...], ViewOrder] = {}
+        """Its entries in some order, by the key words that are equal within a group and then by one variable's."""
         self._index_addresses: Ints = np.zeros(1, dtype=np.int64)
         self.entries: Ints = np.empty((0, self.stride), dtype=np.int64)
         self._log: Ints = np.empty((0, self.stride + 1), dtype=np.int64)
@@ -241,6 +244,43 @@ class ViewMap:
         self._index_addresses = np.array([i.address for i in self._indexes], dtype=np.int64)
         self.fields[INDEXES], self.fields[INDEX_COUNT] = address_of(self._index_addresses), len(self._indexes)
         return len(self._indexes) - 1
+
+    def order(self, group: tuple[int, ...], variable: tuple[int, ...], layout: KeyLayout) -> ViewOrder:
+        """Its entries in the order of a variable, within groups of equal key words; made on first use, and kept up."""
+        key = (*group, *variable)
+        order = self.orders.get(key)
+        if order is None:
+            order = self.orders[key] = ViewOrder(group, variable, layout, self.kinds)
+            self._tell(order, self.live_slots())
+            order.taken = int(self.fields[LOG_COUNT])
+        self._tell_logged(order)
+        return order
+
+    def settle_orders(self) -> None:
+        """The transaction is about to be settled: the orders take in what they have not yet."""
+        for order in self.orders.values():
+            self._tell_logged(order)
+            order.taken = 0
+
+    def _tell_logged(self, order: ViewOrder) -> None:
+        """Tells an order what has changed since it was told last; a result's entries are logged once, and change again."""
+        logged = int(self.fields[LOG_COUNT])
+        self._tell(order, self._log[0 if self.is_result else order.taken : logged, 0])
+        order.taken = logged
+
+    def _tell(self, order: ViewOrder, slots: Ints) -> None:
+        if len(slots):
+            order.put(self.entries[slots, : self.key_words], self.entries[slots, self.key_words :])
+
+    def undo_orders(self) -> None:
+        """The transaction is about to be taken back: the orders get what was there before, by the first record of each slot."""
+        log = self.logged()
+        slots, first = np.unique(log[:, 0], return_index=True)
+        old = np.where(log[first, 1:2] != 0, log[first, 1 + self.key_words :], 0)
+        for order in self.orders.values():
+            if order.taken:
+                order.put(self.entries[slots, : self.key_words], old)
+            order.taken = 0
 
     def release_indexes(self) -> None:
         """Nobody insists on an index any more, until somebody asks again: those that stay idle are given up."""

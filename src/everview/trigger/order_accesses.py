@@ -1,0 +1,70 @@
+"""Joins on inequalities whose partners are only summed: ranges of an ordered view instead of slices and scans.
+
+    δV[k] := Σ δR[k, x] * S[k, y] where x < y      -- slice by k: all partners are paired, checked and summed
+                                                   -- range by k, in the order of y: O(log N), one sum over a stretch
+
+It is legal where the join makes one variable known that nothing else reads: no key of the target, no other join, and only
+predicates that cut the order of that variable (``ordered_condition``). Where dependencies leave one partner at most, a slice is
+as good and needs no order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from everview.planner.block import Residual
+from everview.planner.dependencies import closure
+from everview.relational.ordered_condition import has_order, ordered_condition
+from everview.trigger.tree_program import Access, AccessKind, Compute, TreeProgram, TreeStatement
+
+
+def order_accesses(program: TreeProgram) -> TreeProgram:
+    """The program with ranges where it can have them."""
+    if program.block.has_rings:
+        return program
+    triggers = tuple(replace(t, statements=tuple(_ordered(program, s) for s in t.statements)) for t in program.triggers)
+    return replace(program, triggers=triggers)
+
+
+def _ordered(program: TreeProgram, statement: TreeStatement) -> TreeStatement:
+    if not isinstance(statement, Compute):
+        return statement
+    joins = tuple(_range(program, statement, i) for i in range(len(statement.joins)))
+    return statement if joins == statement.joins else replace(statement, joins=joins)
+
+
+def _range(program: TreeProgram, compute: Compute, at: int) -> Access:
+    access, later = compute.joins[at], compute.joins[at + 1 :]
+    if access.kind not in (AccessKind.SLICE, AccessKind.SCAN) or access.is_indicator or not access.residuals:
+        return access
+    added = [k for k in program.view(access.view).keys if k not in access.bound]
+    if len(added) != 1 or access.view == program.result:
+        return access
+    (variable,) = added
+    read = set(program.view(compute.target).keys)
+    read |= {v for other in later for v in (*other.bound, *(v for r in other.residuals for v in r.variables))}
+    if variable in read or variable in closure(access.bound, program.block.query.dependencies):
+        return access
+    if not has_order(program.block.variable(variable).type) or not all(_cuts(r, variable) for r in access.residuals):
+        return access
+    return replace(access, kind=AccessKind.RANGE, ordered=variable)
+
+
+def _cuts(residual: Residual, variable: str) -> bool:
+    if residual.variables.count(variable) != 1:
+        return False
+    return ordered_condition(residual.condition, residual.variables.index(variable)) is not None
+
+
+def is_summed_by_ranges(program: TreeProgram, atom: int) -> bool:
+    """Whether a change of an atom is summed by ranges somewhere, and meets no slice or scan that finds many."""
+    trigger = next(t for t in program.triggers if t.atom == atom)
+    accesses = [j for s in trigger.statements if isinstance(s, Compute) for j in s.joins]
+    return any(j.kind is AccessKind.RANGE for j in accesses) and not any(
+        j.kind in (AccessKind.SLICE, AccessKind.SCAN) and not _finds_one(program, j) for j in accesses
+    )
+
+
+def _finds_one(program: TreeProgram, access: Access) -> bool:
+    keys = set(program.view(access.view).keys)
+    return keys <= closure(access.bound, program.block.query.dependencies)
