@@ -2,7 +2,7 @@
 
 A comparison in which one side only grows with a column and the other only falls (or has nothing to do with it) is true from
 some value on, or up to some value: it *cuts* the order of the column once. AND and OR of such comparisons are true on a few
-stretches between cuts. Where the cuts are is found by evaluating the comparisons themselves, so rounding and scales need no care.
+stretches between cuts. Where the cuts are is found by evaluating the comparisons themselves: rounding and scales need no care.
 
     a.price - b.price > 1000 or b.price - a.price > 1000        in the order of a.price: up to a cut, and from a cut on
 """
@@ -127,7 +127,7 @@ def _scaled(factor: Expression, of: int) -> int | None:
         factor = factor.child
     if not isinstance(factor, Literal) or factor.value is None or isinstance(factor.value, str | bool):
         return None
-    return of if factor.value >= 0 else -of  # type: ignore[operator]  # numbers, by their types
+    return of if factor.value >= 0 else -of
 
 
 def _is_exact(data_type: DataType) -> bool:

@@ -6,6 +6,7 @@ from everview.planner.cost import UpdateCost
 from everview.planner.format_tree import format_tree
 from everview.planner.plan_tree import TreePlan
 from everview.trigger.format_tree_program import format_view
+from everview.trigger.order_accesses import costs_by_ranges
 from everview.trigger.tree_program import TreeProgram
 
 
@@ -17,9 +18,9 @@ def class_lines(plan: TreePlan, program: TreeProgram, subject: str = "query") ->
     return [*lines, "views, * stored:", *(f"  {line}" for line in _views(plan, program))]
 
 
-def cost_lines(plan: TreePlan) -> list[str]:
+def cost_lines(plan: TreePlan, program: TreeProgram) -> list[str]:
     """What a changed row of each relation costs, and why."""
-    return ["one changed row of", *(f"  {cost.text}" for cost in plan.costs)]
+    return ["one changed row of", *(f"  {cost.text}" for cost in costs_by_ranges(program, plan.costs))]
 
 
 def update_json(cost: UpdateCost) -> dict[str, str | float]:

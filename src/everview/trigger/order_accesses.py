@@ -13,6 +13,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from everview.planner.block import Residual
+from everview.planner.bound import Bound
+from everview.planner.cost import UpdateCost
 from everview.planner.dependencies import closure
 from everview.relational.ordered_condition import has_order, ordered_condition
 from everview.trigger.tree_program import Access, AccessKind, Compute, TreeProgram, TreeStatement
@@ -68,3 +70,21 @@ def is_summed_by_ranges(program: TreeProgram, atom: int) -> bool:
 def _finds_one(program: TreeProgram, access: Access) -> bool:
     keys = set(program.view(access.view).keys)
     return keys <= closure(access.bound, program.block.query.dependencies)
+
+
+def costs_by_ranges(program: TreeProgram, costs: tuple[UpdateCost, ...]) -> tuple[UpdateCost, ...]:
+    """What changed rows cost, where ranges are summed that the plan of the tree takes to be paired."""
+    numbers = {atom.name: i for i, atom in enumerate(program.block.atoms)}
+    return tuple(
+        replace(cost, bound=Bound(logs=1), reason=_why_logarithmic(program, numbers[cost.atom]))
+        if is_summed_by_ranges(program, numbers[cost.atom])
+        else cost
+        for cost in costs
+    )
+
+
+def _why_logarithmic(program: TreeProgram, atom: int) -> str:
+    trigger = next(t for t in program.triggers if t.atom == atom)
+    accesses = [j for s in trigger.statements if isinstance(s, Compute) for j in s.joins if j.ordered is not None]
+    found = ", ".join(f"{j.view} in the order of {j.ordered}" for j in accesses)
+    return f"what it meets is summed by ranges: {found}"

@@ -7,8 +7,8 @@
       Q[orderkey, day]    += δQ[orderkey, day]
 
 A view maps keys to payloads, one part a monomial of the block. Every join says its access path: a *look-up* binds all
-keys of the view, a *slice* some of them, a *scan* none. A *range* binds all keys but one, and sums what lies on stretches of the
-order of that one.
+keys of the view, a *slice* some of them, a *scan* none. A *range* binds all keys but one, and sums what lies on stretches of
+the order of that one.
 
 An *indicator* of an atom counts its rows for some of its variables, and means 1 where the number is not 0. So a join with it
 keeps what finds a partner and multiplies by nothing; its own delta is +1 for keys that come and -1 for keys that go. For all

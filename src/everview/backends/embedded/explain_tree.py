@@ -15,6 +15,7 @@ from everview.relational.schema import schema
 from everview.trigger.format_plan import class_lines, cost_lines, update_json
 from everview.trigger.format_skew import skew_json, skew_lines
 from everview.trigger.format_tree_program import format_monomial, format_view
+from everview.trigger.order_accesses import costs_by_ranges
 from everview.trigger.tree_program import TreeProgram
 
 Tree: TypeAlias = TreeOperator | JoinTreeOperator | FactorizedOperator
@@ -40,7 +41,8 @@ def tree_lines(tree: Tree) -> list[str]:
         flat = ["first-order: the result directly over the relations", "views, * stored:", *_flat(program)]
         return [*flat, *_shared(tree)]
     note = [tree.note] if isinstance(tree, TreeOperator) and tree.note is not None else []
-    return [*class_lines(plan, program, _subject(tree)), *_shared(tree), *_watched(program), *cost_lines(plan), *note]
+    costs = cost_lines(plan, program)
+    return [*class_lines(plan, program, _subject(tree)), *_shared(tree), *_watched(program), *costs, *note]
 
 
 def partition_lines(tree: Tree) -> list[str]:
@@ -122,7 +124,7 @@ def tree_json(tree: Tree) -> dict[str, Any]:
         return {"kind": "skew", **told, **skew_json(tree.skew)}
     if plan is None:
         return {"kind": "first_order", **told}
-    updates = {cost.atom: update_json(cost) for cost in plan.costs}
+    updates = {cost.atom: update_json(cost) for cost in costs_by_ranges(program, plan.costs)}
     classes = {"class": plan.query_class.name, "class_under_dependencies": plan.reduct_class.name}
     if plan.query.across_atoms:
         told["predicates_over_several_relations"] = [sorted(variables) for variables in plan.query.across_atoms]

@@ -45,7 +45,7 @@ def _choice_lines(stage: Stage) -> list[str]:
     if choice.tree is None:
         return [f"no view tree: {choice.reason}"]
     assert choice.tree.plan is not None
-    return [*class_lines(choice.tree.plan, choice.tree.program), *cost_lines(choice.tree.plan)]
+    return [*class_lines(choice.tree.plan, choice.tree.program), *cost_lines(choice.tree.plan, choice.tree.program)]
 
 
 def choice_of(stage: Stage) -> BlockChoice | None:

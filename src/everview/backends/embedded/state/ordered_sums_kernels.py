@@ -1,13 +1,13 @@
 """The kernels of ordered sums: a search tree in one array, with the sum of the payloads below every node.
 
-A node is a row of words: its children, a priority, the number of entries below it, its key, its own payload, and the sum of all
-payloads below and at it. Nodes are in key order from left to right, and in the order of priorities from the root down (a treap).
-The priority is a hash of the key. So the shape of the tree, and with it every sum, rounding errors included, is a function of
-what it holds: whatever was put and taken back leaves no trace.
+A node is a row of words: its children, a priority, the number of entries below it, its key, its own payload, and the sum of
+all payloads below and at it. Nodes are in key order from left to right, and in the order of priorities from the root down
+(a treap). The priority is a hash of the key. So the shape of the tree, and with it every sum, rounding errors included, is
+a function of what it holds: whatever was put and taken back leaves no trace.
 
-With ``RELATIVE`` sums a node has two more numbers: the least and the greatest sum of its entries up to one of them, counted from
-the first entry *below that node*. They are relative to where the node begins, as the keys of RPAI are relative to the parent: a
-change of one entry shifts the running sums of all entries behind it by touching only the nodes above it.
+With *relative* sums a node has two more numbers: the least and the greatest sum of its entries up to one of them, counted
+from the first entry *below that node*. They are relative to where the node begins, as the keys of RPAI are relative to the
+parent: a change of one entry shifts the running sums of all entries behind it by touching only the nodes above it.
 
 Node 0 is nobody. Free nodes are chained by LEFT.
 """
@@ -216,6 +216,56 @@ def _new(nodes: Ints, meta: Ints) -> Word:
     return node
 
 
+@inlined
+def _fill(nodes: Ints, meta: Ints, node: Word, keys: Ints, payloads: Ints, i: Word) -> None:
+    """Makes a node that has no children the entry of a row."""
+    nodes[node, LEFT] = 0
+    nodes[node, RIGHT] = 0
+    nodes[node, PRIORITY] = _priority(keys, i, meta[KEY_WORDS])
+    for j in range(meta[KEY_WORDS]):
+        nodes[node, KEY + j] = keys[i, j]
+    for k in range(meta[PAYLOAD_WORDS]):
+        nodes[node, _own(meta) + k] = payloads[i, k]
+
+
+@kernel
+def _insert(nodes: Ints, meta: Ints, path: Ints, depth: Word, node: Word, side: Word) -> Word:
+    """Hangs a node at the end of a path, and turns it up to where its priority belongs; returns how deep that is."""
+    parent = path[depth - 1] if depth > 0 else 0
+    if parent == 0:
+        meta[ROOT] = node
+    elif side < 0:
+        nodes[parent, RIGHT] = node
+    else:
+        nodes[parent, LEFT] = node
+    while depth > 0 and nodes[path[depth - 1], PRIORITY] < nodes[node, PRIORITY]:
+        depth -= 1
+        _rise(nodes, path[depth], node)
+        _hang(nodes, meta, path[depth - 1] if depth > 0 else 0, path[depth], node)
+        _pull(nodes, meta, path[depth])
+    _pull(nodes, meta, node)
+    return depth
+
+
+@kernel
+def _remove(nodes: Ints, meta: Ints, path: Ints, depth: Word, node: Word) -> Word:
+    """Turns a node down until nothing hangs below it, and takes it away; the path leads to where it was last."""
+    while nodes[node, LEFT] != 0 or nodes[node, RIGHT] != 0:
+        left, right = nodes[node, LEFT], nodes[node, RIGHT]
+        child = right
+        if right == 0 or (left != 0 and nodes[left, PRIORITY] > nodes[right, PRIORITY]):
+            child = left
+        _rise(nodes, node, child)
+        _hang(nodes, meta, path[depth - 1] if depth > 0 else 0, node, child)
+        path[depth] = child
+        depth += 1
+    _hang(nodes, meta, path[depth - 1] if depth > 0 else 0, node, 0)
+    nodes[node, LEFT] = meta[FREE]
+    nodes[node, SIZE] = 0
+    meta[FREE] = node
+    return depth
+
+
 @kernel
 def put(nodes: Ints, meta: Ints, path: Ints, keys: Ints, payloads: Ints, start: Word) -> Word:
     """Gives keys their payloads, from row ``start`` on; zero removes a key. Stops where nodes run out; returns the next row."""
@@ -232,19 +282,7 @@ def put(nodes: Ints, meta: Ints, path: Ints, keys: Ints, payloads: Ints, start: 
         if _is_zero(meta, payloads, i):
             if node == 0:
                 continue
-            while nodes[node, LEFT] != 0 or nodes[node, RIGHT] != 0:
-                left, right = nodes[node, LEFT], nodes[node, RIGHT]
-                child = right
-                if right == 0 or (left != 0 and nodes[left, PRIORITY] > nodes[right, PRIORITY]):
-                    child = left
-                _rise(nodes, node, child)
-                _hang(nodes, meta, path[depth - 1] if depth > 0 else 0, node, child)
-                path[depth] = child
-                depth += 1
-            _hang(nodes, meta, path[depth - 1] if depth > 0 else 0, node, 0)
-            nodes[node, LEFT] = meta[FREE]
-            nodes[node, SIZE] = 0
-            meta[FREE] = node
+            depth = _remove(nodes, meta, path, depth, node)
         elif node != 0:
             for k in range(meta[PAYLOAD_WORDS]):
                 nodes[node, own + k] = payloads[i, k]
@@ -253,26 +291,8 @@ def put(nodes: Ints, meta: Ints, path: Ints, keys: Ints, payloads: Ints, start: 
             if meta[FREE] == 0 and meta[HIGH] == len(nodes):
                 return i
             node = _new(nodes, meta)
-            nodes[node, LEFT] = 0
-            nodes[node, RIGHT] = 0
-            nodes[node, PRIORITY] = _priority(keys, i, words)
-            for j in range(words):
-                nodes[node, KEY + j] = keys[i, j]
-            for k in range(meta[PAYLOAD_WORDS]):
-                nodes[node, own + k] = payloads[i, k]
-            parent = path[depth - 1] if depth > 0 else 0
-            if parent == 0:
-                meta[ROOT] = node
-            elif side < 0:
-                nodes[parent, RIGHT] = node
-            else:
-                nodes[parent, LEFT] = node
-            while depth > 0 and nodes[path[depth - 1], PRIORITY] < nodes[node, PRIORITY]:
-                depth -= 1
-                _rise(nodes, path[depth], node)
-                _hang(nodes, meta, path[depth - 1] if depth > 0 else 0, path[depth], node)
-                _pull(nodes, meta, path[depth])
-            _pull(nodes, meta, node)
+            _fill(nodes, meta, node, keys, payloads, i)
+            depth = _insert(nodes, meta, path, depth, node, side)
         while depth > 0:
             depth -= 1
             _pull(nodes, meta, path[depth])
@@ -282,16 +302,10 @@ def put(nodes: Ints, meta: Ints, path: Ints, keys: Ints, payloads: Ints, start: 
 @kernel
 def build(nodes: Ints, meta: Ints, path: Ints, keys: Ints, payloads: Ints) -> None:
     """Makes the tree of sorted, distinct keys with payloads that are not zero, from nothing, in linear time."""
-    words, own, depth = meta[KEY_WORDS], _own(meta), 0
+    depth = 0
     for i in range(len(keys)):
         node = i + 1
-        nodes[node, LEFT] = 0
-        nodes[node, RIGHT] = 0
-        nodes[node, PRIORITY] = _priority(keys, i, words)
-        for j in range(words):
-            nodes[node, KEY + j] = keys[i, j]
-        for k in range(meta[PAYLOAD_WORDS]):
-            nodes[node, own + k] = payloads[i, k]
+        _fill(nodes, meta, node, keys, payloads, i)
         below = 0
         while depth > 0 and nodes[path[depth - 1], PRIORITY] < nodes[node, PRIORITY]:
             depth -= 1

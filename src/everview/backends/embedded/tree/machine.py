@@ -54,7 +54,7 @@ CHUNK = 4096
 AfterChunk: TypeAlias = "Callable[[Machine], None]"
 
 
-class Masks(Protocol):
+class Evaluations(Protocol):
     """What Python computes for machines from the words of variables."""
 
     def __call__(self, pause: MaskPause, columns: list[Ints]) -> Ints:
@@ -126,7 +126,7 @@ class RegisterMachine:
         maps: Sequence[ViewMap],
         views: Ints,
         scratch: Scratch,
-        masks: Masks,
+        masks: Evaluations,
     ) -> None:
         self._maps = maps
         self._views_address = address_of(views)
@@ -253,7 +253,7 @@ class Machine(RegisterMachine):
         maps: Sequence[ViewMap],
         views: Ints,
         scratch: Scratch,
-        masks: Masks,
+        masks: Evaluations,
         leaf: LeafProgram | None = None,
     ) -> None:
         registers = trigger.registers if leaf is None else leaf.registers

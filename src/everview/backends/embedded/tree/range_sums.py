@@ -2,10 +2,10 @@
 
     Σ S[k, y]  over the y with  x < y,  for each row (k, x)
 
-Each comparison cuts the entries of k, in the order of y, into those before a rank and those from it on. A comparison of y itself
-with a value is a search for that value. Any other is tried on some entries, evenly spaced, then on some between the two where
-it turns, and so on: log N steps to the base of how many are tried at once. The stretches between cuts on which the predicates
-hold are summed in O(log N) each.
+Each comparison cuts the entries of k, in the order of y, into those before a rank and those from it on. A comparison of y
+itself with a value is a search for that value. Any other is tried on some entries, evenly spaced, then on some between the
+two where it turns, and so on: log N steps to the base of how many are tried at once. The stretches between cuts on which
+the predicates hold are summed in O(log N) each.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from everview.backends.embedded.tree.view_order import ViewOrder
 from everview.backends.embedded.vectors import Bools, Ints, Vector
 from everview.planner.block import Block
 from everview.relational.expressions import Call, Column, Expression, columns_of, remap_columns
-from everview.relational.ordered_condition import Both, Cut, Either, OrderedCondition, ordered_condition
+from everview.relational.ordered_condition import Both, Cut, OrderedCondition, ordered_condition
 from everview.trigger.tree_program import TreeProgram
 
 TRIED_AT_ONCE = 32
@@ -108,7 +108,7 @@ class _CutSearch:
         self._holds = None if direct is not None else compile_predicate(cut.condition, dictionary)
 
     def find(self, order: ViewOrder, prefix: Ints, known: Sequence[Vector], first: Ints, last: Ints) -> Ints:
-        """The rank at which the comparison becomes true, or ceases to be, for each row: ``last`` or ``first`` if it never holds."""
+        """The rank at which the comparison turns, for each row; where it never holds, ``last`` or ``first``."""
         if self._value is None:
             return self._try(order, known, first, last)
         (value,) = self._value(known, len(first))

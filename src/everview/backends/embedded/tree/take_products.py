@@ -15,7 +15,7 @@ from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree.assemble_product import NeedsRows, ProductAssembler, ProductCode
 from everview.backends.embedded.tree.factor_plan import FactorPlan, Partition, ProductPlan, plan_factors
 from everview.backends.embedded.tree.leaf_rows import key_layout_of, key_words, lifted_words
-from everview.backends.embedded.tree.machine import Masks, RegisterMachine, Scratch
+from everview.backends.embedded.tree.machine import Evaluations, RegisterMachine, Scratch
 from everview.backends.embedded.tree.trigger_code import LeafRegisters
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch, Ints, Vector
@@ -40,7 +40,7 @@ class Surroundings:
     views: Ints
     number_of: Callable[[str], int]
     scratch: Scratch
-    masks: Masks
+    masks: Evaluations
     dictionary: Dictionary
 
 
@@ -122,7 +122,9 @@ class _ProductTrigger:
 class ProductMachine(RegisterMachine):
     """Runs an assembled product trigger."""
 
-    def __init__(self, code: ProductCode, maps: Sequence[ViewMap], views: Ints, scratch: Scratch, masks: Masks) -> None:
+    def __init__(
+        self, code: ProductCode, maps: Sequence[ViewMap], views: Ints, scratch: Scratch, masks: Evaluations
+    ) -> None:
         super().__init__(code.code, code.frames, code.registers, code.given, code.pauses, maps, views, scratch, masks)
         self._kept = code
 

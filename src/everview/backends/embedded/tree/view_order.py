@@ -1,8 +1,8 @@
 """A view of a tree in the order of one variable: ordered sums beside its hash map, for ranges.
 
-An entry's key is the words of the other variables, as they lie in the view, which are only compared for equality, then the order
-words of the variable, NULLs first. Its payload is that of the view's entry, word for word. The view tells what has changed, by
-its log, before somebody searches and before a transaction ends.
+An entry's key is the words of the other variables, as they lie in the view, which are only compared for equality, then the
+order words of the variable, NULLs first. Its payload is that of the view's entry, word for word. The view tells what has
+changed, by its log, before somebody searches and before a transaction ends.
 """
 
 from __future__ import annotations
