@@ -5,7 +5,7 @@ Importing everview starts no JVM and imports no Spark; that happens when the fir
 
 from everview import learn
 from everview.algebra.ring import Ring
-from everview.backends.base import VersionedDelta
+from everview.backends.base import Suspension, VersionedDelta
 from everview.errors import (
     AlreadyExists,
     AssertionViolated,
@@ -23,6 +23,7 @@ from everview.errors import (
     UnsupportedOperation,
     UnsupportedQuery,
     VerificationFailed,
+    ViewSuspended,
 )
 from everview.session.database import Assertion, Commit, Database, Subscription, Table, Transaction, View, connect
 from everview.session.open_backend import backend_of
@@ -53,6 +54,7 @@ __all__ = [
     "Ring",
     "StorageFailed",
     "Subscription",
+    "Suspension",
     "Table",
     "Transaction",
     "UnionMaxQuery",
@@ -63,6 +65,7 @@ __all__ = [
     "VerificationReport",
     "VersionedDelta",
     "View",
+    "ViewSuspended",
     "backend_of",
     "connect",
     "learn",

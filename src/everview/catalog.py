@@ -97,7 +97,8 @@ class ViewOptions:
     """How the user asked a view to be maintained; the meaning of each is in ``interface.md``.
 
     ``refresh`` says whether a transaction may recompute the view (``view_options.REFRESHES``); None is the backend's own
-    way: ``incremental`` on embedded.
+    way: ``incremental`` on embedded. ``on_error`` says what becomes of rows on which its arithmetic fails: they ``suspend`` the
+    view, or their transaction is ``reject``ed, as for assertions; None, before the session has decided: as its tables allow.
     """
 
     strategy: str = "auto"
@@ -109,6 +110,12 @@ class ViewOptions:
     refresh: str | None = None
     partitions: str = "single"
     """Whether relations are partitioned on one key each, or on each of their keys (``refined``)."""
+    on_error: str | None = "reject"
+
+    @property
+    def may_be_suspended(self) -> bool:
+        """Whether rows on which its arithmetic fails are taken in all the same."""
+        return self.on_error == "suspend"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@
     ├── CorruptDatabase        the files on disk are not what was written
     ├── StorageFailed          the disk did not take what was to be written: it is full, or broken
     ├── OutOfMemory            a call that needs more memory than there is
+    ├── ViewSuspended          reading a view that has no answer, because its arithmetic fails on rows that are there
     ├── VerificationFailed     a view differs from Spark's recomputation
     └── InternalError          our own mistake
 
@@ -135,6 +136,25 @@ class OutOfMemory(EverviewError):
     """A transaction, or a new view, needs more memory than the process can get; nothing has been changed."""
 
     code = "OUT_OF_MEMORY"
+
+
+class ViewSuspended(EverviewError):
+    """A view has no answer since ``version``, for ``reason``; it has one again when the offending rows are gone.
+
+    ``condition`` is Spark's own error condition, such as ``DIVIDE_BY_ZERO``.
+    """
+
+    code = "VIEW_SUSPENDED"
+
+    def __init__(self, view: str, version: int, reason: str, condition: str) -> None:
+        self.view = view
+        self.version = version
+        self.reason = reason
+        self.condition = condition
+        super().__init__(
+            f"view '{view}' has had no answer since version {version}: {reason}",
+            hint="delete or correct the rows it fails on, and it answers again.",
+        )
 
 
 class VerificationFailed(EverviewError):

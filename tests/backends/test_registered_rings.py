@@ -96,7 +96,7 @@ def test_float_rings_over_compensated_parts_forget(db: ev.Database) -> None:
 def test_rejected_changes_leave_no_trace(db: ev.Database) -> None:
     """A lift that fails rejects the transaction whole, with the ring's name and the view's."""
     table = db.create_table("t", "w string")
-    view = db.create_view("v", "SELECT walks(w) AS z FROM t")
+    view = db.create_view("v", "SELECT walks(w) AS z FROM t", on_error="reject")
     table.insert([("lr",), ("l",)])
     before = list(view.rows())
     with pytest.raises(ev.EvaluationError) as caught:
@@ -245,13 +245,13 @@ def test_lifts_are_checked_as_they_run(db: ev.Database) -> None:
     ev.register_ring("whole_ring", COMPLEX, lifts=[whole], returns="array<double>")
     try:
         table = db.create_table("t", "x int")
-        db.create_view("v", "SELECT narrow_ring(x) AS z FROM t")
+        db.create_view("v", "SELECT narrow_ring(x) AS z FROM t", on_error="reject")
         with pytest.raises(
             ev.EvaluationError, match=r"returned an array of shape \(1, 1\) where \(1, 2\) was expected"
         ):
             table.insert([(1,)])
         db.drop("v")
-        db.create_view("v", "SELECT whole_ring(x) AS z FROM t")
+        db.create_view("v", "SELECT whole_ring(x) AS z FROM t", on_error="reject")
         with pytest.raises(ev.EvaluationError, match="an array of int64 where the ring has float64"):
             table.insert([(1,)])
     finally:

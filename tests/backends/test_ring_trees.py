@@ -182,7 +182,8 @@ def test_many_rows_of_one_key(spark: SparkSession) -> None:
 def test_a_transaction_that_fails_is_taken_back(spark: SparkSession) -> None:
     """Both a broken assertion and a lift that fails leave leaves, inner views and results as they were."""
     with _open(spark) as db:
-        db.create_view("v", f"SELECT r.a, totals(b, d) AS p, complex_sum(x, y) AS q, walks(w) AS z {PATH} GROUP BY r.a")
+        query = f"SELECT r.a, totals(b, d) AS p, complex_sum(x, y) AS q, walks(w) AS z {PATH} GROUP BY r.a"
+        db.create_view("v", query, on_error="reject")
         db.create_assertion("few", "SELECT a FROM r GROUP BY a HAVING COUNT(*) > 3")
         db.apply(
             _given({"r": [{"a": 1, "b": 2, "x": 0.5, "w": "l"}], "s": [{"a": 1, "c": 1, "y": 2.0}, {"a": 2, "c": 1}]})
@@ -306,7 +307,7 @@ def test_a_multiplication_that_fails_rejects_the_change(spark: SparkSession) -> 
     ev.register_ring("brittle", Brittle(), returns="bigint")
     try:
         with _open(spark) as db:
-            view = db.create_view("v", f"SELECT brittle(b, c) AS z {R_S}")
+            view = db.create_view("v", f"SELECT brittle(b, c) AS z {R_S}", on_error="reject")
             db.apply(_given({"s": [{"a": 1, "c": 13}, {"a": 1, "c": 2}], "r": [{"a": 1, "b": 2}]}))
             assert "view tree of" in view.explain()
             with pytest.raises(ev.EvaluationError, match="ring 'brittle': multiplying failed: ValueError: 13"):

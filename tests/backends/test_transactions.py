@@ -228,8 +228,8 @@ def test_several_tables_are_one_transaction(db: ev.Database) -> None:
 def test_arithmetic_that_fails_rejects_the_transaction(db: ev.Database) -> None:
     """What Spark would reject in ANSI mode rejects the change that brought the row, naming the view."""
     table = db.create_table("t", "x int, y int")
-    ratio = db.create_view("ratio", "SELECT x, x div y AS r FROM t")
-    total = db.create_view("total", "SELECT cast(sum(x) AS int) AS s FROM t")
+    ratio = db.create_view("ratio", "SELECT x, x div y AS r FROM t", on_error="reject")
+    total = db.create_view("total", "SELECT cast(sum(x) AS int) AS s FROM t", on_error="reject")
     table.insert([(4, 2)])
     with pytest.raises(ev.EvaluationError) as caught:
         table.insert([(1, 1), (1, 0)])
@@ -245,7 +245,7 @@ def test_arithmetic_that_fails_rejects_the_transaction(db: ev.Database) -> None:
 def test_overflow_in_a_view(db: ev.Database) -> None:
     """Sums do not wrap around."""
     table = db.create_table("t", "x bigint")
-    db.create_view("v", "SELECT sum(x) AS s FROM t")
+    db.create_view("v", "SELECT sum(x) AS s FROM t", on_error="reject")
     table.insert([(2**63 - 1,)])
     with pytest.raises(ev.EvaluationError) as caught:
         table.insert([(1,)])

@@ -62,7 +62,7 @@ def test_large_values_are_summed_row_by_row_and_come_back(db: ev.Database) -> No
 
 def test_a_product_that_overflows_is_spark_s_error(db: ev.Database) -> None:
     """The transaction is rejected, nothing has changed, and the tree goes on."""
-    view = db.create_view("v", "SELECT SUM(a.x * b.y) AS s FROM a JOIN b ON a.k = b.k")
+    view = db.create_view("v", "SELECT SUM(a.x * b.y) AS s FROM a JOIN b ON a.k = b.k", on_error="reject")
     db.apply({"a": [(1, 3, 0)], "b": [(1, 5, 0)]})
     with pytest.raises(ev.EvaluationError, match="overflow"):
         db.apply({"a": [(2, 2**40, 0)], "b": [(2, 2**40, 0)]})
@@ -77,7 +77,7 @@ def test_existing_rows_and_static_tables_are_watched(db: ev.Database) -> None:
     """A view over rows that are there, one of its tables static and large, starts row by row."""
     db.create_table("c", "k INT, z BIGINT", static=True)
     db.apply({"c": [(1, 2**62)], "a": [(1, 1, 1)]})
-    view = db.create_view("v", "SELECT SUM(a.x * c.z) AS s FROM a JOIN c ON a.k = c.k")
+    view = db.create_view("v", "SELECT SUM(a.x * c.z) AS s FROM a JOIN c ON a.k = c.k", on_error="reject")
     assert view.rows() == [(2**62,)]
     with pytest.raises(ev.EvaluationError, match="overflow"):
         db.apply({"a": [(1, 2, 1)]})

@@ -20,14 +20,15 @@ WEIGHT = "_weight"
 class Followed:
     """A view, the plan of its query, and its content as the sum of its deltas.
 
-    ``has_deltas`` is false of a view that keeps no listing of its rows: of that only the rows are compared.
+    A view that is suspended from the start has no rows before it answers. ``has_deltas`` is false of a view that keeps no
+    listing of its rows: of that only the rows are compared.
     """
 
     def __init__(self, view: ev.View, plan: Relation, version: int, *, has_deltas: bool = True) -> None:
         self.view = view
         self.plan = plan
         self.fields: Schema = schema(plan)
-        self._sum = Counter(self._rows(view.to_arrow()))
+        self._sum = Counter(self._rows(view.to_arrow()) if view.suspension is None else ())
         self._version = version
         self._has_deltas = has_deltas
 

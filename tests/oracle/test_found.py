@@ -378,7 +378,7 @@ def test_a_test_for_null_of_what_overflows(spark: SparkSession, sql: str) -> Non
     with ev.connect(spark=spark) as db:
         table = db.create_table("t", "k int, g bigint")
         table.insert([(1, 1 << 60), (2, None)])
-        view = db.create_view("v", sql)
+        view = db.create_view("v", sql, on_error="reject")
         before = sorted(view.rows())
         with pytest.raises(ev.EvaluationError, match="overflows"):
             table.insert([(1, 1 << 62)])

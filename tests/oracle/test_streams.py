@@ -100,7 +100,7 @@ def test_a_rejected_transaction_changes_nothing(backend: str, case: Case, oracle
     oracle.load(case.tables)
     with ev.connect(backend=backend, spark=spark) as db:
         _create_tables(db, [TableData(t.name, t.fields, ()) for t in case.tables])
-        followed = _create_views(db, case.queries, oracle)
+        followed = _create_views(db, case.queries, oracle, on_error="reject")
         content: Content = {t.name: Counter() for t in case.tables}
         load: Transaction = {t.name: tuple((row, 1) for row in t.rows) for t in case.tables}
         for transaction in (load, *case.stream):
@@ -124,12 +124,14 @@ def _create_tables(db: ev.Database, made: Sequence[TableData]) -> None:
         db.create_table(t.name, empty.schema).insert(rows_to_arrow(t.rows, t.fields))
 
 
-def _create_views(db: ev.Database, listed: Sequence[str], oracle: Oracle) -> list[Followed]:
+def _create_views(
+    db: ev.Database, listed: Sequence[str], oracle: Oracle, on_error: str | None = None
+) -> list[Followed]:
     """The views that Spark and the backend accept; which queries must be accepted is for other tests to say."""
     followed = []
     for number, sql in enumerate(listed):
         try:
-            view = db.create_view(f"v{number}", sql)
+            view = db.create_view(f"v{number}", sql, on_error=on_error)
         except (ev.InvalidQuery, ev.UnknownName, ev.UnsupportedQuery) as error:
             event(type(error).__name__)  # how often shows with --hypothesis-show-statistics
             continue

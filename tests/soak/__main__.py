@@ -109,7 +109,7 @@ def _report(folder: Path) -> int:
         f"{counts['pairs']:,} pairs of a view and a version compared with the reference, {_rate(counts['pairs'], seconds)}"
     )
     print(f"{counts['pairs with Spark']:,} of them with Spark, {_rate(counts['pairs with Spark'], seconds)}")
-    for name in ("rejected transactions", "Spark has no answer"):
+    for name in ("suspended pairs", "views that answer again", "Spark has no answer"):
         print(f"{counts[name]:,} {name}")
     print(f"{sum(refusals.values()):,} refusals:")
     for reason, count in refusals.most_common(25):

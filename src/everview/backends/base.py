@@ -82,6 +82,18 @@ class Refresh:
         return f"{self.how} ({self.reason})"
 
 
+@dataclass(frozen=True, slots=True)
+class Suspension:
+    """Why a view has no answer, and since which version; ``condition`` is Spark's, of the error in it or in a view below."""
+
+    version: int
+    reason: str
+    condition: str
+
+    def __str__(self) -> str:
+        return f"suspended since version {self.version}: {self.reason}"
+
+
 def source_of_table(origin: str, table: str) -> str:
     """The name of a source that feeds one table only."""
     return f"{origin}>{table.lower()}"
@@ -118,7 +130,7 @@ class Backend(Protocol):
 
         Raises:
             UnsupportedQuery: the plan has something this backend cannot maintain.
-            EvaluationError: the plan fails on rows that are already there.
+            EvaluationError: the plan fails on rows that are there, and the view may not be suspended.
             AssertionViolated: an assertion does not hold on them.
         """
 
@@ -137,8 +149,17 @@ class Backend(Protocol):
 
         Raises:
             InvalidChange: an absent row is deleted, a key is NULL or duplicate, a static table is changed after its load.
-            EvaluationError: some view's arithmetic fails.
+            EvaluationError: the arithmetic of an assertion fails, or of a view with ``on_error="reject"``.
             AssertionViolated: an assertion would become non-empty.
+        """
+
+    def suspensions(self) -> Mapping[str, Suspension]:
+        """The views that have no answer, by name, and why; reading one of them raises ``ViewSuspended``."""
+
+    def heal(self) -> Mapping[str, pa.Table]:
+        """Tries suspended views again whose tables have changed since; of those that answer, what changed since they did.
+
+        ``apply`` tries too, as far as that is cheap. After this call a view is suspended only if its query fails now.
         """
 
     def last_batch(self, source: str) -> int | None:

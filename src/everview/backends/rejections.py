@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from everview.backends.base import Suspension
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import (
     AssertionViolated,
@@ -12,6 +13,7 @@ from everview.errors import (
     OutOfMemory,
     UnsupportedOperation,
     UnsupportedQuery,
+    ViewSuspended,
 )
 from everview.relational.display import show_internal_rows
 from everview.relational.nodes import Schema
@@ -87,6 +89,32 @@ def failed_in_view(view: ViewDefinition, error: EvaluationError) -> EvaluationEr
     """An error of a view's arithmetic, with the view's name."""
     message = f"{view.kind} '{view.name}' cannot be computed: {error.message}"
     return EvaluationError(message, condition=error.condition, hint=error.hint)
+
+
+def suspended(view: ViewDefinition, why: Suspension) -> ViewSuspended:
+    """Reading a view that has no answer."""
+    return ViewSuspended(view.name, why.version, why.reason, why.condition)
+
+
+def failing(view: ViewDefinition, version: int, error: EvaluationError) -> Suspension:
+    """What becomes of a view whose arithmetic fails from this version on.
+
+    Raises:
+        EvaluationError: it may not be suspended.
+    """
+    if not view.options.may_be_suspended:
+        raise failed_in_view(view, error) from error
+    return Suspension(version, error.message, error.condition)
+
+
+def waiting(view: ViewDefinition, version: int, over: ViewDefinition, why: Suspension) -> Suspension:
+    """What becomes of a view over a suspended one.
+
+    Raises:
+        EvaluationError: it may not be suspended.
+    """
+    reason = f"view '{over.name}', which it reads, is suspended: {why.reason}"
+    return failing(view, version, EvaluationError(reason, condition=why.condition))
 
 
 def out_of_memory(what: str) -> OutOfMemory:

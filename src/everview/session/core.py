@@ -184,8 +184,11 @@ class Core:
             translated = self.translate(query)
             if not is_assertion:
                 check_columns(f"view '{name}'", columns_of(translated.plan))
+            self.heal()
             zone, others = translated.settings.time_zone, translated.settings.others
             definition = ViewDefinition(name, translated.plan, translated.text, zone, options, is_assertion, others)
+            if not is_assertion:
+                definition = self._with_on_error(definition)
             with guarded(query):
                 self.add_view(definition)
             if not isinstance(query, str):
@@ -199,6 +202,41 @@ class Core:
             self.catalog.add(definition)
             if not definition.is_assertion:
                 self.tell_spark_of(definition.name)
+
+    def _with_on_error(self, view: ViewDefinition) -> ViewDefinition:
+        """The view with what becomes of it when it fails: a suspended one is computed anew, which needs rows.
+
+        Raises:
+            UnsupportedOperation: it is to be suspended, and reads a table that keeps no rows.
+        """
+        asked = view.options.on_error
+        if asked == "reject":
+            return view
+        inputs = (d for d in self.catalog.inputs_of(view) if isinstance(d, TableDefinition))
+        lost = next((t for t in inputs if not t.retain), None)
+        is_strict = view.options.refresh == "incremental_strict"
+        if is_strict and asked is not None:
+            raise UnsupportedOperation(
+                f"view '{view.name}' cannot have on_error='suspend' and refresh='incremental_strict': "
+                "a view that was suspended is computed anew.",
+                hint="leave one of them out.",
+            )
+        if lost is not None and asked is not None:
+            raise UnsupportedOperation(
+                f"view '{view.name}' cannot have on_error='suspend': it reads table '{lost.name}', which keeps no rows "
+                "(retain=False), so that it could not be computed anew afterwards.",
+                hint="leave it out: transactions on which the view fails are then rejected.",
+            )
+        decided = "suspend" if lost is None and not is_strict else "reject"
+        return replace(view, options=replace(view.options, on_error=decided))
+
+    def heal(self) -> None:
+        """Lets suspended views answer again whose rows allow it, and tells their subscribers."""
+        with self.locked():
+            if not self.backend.suspensions():
+                return
+            self.subscriptions.announce(self.backend.version, self.backend.heal())
+        self.subscriptions.deliver()
 
     def drop(self, name: str) -> None:
         """Drops a table, view or assertion that nothing depends on.
@@ -267,13 +305,20 @@ class Core:
             for change in changes:
                 self._check_current(change)
             started = time.perf_counter()
+            before = self.backend.suspensions()
             deltas = self.backend.apply(changes, source=source)
             seconds = time.perf_counter() - started
             version = self.backend.version
             self.subscriptions.announce(version, deltas)
             found = {c.table: c.decomposed for c in changes if c.decomposed is not None}
+            after = self.backend.suspensions()
             return Commit(
-                version, GuardedDeltas(deltas, self.lock), seconds, self.backend.refreshed(), decomposed=found
+                version,
+                GuardedDeltas(deltas, self.lock),
+                seconds,
+                self.backend.refreshed(),
+                decomposed=found,
+                suspended={name: why for name, why in after.items() if name not in before} if after else {},
             )
 
     def last_batch(self, source: str) -> int | None:

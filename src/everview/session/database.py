@@ -136,6 +136,7 @@ class Database:
         epsilon: float | Mapping[str, float] | None = None,
         refresh: str | None = None,
         partitions: str = "single",
+        on_error: str | None = None,
     ) -> View:
         """Creates a view, fills it from the rows that are there, and keeps it fresh from now on.
 
@@ -151,13 +152,18 @@ class Database:
             refresh: ``incremental`` (what the embedded backend does by itself), ``auto`` by cost, ``incremental_strict``
                 fails rather than recompute, ``full`` recomputes; ``Commit.refreshed`` says what was done.
             partitions: For ``skew``: ``single`` partitions a relation on one key, ``refined`` on each (less space, more time).
+            on_error: What becomes of rows on which the view's arithmetic fails: with ``suspend`` they are committed, and the
+                view has no answer until they are gone; with ``reject`` their transaction is rejected. By default ``suspend``,
+                for a view over a table with ``retain=False`` ``reject``.
 
         Raises:
             InvalidQuery: Spark cannot resolve the query.
             UnsupportedQuery: the backend cannot maintain it.
         """
         thresholds = tuple(sorted(epsilon.items())) if isinstance(epsilon, Mapping) else epsilon
-        options = check_options(ViewOptions(strategy, lazy, representation, depth, thresholds, refresh, partitions))
+        options = check_options(
+            ViewOptions(strategy, lazy, representation, depth, thresholds, refresh, partitions, on_error)
+        )
         return View(self._core, self._core.define_view(name, query, options, is_assertion=False))
 
     def create_assertion(self, name: str, query: str | DataFrame) -> Assertion:
@@ -254,11 +260,12 @@ class Database:
         """Recomputes a view or assertion, or all, with Spark and compares.
 
         Views over views are recomputed from the tables too. Without a name, what cannot be recomputed because a table
-        keeps no rows is listed as skipped.
+        keeps no rows, or because it is suspended, is listed as skipped.
 
         Raises:
             VerificationFailed: with the differing rows.
         """
+        self._core.heal()
         with self._core.locked():
             return verify_all(self._core) if name is None else verify_one(self._core, name)
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from everview.backends.base import VersionedDelta
+from everview.backends.base import Suspension, VersionedDelta
 from everview.backends.rejections import view_has_no_listing
 from everview.catalog import Definition, TableDefinition, ViewDefinition, find_column, kind_of
 from everview.errors import InvalidQuery, UnknownName, UnsupportedOperation
@@ -178,6 +178,16 @@ class View(_Relation):
         """The SQL text of the view; None for one made from a DataFrame."""
         return self._definition.query
 
+    @property
+    def suspension(self) -> Suspension | None:
+        """Why the view has no answer, and since which version; None if it has one. Reading it then is ``ViewSuspended``."""
+        with self._locked():
+            return self._core.backend.suspensions().get(self.name)
+
+    def _check(self) -> None:
+        super()._check()
+        self._core.heal()
+
     def changes(self, since: int | None = None, *, format: str = "weights") -> Changes:  # noqa: A002 -- fixed by interface.md
         """The deltas of the versions after ``since``, in order; versions that did not move the view are left out.
 
@@ -203,7 +213,8 @@ class View(_Relation):
 
         In order, once each, in the thread that committed. A callback that raises neither undoes the commit nor keeps
         others from being called: afterwards the committing call raises an ``ExceptionGroup`` of all that was raised. A
-        commit made inside a callback is announced after the current one.
+        commit made inside a callback is announced after the current one. While the view is suspended nothing is called;
+        when it answers again, the delta is what has changed since it last did.
 
         Raises:
             UnsupportedOperation: the view is lazy or factorized, so that commits do not compute its changes.
@@ -269,7 +280,9 @@ class View(_Relation):
             return self._core.backend.stats(self.name)
 
     def __repr__(self) -> str:
-        return f"<View {self.name} ({self._columns_text()})>"
+        is_there = self._core.is_open and self._core.catalog.has(self._definition)
+        why = self.suspension if is_there else None
+        return f"<View {self.name} ({self._columns_text()}){'' if why is None else f', {why}'}>"
 
 
 class Assertion:

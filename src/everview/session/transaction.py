@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from everview.backends.base import Change, Refresh
+from everview.backends.base import Change, Refresh, Suspension
 from everview.errors import UnsupportedOperation
 from everview.session.database_lock import DatabaseLock
 from everview.session.rows.given_rows import Mode
@@ -31,6 +31,7 @@ class Commit:
     ``refreshed`` says of each view that was brought up to date how (``.how``: incremental or full) and why (``.reason``).
     ``is_repeat`` is True where the given batch of a source had been committed before, so that nothing was done.
     ``decomposed`` says of each table with ``decompose=True`` which columns its rows are a product of; one group: of none.
+    ``suspended`` are the views that have no answer any more, and why.
     """
 
     version: int
@@ -39,12 +40,14 @@ class Commit:
     refreshed: Mapping[str, Refresh] = field(default_factory=dict)
     is_repeat: bool = False
     decomposed: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
+    suspended: Mapping[str, Suspension] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         if self.is_repeat:
             return f"<Commit version {self.version}, nothing done: the batch is part of it already>"
         moved = ", ".join(f"{name}: {delta.num_rows} rows" for name, delta in self.changes.items())
-        return f"<Commit version {self.version}, {moved or 'no view changed'}, {self.seconds:.3f} s>"
+        failed = f", suspended: {', '.join(self.suspended)}" if self.suspended else ""
+        return f"<Commit version {self.version}, {moved or 'no view changed'}{failed}, {self.seconds:.3f} s>"
 
 
 class GuardedDeltas(Mapping[str, pa.Table]):

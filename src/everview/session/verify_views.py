@@ -36,6 +36,8 @@ def verify_one(core: Core, name: str) -> VerificationReport:
         raise UnsupportedOperation(
             f"table '{definition.name}' {keeps}, so there is nothing to verify.", hint="verify the views that read it."
         )
+    if definition.name in core.backend.suspensions():
+        core.backend.read(definition.name)  # raises ViewSuspended
     problem = _why_not(core, definition)
     if problem is not None:
         raise UnsupportedOperation(f"{definition.kind} '{definition.name}' cannot be verified: {problem}.")
@@ -60,7 +62,8 @@ def _why_not(core: Core, view: ViewDefinition) -> str | None:
     for definition in core.catalog.inputs_of(view):
         if isinstance(definition, TableDefinition) and not definition.retain:
             return f"table '{definition.name}' keeps no rows (retain=False)"
-    return None
+    why = core.backend.suspensions().get(view.name)
+    return None if why is None else f"it is {why}"
 
 
 def _verify(core: Core, view: ViewDefinition, recomputed: dict[str, pa.Table]) -> VerifiedView:

@@ -11,6 +11,8 @@ PARTITIONS = ("single", "refined")
 REFRESHES = ("incremental", "auto", "incremental_strict", "full")
 """Incremental: from deltas; auto: by cost, deltas or anew; incremental_strict: an error instead of anew; full: always anew."""
 
+ON_ERRORS = ("suspend", "reject")
+
 
 def check_options(options: ViewOptions) -> ViewOptions:
     """The options, if they make sense together.
@@ -23,6 +25,8 @@ def check_options(options: ViewOptions) -> ViewOptions:
     """
     _check_choice("strategy", options.strategy, STRATEGIES)
     _check_choice("representation", options.representation, REPRESENTATIONS)
+    if options.on_error is not None:
+        _check_choice("on_error", options.on_error, ON_ERRORS)
     if options.refresh is not None:
         _check_choice("refresh", options.refresh, REFRESHES)
         if options.strategy == "recompute" and options.refresh != "full":

@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.vectors import Bools, Kind, Values, Vector, empty_values, kind_of
-from everview.relational.arrow import arrow_type
+from everview.backends.embedded.vectors import Batch, Bools, Kind, Values, Vector, empty_values, kind_of
+from everview.relational.arrow import arrow_schema, arrow_type
+from everview.relational.nodes import Schema
 from everview.relational.types import (
     BOOLEAN,
     DATE,
@@ -134,3 +135,8 @@ def _stored_form(vector: Vector) -> Values:
         stored["months"] = values
         return stored
     return values.astype(_STORED.get(data_type, values.dtype), copy=False)
+
+
+def arrow_table(batch: Batch, fields: Schema, dictionary: Dictionary) -> pa.Table:
+    """The rows of a batch, without their weights."""
+    return pa.Table.from_arrays([vector_to_arrow(c, dictionary) for c in batch.columns], schema=arrow_schema(fields))

@@ -7,7 +7,6 @@ commits all or rolls all back. Nothing outside a touched operator moves.
 from __future__ import annotations
 
 import datetime
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -15,30 +14,31 @@ import numpy as np
 import pyarrow as pa
 
 from everview.backends import rejections
-from everview.backends.base import WEIGHT, Change, InMemory, Refresh, VersionedDelta, without_sources_of
-from everview.backends.embedded.arrow_columns import vector_to_arrow
+from everview.backends.base import WEIGHT, Change, InMemory, Refresh, Suspension, VersionedDelta, without_sources_of
+from everview.backends.embedded.arrow_columns import arrow_table
 from everview.backends.embedded.dependencies import below, kept
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.explain import EXPLAINERS, explain_triggers
+from everview.backends.embedded.explain import explain_view
 from everview.backends.embedded.graph import Graph
-from everview.backends.embedded.lookup import rows_with
+from everview.backends.embedded.lookup import check_retained, rows_with, table_rows, table_rows_with
 from everview.backends.embedded.matrix.chain_operator import MatrixChainOperator
 from everview.backends.embedded.matrix.stored_matrix import Floats
 from everview.backends.embedded.operators.base import Operator, consolidated
-from everview.backends.embedded.propagation import Propagation, Running
+from everview.backends.embedded.propagation import OperatorFailed, Propagation, Running
 from everview.backends.embedded.rebalancing_stats import rebalancing_stats
 from everview.backends.embedded.restoration import add_to_graph, made_anew
-from everview.backends.embedded.sources import ScanOperator, TableInput
+from everview.backends.embedded.sources import TableInput
+from everview.backends.embedded.suspended_views import Failing, SuspendedViews
 from everview.backends.embedded.tables.stored_table import StoredTable, TableContent
 from everview.backends.embedded.vectors import Batch, Ints
 from everview.backends.embedded.view_choices import choices_of
-from everview.backends.embedded.view_deltas import Moved, ViewDeltas
+from everview.backends.embedded.view_deltas import History, ViewDeltas
 from everview.backends.embedded.view_times import share_out
-from everview.backends.embedded.views import MaintainedView, Reach, Reached
+from everview.backends.embedded.views import MaintainedView, Reach, Reached, state_sizes
 from everview.catalog import TableDefinition, ViewDefinition
-from everview.errors import EvaluationError, OutOfMemory
+from everview.errors import EvaluationError, OutOfMemory, ViewSuspended
 from everview.planner.skew_search import NoSkewPlan
-from everview.relational.arrow import arrow_schema, public_rows, rows_from_arrow
+from everview.relational.arrow import public_rows, rows_from_arrow
 from everview.relational.nodes import Relation, Schema
 from everview.relational.rules import SPLIT_JOINS, run_rules
 from everview.relational.schema import schema
@@ -65,18 +65,28 @@ class EmbeddedBackend(InMemory):
 
     def __init__(self, history: int = 1000) -> None:
         self._dictionary = Dictionary()
-        self._graph = Graph(self._dictionary)
-        self._propagation = Propagation(self._graph, self._rejected)
         self._views: dict[str, MaintainedView] = {}
+        self._start()
         self._reach = Reach(self._views)
         self._version = 0
-        self._history: deque[Moved] = deque(maxlen=history)
+        self._history = History(history)
         self._batches: dict[str, int] = {}
         self._refreshed: dict[str, Refresh] = {}
         self.journal: Journal = _now
         """Called with a transaction that is about to be committed, and its source; gives its time, or raises to reject it."""
         self._lost: OutOfMemory | None = None
         """Why the database cannot be used any more."""
+
+    def _start(self) -> None:
+        """With no tables and no views."""
+        self._graph = Graph(self._dictionary)
+        self._propagation = Propagation(self._graph, self._no_memory_for)
+        self._suspended = SuspendedViews(self._graph, self._propagation, self._views, self._settle, self._views_changed)
+
+    def _settle(self) -> None:
+        """Before operators come and go: those that were shared with lazy views may become lazy themselves."""
+        self._catch_up()
+        self._share_out()
 
     @property
     def version(self) -> int:
@@ -90,8 +100,7 @@ class EmbeddedBackend(InMemory):
     def create_view(self, view: ViewDefinition) -> None:
         """Builds the operators that the view needs and fills them from what is there."""
         choices = choices_of(view)
-        self._catch_up()
-        self._share_out()
+        self._settle()
         for name in tables_of(view.plan):
             source = self._graph.tables.get(name.lower())
             if source is not None and not source.table.definition.retain and source.table.has_received_rows:
@@ -99,10 +108,14 @@ class EmbeddedBackend(InMemory):
         for name in tables_of(view.plan):
             if name.lower() in self._views and self._views[name.lower()].has_no_listing:
                 raise rejections.view_has_no_listing(self._views[name.lower()].definition, "another view reads it")
+        if any(name.lower() in self._suspended.by_key for name in tables_of(view.plan)):
+            self._suspended.add_new(view, self._version, None)
+            return
         try:
             root = add_to_graph(self._graph, view, choices)
         except EvaluationError as error:
-            raise rejections.failed_in_view(view, error) from error
+            self._suspended.add_new(view, self._version, error)
+            return
         except MemoryError as error:
             raise rejections.out_of_memory(f"{view.kind} '{view.name}'") from error
         except Refused as refused:
@@ -144,6 +157,8 @@ class EmbeddedBackend(InMemory):
             del self._views[key]
             self._graph.drop_view(name)
             self._views_changed()
+        elif key in self._suspended.by_key:
+            del self._suspended.by_key[key]
         else:
             del self._graph.tables[key]
             self._batches = without_sources_of(name, self._batches)
@@ -156,31 +171,59 @@ class EmbeddedBackend(InMemory):
         """Commits one transaction, or leaves everything as it was."""
         if self._lost is not None:
             raise self._lost
-        running = Running()
-        try:
-            self._prepare_tables(changes, running)
-            self._propagation.push(running)
-            reached = self._reach.by(running)
-            self._check_assertions(reached, running)
-            committed_at = self.journal(changes, source)
-        except BaseException:
-            running.rollback()
-            self._restore()
-            raise
+        failing: Failing | None = None
+        while True:
+            running = Running()
+            try:
+                self._prepare_tables(changes, running)
+                self._propagation.push(running)
+                reached = self._reach.by(running)
+                self._check_assertions(reached, running)
+                committed_at = self.journal(changes, source)
+                break
+            except OperatorFailed as failed:
+                running.rollback()
+                failing = self._suspended.leave_out(failed, self._version + 1, failing or Failing())
+            except BaseException:
+                running.rollback()
+                self._propagation.detach(())
+                self._restore()
+                raise
         self._propagation.commit(running)
         self._version += 1
         if source is not None:
             self._batches[source[0]] = source[1]
         moved, refreshed, deltas = {}, {}, running.deltas
         for each in reached:
+            if failing is not None and each.key in failing:
+                continue
             delta = deltas.get(each.root)
             if delta is not None:
                 moved[each.key] = delta
             refresh = each.refresh(deltas)
             if refresh is not None and each.name is not None:
                 refreshed[each.name] = refresh
+        if failing is not None:
+            self._suspended.add(failing)
+        if self._suspended.by_key:
+            self._suspended.note([t.table.name.lower() for t in running.tables], changes)
+            for key, answer in self._suspended.try_again(self._version, cheaply=True).items():
+                moved[key], refreshed[self._views[key].definition.name] = answer.delta, answer.refresh
         self._refreshed = refreshed
-        self._history.append(Moved(self._version, committed_at, moved))
+        self._history.add(self._version, committed_at, moved)
+        return ViewDeltas(moved, self._named_delta)
+
+    # Views that fail
+
+    def suspensions(self) -> Mapping[str, Suspension]:
+        """The views that have no answer."""
+        return self._suspended.reasons
+
+    def heal(self) -> Mapping[str, pa.Table]:
+        """Tries the suspended views again whose tables have changed."""
+        moved = {key: a.delta for key, a in self._suspended.try_again(self._version, cheaply=False).items()}
+        if moved:
+            self._history.add(self._version, datetime.datetime.now(datetime.UTC), moved)
         return ViewDeltas(moved, self._named_delta)
 
     def last_batch(self, source: str) -> int | None:
@@ -225,11 +268,9 @@ class EmbeddedBackend(InMemory):
                 raise rejections.out_of_memory(f"table '{source.table.name}'") from error
             running.tables.append(source)
 
-    def _rejected(self, operator: Operator, error: EvaluationError | MemoryError) -> Exception:
+    def _no_memory_for(self, operator: Operator) -> Exception:
         view = self._view_over(operator)
-        if isinstance(error, MemoryError):
-            return rejections.out_of_memory(f"{view.kind} '{view.name}'")
-        return rejections.failed_in_view(view, error)
+        return rejections.out_of_memory(f"{view.kind} '{view.name}'")
 
     def _catch_up_for(self, name: str) -> None:
         if self._lost is not None:
@@ -237,20 +278,28 @@ class EmbeddedBackend(InMemory):
         view = self._views.get(name.lower())
         if view is not None and view.is_lazy:
             self._catch_up()
+        if self._suspended.by_key:
+            if self._suspended.to_try(cheaply=False):
+                self.heal()
+            self._suspended.check(name)
 
     def _catch_up(self) -> None:
-        """Brings lazy views up to date; their deltas count for the current version."""
-        if not self._propagation.has_waiting:
+        """Brings lazy views up to date; their deltas count for the current version. Those that fail are suspended."""
+        deltas: dict[int, Batch] = {}
+        while self._propagation.has_waiting:
+            try:
+                deltas = self._propagation.catch_up()
+            except OperatorFailed as failed:
+                self._suspended.add(self._suspended.failed_lazily(failed, self._version))
+            except BaseException:
+                self._restore()
+                raise
+        if not deltas:
             return
-        try:
-            deltas = self._propagation.catch_up()
-        except BaseException:
-            self._restore()
-            raise
         moved = {k: deltas[id(v.root)] for k, v in self._views.items() if v.is_lazy and id(v.root) in deltas}
         for key in moved:
             self._views[key].updates += 1
-        self._history.append(Moved(self._version, datetime.datetime.now(datetime.UTC), moved))
+        self._history.add(self._version, datetime.datetime.now(datetime.UTC), moved)
 
     def _view_over(self, operator: Operator) -> ViewDefinition:
         """The first view that uses an operator."""
@@ -272,15 +321,10 @@ class EmbeddedBackend(InMemory):
         """The bag of a table or view."""
         self._catch_up_for(name)
         source = self._graph.tables.get(name.lower())
-        if source is None:
-            view = self._views[name.lower()]
-            return self._to_arrow(kept(view.root).content(), view.definition.fields)
-        if not source.table.definition.retain:
-            raise rejections.not_retained(source.table.definition)
-        rows, weights = source.table.content(range(len(source.fields)))
-        if (weights == 1).all():
-            return rows.cast(arrow_schema(source.fields))
-        return rows.take(pa.array(np.repeat(np.arange(len(weights)), weights))).cast(arrow_schema(source.fields))
+        if source is not None:
+            return table_rows(source)
+        view = self._views[name.lower()]
+        return self._to_arrow(kept(view.root).content(), view.definition.fields)
 
     def iterate(self, name: str) -> Iterator[tuple[Any, ...]]:
         """The same, row by row: a view's from what is stored, some thousand rows at a time."""
@@ -303,18 +347,15 @@ class EmbeddedBackend(InMemory):
             found = rows_with(view.root, view.definition.fields, key, name, self._dictionary)
             return self._to_arrow(found, view.definition.fields)
         source = self._graph.tables[name.lower()]
-        if not source.table.definition.retain:
-            raise rejections.not_retained(source.table.definition)
-        found = rows_with(_TableRows(source), source.fields, key, name, self._dictionary)
-        return self._to_arrow(found, source.fields)
+        return self._to_arrow(table_rows_with(source, key, name, self._dictionary), source.fields)
 
     def query(self, plan: Relation) -> pa.Table:
         """Evaluates a plan once, with what is already maintained as its starting point."""
         self._catch_up()
         for name in tables_of(plan):
-            source = self._graph.tables.get(name.lower())
-            if source is not None and not source.table.definition.retain:
-                raise rejections.not_retained(source.table.definition)
+            self._catch_up_for(name)
+            if name.lower() in self._graph.tables:
+                check_retained(self._graph.tables[name.lower()])
         try:
             split = run_rules(plan, SPLIT_JOINS)
             program = lower_plan(
@@ -334,52 +375,34 @@ class EmbeddedBackend(InMemory):
         kept_since = self.changes_kept_since(view)
         if not kept_since <= since <= self._version:
             raise rejections.changes_not_kept(known.definition.name, since, kept_since, self._version)
-        found = []
-        for moved in self._history:
-            if moved.version > since and view.lower() in moved.deltas:
-                delta = self.delta_table(view.lower(), moved.deltas[view.lower()])
-                if len(delta):
-                    found.append(VersionedDelta(moved.version, delta, moved.committed_at))
-        return found
+        return self._history.since(since, view.lower(), self.delta_table)
 
     def changes_kept_since(self, view: str) -> int:
         """The smallest ``since`` that ``changes`` takes."""
+        self._catch_up_for(view)
         created = self._views[view.lower()].created_at
-        if not self._history.maxlen:
-            return self._version
-        if len(self._history) < self._history.maxlen:
-            return created
-        # A version has a second entry where lazy views caught up, and the first may be gone.
-        first = self._history[0].version
-        return max(created, first if any(v.is_lazy for v in self._views.values()) else first - 1)
+        return self._history.kept_since(created, self._version)
 
     def explain(self, view: str, mode: str) -> str:
         """How the view is maintained."""
+        if view.lower() in self._suspended.by_key:
+            return self._suspended.explain(view.lower(), mode)
         known = self._views[view.lower()]
-        if mode == "triggers":
-            return explain_triggers(known.definition, self._graph.programs[view.lower()], known.root)
-        explainer = EXPLAINERS.get(mode)
-        if explainer is None:
-            raise rejections.unknown_explain_mode(mode, self.name, (*EXPLAINERS, "triggers"))
-        return explainer(known.definition, known.root)
+        return explain_view(known.definition, self._graph.programs[view.lower()], known.root, mode)
 
     def _share_out(self) -> None:
         share_out(self._views, self._graph.operators)
 
     def stats(self, view: str) -> dict[str, Any]:
         """Rows, bytes by structure, updates and seconds."""
-        self._catch_up_for(view)
+        try:
+            self._catch_up_for(view)
+        except ViewSuspended:
+            return self._suspended.stats(view.lower())
         self._share_out()
         known = self._views[view.lower()]
-        sizes: dict[str, int] = {}
-        for number, operator in enumerate(below(known.root)):
-            parts = dict(operator.nbytes())
-            if operator.arrangement is not None:
-                parts.update(operator.arrangement.nbytes())
-            for part, size in parts.items():
-                sizes[f"{number} {operator.describe().split(':')[0]}: {part}"] = size
-        rows = known.root.count()
-        told = {"rows": rows, "bytes": sizes, "updates": known.updates, "seconds": known.seconds}
+        told: dict[str, Any] = {"rows": known.root.count(), "bytes": state_sizes(known.root)}
+        told |= {"updates": known.updates, "seconds": known.seconds}
         rebalancing = rebalancing_stats(below(known.root))
         return told if rebalancing is None else {**told, "rebalancing": rebalancing}
 
@@ -394,9 +417,8 @@ class EmbeddedBackend(InMemory):
 
     def close(self) -> None:
         """Forgets everything."""
-        self._graph = Graph(self._dictionary)
-        self._propagation = Propagation(self._graph, self._rejected)
         self._views.clear()
+        self._start()
         self._reach.forget()
         self._history.clear()
 
@@ -404,31 +426,19 @@ class EmbeddedBackend(InMemory):
 
     def delta_table(self, view: str, delta: Batch) -> pa.Table:
         """The strongly minimal delta of a view as Arrow, with its weights."""
-        known = self._views[view]
-        minimal = consolidated(delta, known.root.layout)
-        table = _arrow_table(minimal, known.definition.fields, self._dictionary)
+        definition, layout = self._suspended.described(view)
+        minimal = consolidated(delta, layout)
+        table = arrow_table(minimal, definition.fields, self._dictionary)
         weights = pa.array(minimal.weights)
         return table.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), weights)
 
     def _named_delta(self, view: str, delta: Batch) -> tuple[str, pa.Table]:
-        return self._views[view].definition.name, self.delta_table(view, delta)
+        return self._suspended.described(view)[0].name, self.delta_table(view, delta)
 
     def _to_arrow(self, batch: Batch, fields: Schema) -> pa.Table:
         if not (batch.weights == 1).all():
             batch = batch.take(np.repeat(np.arange(len(batch)), batch.weights))
-        return _arrow_table(batch, fields, self._dictionary)
+        return arrow_table(batch, fields, self._dictionary)
 
     def _rows_of(self, batch: Batch, fields: Schema) -> list[tuple[Any, ...]]:
-        return rows_from_arrow(_arrow_table(batch, fields, self._dictionary), fields)
-
-
-class _TableRows(ScanOperator):
-    """All columns of a table, outside the DAG."""
-
-    def __init__(self, source: TableInput) -> None:
-        super().__init__(source, tuple(range(len(source.fields))))
-
-
-def _arrow_table(batch: Batch, fields: Schema, dictionary: Dictionary) -> pa.Table:
-    arrays = [vector_to_arrow(c, dictionary) for c in batch.columns]
-    return pa.Table.from_arrays(arrays, schema=arrow_schema(fields))
+        return rows_from_arrow(arrow_table(batch, fields, self._dictionary), fields)

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
+from everview.backends import rejections
 from everview.backends.embedded.explain_tree import (
     as_tree,
     code_lines,
@@ -256,3 +257,17 @@ EXPLAINERS: dict[str, Callable[[ViewDefinition, Operator], str]] = {
     "code": explain_code,
 }
 """The modes of ``explain`` that tell of operators."""
+
+
+def explain_view(view: ViewDefinition, program: Program, root: Operator, mode: str) -> str:
+    """How a view is maintained.
+
+    Raises:
+        UnsupportedOperation: there is no such mode.
+    """
+    if mode == "triggers":
+        return explain_triggers(view, program, root)
+    explainer = EXPLAINERS.get(mode)
+    if explainer is None:
+        raise rejections.unknown_explain_mode(mode, "embedded", (*EXPLAINERS, "triggers"))
+    return explainer(view, root)

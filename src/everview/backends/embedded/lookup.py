@@ -1,14 +1,20 @@
-"""Finding the rows of a view by the values of some columns."""
+"""Reading tables, and finding the rows of tables and views by the values of some columns."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+import pyarrow as pa
+
+from everview.backends import rejections
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import constant_vector
 from everview.backends.embedded.operators.base import Operator
+from everview.backends.embedded.sources import ScanOperator, TableInput
 from everview.backends.embedded.vectors import Batch
 from everview.catalog import find_column
+from everview.relational.arrow import arrow_schema
 from everview.relational.expressions import Literal
 from everview.relational.nodes import Schema
 from everview.relational.types import Value
@@ -24,3 +30,29 @@ def rows_with(root: Operator, fields: Schema, key: Mapping[str, Value], name: st
         return root.nothing()
     vectors = [constant_vector(Literal(at[c], root.types[c]), 1, dictionary) for c in columns]
     return root.lookup(columns, vectors)
+
+
+def table_rows(source: TableInput) -> pa.Table:
+    """The bag of a table.
+
+    Raises:
+        UnsupportedOperation: it keeps no rows.
+    """
+    check_retained(source)
+    rows, weights = source.table.content(range(len(source.fields)))
+    if (weights == 1).all():
+        return rows.cast(arrow_schema(source.fields))
+    return rows.take(pa.array(np.repeat(np.arange(len(weights)), weights))).cast(arrow_schema(source.fields))
+
+
+def table_rows_with(source: TableInput, key: Mapping[str, Value], name: str, dictionary: Dictionary) -> Batch:
+    """The rows of a table in which each named column has its value; they are hashed anew for each call."""
+    check_retained(source)
+    every = ScanOperator(source, tuple(range(len(source.fields))))  # outside the DAG
+    return rows_with(every, source.fields, key, name, dictionary)
+
+
+def check_retained(source: TableInput) -> None:
+    """Raises if a table keeps no rows."""
+    if not source.table.definition.retain:
+        raise rejections.not_retained(source.table.definition)

@@ -20,8 +20,8 @@ from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.backends.embedded.vectors import Batch, DeferredBatch, KeyLayout, concatenate
 from everview.errors import EvaluationError
 
-Rejection = Callable[[Operator, EvaluationError | MemoryError], Exception]
-"""Makes the error for a user from an operator's failure."""
+Rejection = Callable[[Operator], Exception]
+"""Makes the error for a user where there is no memory for an operator."""
 
 Stop = tuple[Operator, tuple[int, ...]]
 """An operator on a route, and its inputs by identity."""
@@ -33,6 +33,15 @@ class LeavesGroup(Exception):
     def __init__(self, tree: TreeOperator) -> None:
         super().__init__("a tree leaves its group")
         self.tree = tree
+
+
+class OperatorFailed(Exception):
+    """An operator cannot be computed: the transaction is to be rolled back, and rejected, or run again without it."""
+
+    def __init__(self, operator: Operator, error: EvaluationError) -> None:
+        super().__init__(error.message)
+        self.operator = operator
+        self.error = error
 
 
 MOST_WAITING = 64
@@ -124,6 +133,10 @@ class Propagation:
         self._graph = graph
         self._rejection = rejection
         self._lazy_views: set[str] = set()
+        self._detached: frozenset[str] = frozenset()
+        """Views that take no part in the transaction at hand, because they fail in it."""
+        self._idle: set[int] = set()
+        """Operators that do not run in a transaction, by identity: lazy ones, and those that only detached views need."""
         self._lazy: list[Operator] = []
         self._feeding: dict[int, Operator] = {}
         """The operators whose deltas lazy ones wait for, by identity."""
@@ -140,19 +153,27 @@ class Propagation:
 
     def graph_changed(self) -> None:
         """The graph has other operators or roots now."""
-        self._lazy, self._feeding = [], {}
+        self._lazy, self._feeding, self._idle = [], {}, set()
         self._routes.clear()
-        if not self._lazy_views:
+        if not self._lazy_views and not self._detached:
             self._waiting.clear()
             return
-        roots = [r for name, r in self._graph.roots.items() if name not in self._lazy_views]
-        eager = {id(o) for o in needed_for(roots)}
-        is_lazy = {id(o) for o in self._graph.operators if id(o) not in eager and not isinstance(o, ScanOperator)}
+        attached = {name: r for name, r in self._graph.roots.items() if name not in self._detached}
+        eager = {id(o) for o in needed_for([r for name, r in attached.items() if name not in self._lazy_views])}
+        lazy_roots = [r for name, r in attached.items() if name in self._lazy_views]
+        for_lazy = {id(o) for o in needed_for(lazy_roots)}
+        self._idle = {id(o) for o in self._graph.operators if id(o) not in eager and not isinstance(o, ScanOperator)}
+        is_lazy = self._idle & for_lazy
         self._lazy = [o for o in self._graph.operators if id(o) in is_lazy]
         inputs = [i for o in self._lazy for i in o.inputs]
-        lazy_roots = [r for n, r in self._graph.roots.items() if n in self._lazy_views]
         self._feeding = {id(o): o for o in (*inputs, *lazy_roots) if id(o) not in is_lazy}
         self._waiting = {o: deltas for o, deltas in self._waiting.items() if o in self._feeding}
+
+    def detach(self, views: Iterable[str]) -> None:
+        """Which views take no part in the transaction at hand, by name; nothing may wait for lazy ones."""
+        if self._detached or views:
+            self._detached = frozenset(views)
+            self.graph_changed()
 
     def push(self, running: Running) -> None:
         """Sends the deltas of the changed tables through all operators but the lazy ones."""
@@ -181,10 +202,9 @@ class Propagation:
         route = self._routes.get(running.key)
         if route is None:
             reached = {id(scan) for source in running.tables for scan in source.scans.values()}
-            lazy = {id(o) for o in self._lazy}
             route = []
             for operator in self._graph.operators:
-                if id(operator) in lazy:
+                if id(operator) in self._idle:
                     continue
                 if id(operator) in reached or any(id(i) in reached for i in operator.inputs):
                     reached.add(id(operator))
@@ -214,13 +234,13 @@ class Propagation:
             except TreeOutgrown as error:
                 if isinstance(operator, TreeOperator) and operator.group is not None and operator.may_leave_tree:
                     raise LeavesGroup(operator) from error
-                raise self._rejection(operator, error) from error
+                raise OperatorFailed(operator, error) from error
             except EvaluationError as error:
-                raise self._rejection(operator, error) from error
+                raise OperatorFailed(operator, error) from error
             except MemoryError as error:
                 if not operator.survives_lack_of_memory:
                     self.torn = touched.pop()
-                raise self._rejection(operator, error) from error
+                raise self._rejection(operator) from error
             now = perf_counter()
             operator.seconds += now - since
             since = now
@@ -249,7 +269,7 @@ class Propagation:
         """Brings the lazy operators up to date; returns the deltas, by operator.
 
         Raises:
-            EvaluationError: a view cannot be computed; it stays where it was.
+            OperatorFailed: a view cannot be computed; it stays where it was.
         """
         running = Running()
         for operator, waiting in self._waiting.items():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import datetime
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from everview.backends.base import VersionedDelta
 from everview.backends.embedded.vectors import Batch
 
 
@@ -18,6 +20,40 @@ class Moved:
     version: int
     committed_at: datetime.datetime
     deltas: dict[str, Batch]
+
+
+class History:
+    """The deltas of views, for as many commits as are kept.
+
+    A version has a second entry where lazy views caught up, or suspended ones answered again, after its commit.
+    """
+
+    def __init__(self, length: int) -> None:
+        self._moved: deque[Moved] = deque(maxlen=length)
+        self._last_lost: int | None = None
+        """The version of the last entry that is not kept any more."""
+
+    def add(self, version: int, committed_at: datetime.datetime, deltas: dict[str, Batch]) -> None:
+        """Notes what has happened to views, by key."""
+        if len(self._moved) == self._moved.maxlen:
+            self._last_lost = self._moved[0].version if self._moved else version
+        self._moved.append(Moved(version, committed_at, deltas))
+
+    def since(self, version: int, key: str, table: Callable[[str, Batch], pa.Table]) -> list[VersionedDelta]:
+        """The non-empty deltas of a view after a version; ``table`` makes Arrow of them."""
+        own = ((m, m.deltas[key]) for m in self._moved if m.version > version and key in m.deltas)
+        made = (VersionedDelta(m.version, table(key, delta), m.committed_at) for m, delta in own)
+        return [change for change in made if change.delta.num_rows]
+
+    def kept_since(self, created_at: int, version: int) -> int:
+        """Since which version the deltas of a view are all here."""
+        if not self._moved.maxlen:
+            return version
+        return created_at if self._last_lost is None else max(created_at, self._last_lost)
+
+    def clear(self) -> None:
+        """Forgets all."""
+        self._moved.clear()
 
 
 class ViewDeltas(Mapping[str, pa.Table]):

@@ -97,3 +97,15 @@ class Reach:
         reads = (*own, *(id(self._views[n].root) for n in names if n in self._views))
         name = None if definition.is_assertion else definition.name
         return Reached(key, name, id(view.root), view, reads, tuple(id(s) for s in scans))
+
+
+def state_sizes(root: Operator) -> dict[str, int]:
+    """Bytes of state by operator and structure, of all that a view needs."""
+    sizes: dict[str, int] = {}
+    for number, operator in enumerate(below(root)):
+        parts = dict(operator.nbytes())
+        if operator.arrangement is not None:
+            parts.update(operator.arrangement.nbytes())
+        for part, size in parts.items():
+            sizes[f"{number} {operator.describe().split(':')[0]}: {part}"] = size
+    return sizes

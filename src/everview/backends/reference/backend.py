@@ -11,14 +11,14 @@ import json
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
 
 from everview.algebra.zset import ZSet, bag, difference, expand, size
 from everview.backends import rejections
-from everview.backends.base import WEIGHT, Change, InMemory, Refresh, VersionedDelta, without_sources_of
+from everview.backends.base import WEIGHT, Change, InMemory, Refresh, Suspension, VersionedDelta, without_sources_of
 from everview.backends.reference.evaluate_plan import evaluate_plan
 from everview.backends.reference.state import TableState
 from everview.backends.refresh_choice import NOTHING_TO_DO, views_over
@@ -31,18 +31,20 @@ from everview.relational.schema import schema
 from everview.relational.traverse import tables_of
 from everview.relational.types import Row, Value
 
+_HEALED = Refresh("full", "it was suspended, and the rows it failed on are gone")
 _RECOMPUTED = Refresh("full", "the reference backend recomputes every view")
 
 
 @dataclass(frozen=True, slots=True)
 class _ViewState:
-    """The rows of a view, and what its maintenance has cost so far."""
+    """The rows of a view, and what its maintenance has cost so far; of a suspended one the last rows that it had."""
 
     definition: ViewDefinition
     rows: ZSet[Row]
     created_at: int
     updates: int = 0
     seconds: float = 0.0
+    suspension: Suspension | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,9 @@ class ReferenceBackend(InMemory):
             table = self._state.tables.get(name.lower())
             if table is not None and not table.definition.retain and table.has_received_rows:
                 raise rejections.too_late_for_view(view, table.definition)
-        created = _recomputed(_ViewState(view, {}, self.version), self._state.tables, self._state.views)
+            if name.lower() in self._state.views and not view.options.may_be_suspended:
+                self._answering(name)
+        created = _recomputed(_ViewState(view, {}, self.version), self._state.tables, self._state.views, self.version)
         created = replace(created, updates=0, seconds=0.0)  # being made is no update
         self._state = replace(self._state, views={**self._state.views, view.name.lower(): created})
 
@@ -124,7 +128,13 @@ class ReferenceBackend(InMemory):
                 refreshed[old.definition.name] = _RECOMPUTED if is_moved else NOTHING_TO_DO
             if not is_moved:
                 continue
-            views[key] = _recomputed(old, tables, views)
+            views[key] = _recomputed(old, tables, views, self.version + 1)
+            if (old.suspension is None) != (views[key].suspension is None):
+                moved.add(key)
+            if views[key].suspension is not None:
+                refreshed.pop(old.definition.name, None)
+            elif old.suspension is not None:
+                refreshed[old.definition.name] = _HEALED
             delta = difference(views[key].rows, old.rows)
             if delta:
                 moved.add(key)
@@ -142,6 +152,15 @@ class ReferenceBackend(InMemory):
     def refreshed(self) -> Mapping[str, Refresh]:
         """Every view over the tables that changed was recomputed, where something that it reads did change."""
         return self._state.refreshed
+
+    def suspensions(self) -> Mapping[str, Suspension]:
+        """The views that have no answer."""
+        found = ((v.definition.name, v.suspension) for v in self._state.views.values())
+        return {name: why for name, why in found if why is not None}
+
+    def heal(self) -> Mapping[str, pa.Table]:
+        """Nothing to do: every transaction recomputes suspended views, too."""
+        return {}
 
     def read(self, name: str) -> pa.Table:
         """The bag of a table or view."""
@@ -165,11 +184,13 @@ class ReferenceBackend(InMemory):
             table = self._state.tables.get(name.lower())
             if table is not None and not table.definition.retain:
                 raise rejections.not_retained(table.definition)
+            if name.lower() in self._state.views:
+                self._answering(name)
         return rows_to_arrow(_evaluate(plan, self._state.tables, self._state.views), schema(plan))
 
     def changes(self, view: str, since: int) -> Sequence[VersionedDelta]:
         """The non-empty deltas of the versions after ``since``."""
-        state = self._state.views[view.lower()]
+        state = self._answering(view)
         kept_since = self.changes_kept_since(view)
         if not kept_since <= since <= self.version:
             raise rejections.changes_not_kept(state.definition.name, since, kept_since, self.version)
@@ -185,27 +206,27 @@ class ReferenceBackend(InMemory):
 
     def explain(self, view: str, mode: str) -> str:
         """The plan, as text or JSON."""
-        definition = self._state.views[view.lower()].definition
+        state = self._state.views[view.lower()]
+        definition, why = state.definition, state.suspension
         plan = format_plan(definition.plan)
         match mode:
             case "text":
-                return f"{plan.rstrip()}\nrecompute: O(database)\n"
+                return f"{plan.rstrip()}\nrecompute: O(database)\n" + ("" if why is None else f"{why}\n")
             case "json":
                 inputs = sorted(tables_of(definition.plan))
                 told = {"view": definition.name, "backend": self.name, "strategy": "recompute", "inputs": inputs}
-                return json.dumps({**told, "update": "O(database)", "plan": plan.splitlines()}, indent=2)
+                told |= {"update": "O(database)", "plan": plan.splitlines()}
+                return json.dumps(told if why is None else {**told, "suspended": asdict(why)}, indent=2)
             case _:
                 raise rejections.unknown_explain_mode(mode, self.name, ("text", "json"))
 
     def stats(self, view: str) -> dict[str, Any]:
         """Rows, bytes (as Arrow), recomputations and their seconds."""
         state = self._state.views[view.lower()]
-        return {
-            "rows": size(state.rows),
-            "bytes": {state.definition.name: self.read(view).nbytes},
-            "updates": state.updates,
-            "seconds": state.seconds,
-        }
+        told: dict[str, Any] = {"rows": None, "bytes": {}, "updates": state.updates, "seconds": state.seconds}
+        if state.suspension is not None:
+            return told | {"suspended": state.suspension}
+        return told | {"rows": size(state.rows), "bytes": {state.definition.name: self.read(view).nbytes}}
 
     def checkpoint(self) -> None:
         """Nothing to do: the reference backend lives in memory, which the session says before it asks."""
@@ -218,11 +239,17 @@ class ReferenceBackend(InMemory):
     def _content(self, name: str) -> tuple[ZSet[Row], Schema]:
         table = self._state.tables.get(name.lower())
         if table is None:
-            view = self._state.views[name.lower()]
+            view = self._answering(name)
             return view.rows, view.definition.fields
         if not table.definition.retain:
             raise rejections.not_retained(table.definition)
         return table.rows, table.definition.fields
+
+    def _answering(self, name: str) -> _ViewState:
+        view = self._state.views[name.lower()]
+        if view.suspension is not None:
+            raise rejections.suspended(view.definition, view.suspension)
+        return view
 
 
 def _changed_tables(tables: Mapping[str, TableState], changes: Sequence[Change]) -> dict[str, TableState]:
@@ -232,18 +259,27 @@ def _changed_tables(tables: Mapping[str, TableState], changes: Sequence[Change])
     return {**tables, **{name: tables[name].after(own) for name, own in by_table.items()}}
 
 
-def _recomputed(old: _ViewState, tables: Mapping[str, TableState], views: Mapping[str, _ViewState]) -> _ViewState:
-    """The view over these tables and views, once more."""
+def _recomputed(
+    old: _ViewState, tables: Mapping[str, TableState], views: Mapping[str, _ViewState], version: int
+) -> _ViewState:
+    """The view over these tables and views, once more, for this version: with its rows, or suspended."""
     started = time.perf_counter()
     definition = old.definition
+    read = (views.get(name.lower()) for name in tables_of(definition.plan))
+    waited_for = next((v for v in read if v is not None and v.suspension is not None), None)
+    since = version if old.suspension is None else old.suspension.version
+    if waited_for is not None and waited_for.suspension is not None:
+        return replace(
+            old, suspension=rejections.waiting(definition, since, waited_for.definition, waited_for.suspension)
+        )
     try:
         rows = bag(_evaluate(definition.plan, tables, views))
     except EvaluationError as error:
-        raise rejections.failed_in_view(definition, error) from error
+        return replace(old, suspension=rejections.failing(definition, since, error))
     if definition.is_assertion and rows:
         raise rejections.assertion_violated(definition, list(rows))
     spent = time.perf_counter() - started
-    return replace(old, rows=rows, updates=old.updates + 1, seconds=old.seconds + spent)
+    return replace(old, rows=rows, updates=old.updates + 1, seconds=old.seconds + spent, suspension=None)
 
 
 def _evaluate(plan: Relation, tables: Mapping[str, TableState], views: Mapping[str, _ViewState]) -> list[Row]:

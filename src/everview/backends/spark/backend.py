@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from everview.backends import rejections
-from everview.backends.base import Change, Refresh, VersionedDelta, without_sources_of
+from everview.backends.base import Change, Refresh, Suspension, VersionedDelta, without_sources_of
 from everview.backends.spark.catalog_file import Entry
 from everview.backends.spark.commit_log import Move
 from everview.backends.spark.compaction import compaction_of
@@ -34,9 +34,9 @@ from everview.backends.spark.stages import view_of_relation
 from everview.backends.spark.stored_deltas import StoredDeltas
 from everview.backends.spark.table_changes import net_rows
 from everview.backends.spark.transactions import Run, ViewWithStages, delta_table, relations_of, table_layout
-from everview.backends.spark.view_programs import ViewPrograms, is_as_made, make_anew, segments_of
+from everview.backends.spark.view_programs import ViewPrograms, check_has_options, is_as_made, make_anew, segments_of
 from everview.catalog import Definition, TableDefinition, ViewDefinition
-from everview.errors import EvaluationError, UnsupportedOperation
+from everview.errors import EvaluationError
 from everview.relational.arrow import public_rows, rows_from_arrow
 from everview.relational.nodes import Relation, Schema
 from everview.relational.traverse import tables_of
@@ -152,7 +152,7 @@ class SparkBackend:
 
     def create_view(self, view: ViewDefinition) -> None:
         """Lowers the view to its stages and computes them from what is there."""
-        _check_options(view)
+        check_has_options(view)
         for name in tables_of(view.plan):
             table = self._tables.get(name.lower())
             if table is not None and not table.retain and name.lower() in self._files.last.received:
@@ -161,12 +161,20 @@ class SparkBackend:
         received = frozenset(self._files.last.received)
         program, lowering = self._programs.make(view, received, lambda name: self._files.relations[name].row_count)
         added = {n: self._files.new_relation(n, f) for n, f in relations_of(program).items()}
-        work = Work()
+        work, suspended = Work(), dict(self._files.last.suspended)
         maintenance = self._maintenance({**self._files.relations, **added})
+        below = next((n for n in sorted(program.inputs()) if n in suspended), None)
         try:
-            maintenance.fill(program, work, view.time_zone)
+            if below is None:
+                maintenance.fill(program, work, view.time_zone)
+            elif view.options.may_be_suspended:
+                why = rejections.waiting(view, self.version, self._views[below].definition, suspended[below])
+                suspended[view.name.lower()] = why
+            else:
+                raise rejections.suspended(self._views[below].definition, suspended[below])
         except EvaluationError as error:
-            raise rejections.failed_in_view(view, error) from error
+            suspended[view.name.lower()] = rejections.failing(view, self.version, error)
+            work.replaced.clear()
         finally:
             work.forget_scratch()
         moves = {
@@ -177,7 +185,7 @@ class SparkBackend:
             held = made if isinstance(made, pa.Table) else added[program.root.name].rows_of(made[0])
             raise rejections.assertion_violated(view, rows_from_arrow(net_rows(held, view.fields)[0], view.fields))
         entries = [*self._files.entries, Entry(view, self.version, lowering)]
-        self._files.commit("catalog", self.version, moves, entries=entries, added=added)
+        self._files.commit("catalog", self.version, moves, entries=entries, added=added, suspended=suspended)
         self._views[view.name.lower()] = ViewWithStages(view, program, self.version)
         self._shown.add(view)
 
@@ -205,15 +213,18 @@ class SparkBackend:
             return {}
         work = Work()
         refreshed: dict[str, Refresh] = {}
+        suspended = dict(self._files.last.suspended)
         run = Run(self._files, self._engine, self._limit, self._tables, self._views)
         with self._engine.jobs() as jobs:
             touched = run.change_tables(changes, work)
-            moved = run.move_views(work, refreshed)
+            moved = run.move_views(work, refreshed, suspended)
             written = self._write(work)
             try:
                 received = frozenset(self._files.last.received) | touched
                 sources = {**self._files.last.sources, **dict([source] if source else [])}
-                self._files.commit("apply", self.version + 1, written, sources=sources, received=received)
+                self._files.commit(
+                    "apply", self.version + 1, written, sources=sources, received=received, suspended=suspended
+                )
             except BaseException:
                 self._discard(written)
                 raise
@@ -232,6 +243,25 @@ class SparkBackend:
     def refreshed(self) -> Mapping[str, Refresh]:
         """How the last transaction brought each view up to date."""
         return self._refreshed
+
+    def suspensions(self) -> Mapping[str, Suspension]:
+        """The views that have no answer."""
+        return {self._views[key].definition.name: why for key, why in self._files.last.suspended.items()}
+
+    def heal(self) -> Mapping[str, pa.Table]:
+        """Nothing to do: every transaction tries the suspended views over what it changes."""
+        return {}
+
+    def _answering(self, name: str) -> ViewDefinition:
+        """The view, if it has an answer.
+
+        Raises:
+            ViewSuspended: it has none.
+        """
+        view, why = self._views[name.lower()].definition, self._files.last.suspended.get(name.lower())
+        if why is not None:
+            raise rejections.suspended(view, why)
+        return view
 
     def _write(self, work: Work) -> dict[str, Move]:
         moves: dict[str, Move] = {}
@@ -304,12 +334,14 @@ class SparkBackend:
         Raises:
             UnsupportedOperation: that version is not kept.
         """
-        frame = self._reading().frame(name.lower(), self._readable(name), version)
+        fields = self._readable(name) if version is None else self._readable_at(name, version)
+        frame = self._reading().frame(name.lower(), fields, version)
         self._shown.settle()
         return frame
 
     def changes(self, view: str, since: int) -> Sequence[VersionedDelta]:
         """The non-empty deltas of the versions after ``since``: the segments that transactions added to the view."""
+        self._answering(view)
         kept_since = self.changes_kept_since(view)
         if not kept_since <= since <= self.version:
             raise rejections.changes_not_kept(
@@ -337,16 +369,23 @@ class SparkBackend:
         explainer = EXPLAINERS.get(mode)
         if explainer is None:
             raise rejections.unknown_explain_mode(mode, self.name, tuple(EXPLAINERS))
-        return explainer(known.definition, known.program)
+        why = self._files.last.suspended.get(view.lower())
+        if why is not None and mode != "text":
+            raise rejections.suspended(known.definition, why)
+        told = explainer(known.definition, known.program)
+        return told if why is None else f"{why}\n{told}"
 
     def stats(self, view: str) -> dict[str, Any]:
         """Rows, bytes on disk by relation, updates, seconds, and Spark jobs of the last transaction."""
         known = self._views[view.lower()]
         names = relations_of(known.program)
         sizes = {n: sum(s.size for s in self._files.relations[n].segments) for n in names}
-        rows = self.read(view).num_rows if not known.definition.is_assertion else 0
-        told = {"rows": rows, "bytes": sizes, "updates": known.updates, "seconds": known.seconds}
-        return {**told, "spark_jobs": known.jobs}
+        told: dict[str, Any] = {"rows": None, "bytes": sizes, "updates": known.updates, "seconds": known.seconds}
+        told["spark_jobs"] = known.jobs
+        why = self._files.last.suspended.get(view.lower())
+        if why is not None:
+            return {**told, "suspended": why}
+        return {**told, "rows": self.read(view).num_rows if not known.definition.is_assertion else 0}
 
     def checkpoint(self) -> None:
         """Nothing to do: every transaction is on disk when it returns."""
@@ -381,23 +420,17 @@ class SparkBackend:
     def _readable(self, name: str) -> Schema:
         table = self._tables.get(name.lower())
         if table is None:
-            return self._views[name.lower()].definition.fields
+            return self._answering(name).fields
         if not table.retain:
             raise rejections.not_retained(table)
         return table.fields
 
-
-def _check_options(view: ViewDefinition) -> None:
-    """Refuses what this version of the backend would otherwise ignore."""
-    options = view.options
-    refused = {
-        f"strategy='{options.strategy}'": options.strategy not in ("auto", "factorized", "first_order", "recompute"),
-        "lazy=True": options.lazy,
-        f"representation='{options.representation}'": options.representation == "factorized",
-    }
-    for what, is_refused in refused.items():
-        if is_refused:
-            raise UnsupportedOperation(
-                f"the spark backend does not have {what}, asked for by view '{view.name}'.",
-                hint="leave it out: strategy='auto' maintains every view by deltas.",
-            )
+    def _readable_at(self, name: str, version: int) -> Schema:
+        """The columns of a table, or of a view that had an answer at this version."""
+        record = self._files.record_at(version)
+        if name.lower() in self._tables or record is None:
+            return self._readable(name)
+        view, why = self._views[name.lower()].definition, record.suspended.get(name.lower())
+        if why is not None:
+            raise rejections.suspended(view, why)
+        return view.fields

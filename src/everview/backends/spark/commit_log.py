@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TextIO
 
+from everview.backends.base import Suspension
 from everview.backends.spark.segments import Segment, segment_from_json
 from everview.errors import CorruptDatabase
 from everview.folder_lock import lock_folder
@@ -48,6 +49,8 @@ class Record:
     moves: dict[str, Move] = field(default_factory=dict)
     sources: dict[str, int] = field(default_factory=dict)
     received: tuple[str, ...] = ()
+    suspended: dict[str, Suspension] = field(default_factory=dict)
+    """The views that have no answer, by key: their relations are as they were when they last had one."""
 
     def to_json(self) -> dict[str, Any]:
         """A value that ``json`` can write."""
@@ -65,6 +68,7 @@ class Record:
             },
             "sources": self.sources,
             "received": list(self.received),
+            "suspended": {name: [s.version, s.reason, s.condition] for name, s in self.suspended.items()},
         }
 
 
@@ -117,6 +121,7 @@ class CommitLog:
                 },
                 written["sources"],
                 tuple(written["received"]),
+                {name: Suspension(*why) for name, why in written.get("suspended", {}).items()},
             )
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CorruptDatabase(f"the commit record '{path}' cannot be read: {error!r}.") from error

@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from everview.backends.base import Suspension
 from everview.backends.spark.catalog_file import Entry, catalog_from_json, catalog_to_json
 from everview.backends.spark.commit_log import CommitLog, Move, Record
 from everview.backends.spark.lookup_copies import LOOKUP_BYTES, LookupCopies
@@ -86,8 +87,9 @@ class DatabaseFiles:
         entries: list[Entry] | None = None,
         added: Mapping[str, StoredRelation] | None = None,
         dropped: frozenset[str] = frozenset(),
+        suspended: Mapping[str, Suspension] | None = None,
     ) -> Record:
-        """Commits moves of relations, and perhaps a new catalog with relations added and dropped."""
+        """Commits moves of relations, and perhaps a new catalog with relations added and dropped, and other suspended views."""
         self._finish()
         last = self.last
         sequence = last.sequence + 1
@@ -110,6 +112,7 @@ class DatabaseFiles:
             every,
             dict(last.sources if sources is None else sources),
             tuple(sorted(last.received if received is None else received)),
+            {n: s for n, s in (last.suspended if suspended is None else suspended).items() if n not in dropped},
         )
         self._log.append(record)
         for name in dropped:

@@ -22,7 +22,7 @@ from pyspark.java_gateway import ensure_callback_server_started
 from everview.backends.spark.database_files import DatabaseFiles
 from everview.backends.spark.spark_engine import decoded, stored_ddl
 from everview.catalog import ViewDefinition
-from everview.errors import UnknownName
+from everview.errors import UnknownName, ViewSuspended
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -194,6 +194,9 @@ class _CurrentFiles:
         relation = None if files is None else files.relations.get(self._name)
         if relation is None or relation.folder.absolute() != self._folder:
             raise UnknownName(f"view '{self._name}' was dropped, or its database closed.")
+        why = None if files is None else files.last.suspended.get(self._name)
+        if why is not None:
+            raise ViewSuspended(self._name, why.version, why.reason, why.condition)
         return [(f"file:{self._folder / s.path}", s.size) for s in relation.segments]
 
     def _sequence(self, items: list[Any]) -> Any:

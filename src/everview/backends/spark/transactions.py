@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.backends import rejections
-from everview.backends.base import WEIGHT, Change, Refresh
+from everview.backends.base import WEIGHT, Change, Refresh, Suspension
 from everview.backends.refresh_choice import NOTHING_TO_DO, choose_refresh, views_over
 from everview.backends.spark.database_files import DatabaseFiles
 from everview.backends.spark.maintain import Maintenance, Work
@@ -81,13 +81,14 @@ class Run:
                     work.appended[name] = delta
         return frozenset(by_table)
 
-    def move_views(self, work: Work, refreshed: dict[str, Refresh]) -> list[str]:
+    def move_views(self, work: Work, refreshed: dict[str, Refresh], suspended: dict[str, Suspension]) -> list[str]:
         """Pushes the changes through every view over them, in order of creation; returns the views that moved, by key.
 
-        ``refreshed`` gets every view over a table with rows in the transaction, directly or through other views.
+        ``refreshed`` gets every view over a table with rows in the transaction, directly or through other views. Views that
+        fail enter ``suspended``, and leave it where they do not fail any more: they are computed anew.
 
         Raises:
-            EvaluationError: a view's arithmetic fails.
+            EvaluationError: the arithmetic of a view fails that may not be suspended.
             AssertionViolated: an assertion would not be empty.
         """
         moved = []
@@ -96,11 +97,14 @@ class Run:
         maintenance = Maintenance(self._files.relations, self._engine, self._limit, self._files.new_relation)
         for key in over:
             view, done = self._views[key], NOTHING_TO_DO
-            if not view.program.inputs().isdisjoint(work.changes):
-                moved.append(key)
+            if key in suspended or self._below(view, suspended) or not view.program.inputs().isdisjoint(work.changes):
                 started = time.perf_counter()
-                done = self._refresh(view, work, maintenance)
+                tried = self._unless_it_fails(view, work, maintenance, suspended)
                 view.seconds += time.perf_counter() - started
+                if tried is None:
+                    continue
+                moved.append(key)
+                done = tried
             if not view.definition.is_assertion:
                 refreshed[view.definition.name] = done
             if view.definition.is_assertion and key in work.changes:
@@ -108,10 +112,34 @@ class Run:
                 raise rejections.assertion_violated(view.definition, rows_from_arrow(rows, view.definition.fields))
         return moved
 
-    def _refresh(self, view: ViewWithStages, work: Work, maintenance: Maintenance) -> Refresh:
+    def _below(self, view: ViewWithStages, suspended: Mapping[str, Suspension]) -> str | None:
+        """A suspended view that this one reads."""
+        return next((name for name in sorted(view.program.inputs()) if name in suspended), None)
+
+    def _unless_it_fails(
+        self, view: ViewWithStages, work: Work, maintenance: Maintenance, suspended: dict[str, Suspension]
+    ) -> Refresh | None:
+        """How a view was brought up to date; None if it fails, or reads one that does, and is suspended."""
+        key, definition = view.definition.name.lower(), view.definition
+        before = suspended.pop(key, None)
+        since = self._files.last.version + 1 if before is None else before.version
+        below = self._below(view, suspended)
+        if below is not None:
+            suspended[key] = rejections.waiting(definition, since, self._views[below].definition, suspended[below])
+            return None
+        refresh = None
+        if before is not None:
+            reason = f"it failed at version {since} ({before.condition}), and was computed anew from its tables"
+            refresh = Refresh("full", reason)
+        try:
+            return self._refresh(view, work, maintenance, refresh or self._choice(view, work))
+        except EvaluationError as error:
+            suspended[key] = rejections.failing(definition, since, error)
+            return None
+
+    def _refresh(self, view: ViewWithStages, work: Work, maintenance: Maintenance, refresh: Refresh) -> Refresh:
         zone = view.definition.time_zone
         attempt = Work(dict(work.changes))
-        refresh = self._choice(view, work)
         try:
             if refresh.how == "full":
                 maintenance.refill(view.program, attempt, zone)
@@ -119,14 +147,11 @@ class Run:
                 maintenance.move(view.program, attempt, zone)
         except EvaluationError as error:
             # A delta may see a pair of rows that were never there together; the whole content decides.
-            if view.definition.options.refresh == "incremental_strict":
-                raise rejections.failed_in_view(view.definition, error) from error
+            if refresh.how == "full" or view.definition.options.refresh == "incremental_strict":
+                raise
             attempt = Work(dict(work.changes))
             refresh = Refresh("full", f"the delta met a row that cannot be computed ({error.condition})")
-            try:
-                maintenance.refill(view.program, attempt, zone)
-            except EvaluationError as final:
-                raise rejections.failed_in_view(view.definition, final) from final
+            maintenance.refill(view.program, attempt, zone)
         work.changes.update(attempt.changes)
         work.appended.update(attempt.appended)
         attempt.forget_scratch()

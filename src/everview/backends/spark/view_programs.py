@@ -122,16 +122,18 @@ def make_anew(
             hint="open the database with the version that made it.",
         )
     made = {n: files.new_relation(n, layout) for n, layout in relations_of(program).items() if n != key}
-    work = Work()
+    work, suspended = Work(), dict(files.last.suspended)
     try:
-        maintenance_of({**files.relations, **made}).fill(program, work, view.definition.time_zone)
+        if program.inputs().isdisjoint(suspended):
+            maintenance_of({**files.relations, **made}).fill(program, work, view.definition.time_zone)
     except EvaluationError as error:
-        raise rejections.failed_in_view(view.definition, error) from error
+        suspended[key] = rejections.failing(view.definition, files.last.version, error)
+        work.replaced.clear()
     finally:
         work.forget_scratch()
     moves = {n: Move(tuple(segments_of(made[n], rows))) for n, rows in work.replaced.items() if n in made}
     entries = [_noted(e, program) if e.definition is view.definition else e for e in files.entries]
-    files.commit("catalog", files.last.version, moves, entries=entries, added=made)
+    files.commit("catalog", files.last.version, moves, entries=entries, added=made, suspended=suspended)
 
 
 def _noted(entry: Entry, program: StageProgram) -> Entry:
@@ -143,3 +145,19 @@ def segments_of(relation: StoredRelation, made: list[Segment] | pa.Table) -> lis
     if isinstance(made, pa.Table):
         return [relation.write(made)] if made.num_rows else []
     return made
+
+
+def check_has_options(view: ViewDefinition) -> None:
+    """Refuses what this version of the backend would otherwise ignore."""
+    options = view.options
+    refused = {
+        f"strategy='{options.strategy}'": options.strategy not in ("auto", "factorized", "first_order", "recompute"),
+        "lazy=True": options.lazy,
+        f"representation='{options.representation}'": options.representation == "factorized",
+    }
+    for what, is_refused in refused.items():
+        if is_refused:
+            raise UnsupportedOperation(
+                f"the spark backend does not have {what}, asked for by view '{view.name}'.",
+                hint="leave it out: strategy='auto' maintains every view by deltas.",
+            )

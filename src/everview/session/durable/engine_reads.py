@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from everview.backends.base import Refresh, VersionedDelta
+from everview.backends.base import Refresh, Suspension, VersionedDelta
 from everview.catalog import Definition
 from everview.relational.nodes import Relation
 from everview.relational.types import Value
@@ -31,6 +31,14 @@ class EngineReads:
     def version(self) -> int:
         """The number of transactions committed."""
         return self._recovered.engine.version
+
+    def suspensions(self) -> Mapping[str, Suspension]:
+        """The views that have no answer."""
+        return self._recovered.engine.suspensions()
+
+    def heal(self) -> Mapping[str, pa.Table]:
+        """Tries suspended views again whose tables have changed."""
+        return self._recovered.engine.heal()
 
     def last_batch(self, source: str) -> int | None:
         """The last committed batch of a source."""
