@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -62,6 +63,12 @@ _ARROW_TYPES: Final[dict[DataType, pa.DataType]] = {
     DAY_TIME_INTERVAL: pa.duration("us"),
     NULL: pa.null(),
 }
+
+_FLOAT_BITS: Final[dict[pa.DataType, tuple[np.dtype[Any], np.dtype[Any], int]]] = {
+    pa.float32(): (np.dtype(np.float32), np.dtype(np.int32), -(2**31)),
+    pa.float64(): (np.dtype(np.float64), np.dtype(np.int64), -(2**63)),
+}
+"""Of each type of floats its NumPy type, integers of the same width, and the bits of -0.0 as such an integer."""
 
 _INTEGER_STORAGE: Final[dict[DataType, pa.DataType]] = {
     DATE: pa.int32(),
@@ -264,24 +271,34 @@ def _lists_to_arrow(lists: list[Value], element: DataType, wanted: pa.DataType) 
 
 def canonical_floats(column: pa.ChunkedArray, data_type: DataType) -> pa.ChunkedArray:
     """The column with -0.0 as 0.0 and every NaN as the same NaN: what Spark's grouping identifies is then identical."""
-    return pa.chunked_array([_canonical(c, data_type) for c in column.chunks], column.type)
+    return pa.chunked_array([canonical_array(c, data_type) for c in column.chunks], column.type)
 
 
-def _canonical(array: pa.Array, data_type: DataType) -> pa.Array:
+def canonical_array(array: pa.Array, data_type: DataType) -> pa.Array:
+    """The same for one array; one that is canonical already is returned itself."""
     if not has_floats(data_type) or len(array) == 0:
         return array
     match data_type:
         case Array(element):
             lengths = pc.fill_null(pc.list_value_length(array), 0)
             offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
-            inside = _canonical(array.flatten(), element)
+            inside = canonical_array(array.flatten(), element)
             return pa.ListArray.from_arrays(offsets, inside, type=array.type, mask=array.is_null())
         case Struct(_, types):
-            parts = [_canonical(p, t) for p, t in zip(array.flatten(), types, strict=True)]
+            parts = [canonical_array(p, t) for p, t in zip(array.flatten(), types, strict=True)]
             return pa.StructArray.from_arrays(parts, fields=list(array.type), mask=array.is_null())
+        case _ if _is_canonical(array):
+            return array
         case _:
             positive = pc.add(array, pa.scalar(0.0, array.type))  # -0.0 + 0.0 is 0.0, all else stays
             return pc.if_else(pc.is_nan(positive), pa.scalar(NAN, array.type), positive)
+
+
+def _is_canonical(array: pa.Array) -> bool:
+    """Whether an array of floats has neither NaN nor -0.0, not even below a NULL."""
+    floats, integers, negative_zero = _FLOAT_BITS[array.type]
+    values = np.frombuffer(array.buffers()[1], floats, len(array), array.offset * floats.itemsize)
+    return not (np.isnan(values).any() or (values.view(integers) == negative_zero).any())
 
 
 def has_floats(data_type: DataType) -> bool:

@@ -1,35 +1,57 @@
-"""What a table's rows look like in Arrow, worked out once a table: the short way for batches that already fit.
+"""What a table's rows look like, worked out once a table: the short ways for rows that fit, or almost fit, as they are.
 
-Most programs send Arrow batches of exactly the table's columns, over and over. For those nothing is left to convert, and the
-work per transaction must not grow with the number of columns that no view reads.
+Most programs send rows of exactly the table's columns, over and over: Arrow batches, or lists of tuples or dicts. For those
+little is left to decide, and the work per transaction must not grow with the number of columns that no view reads. Contract: a
+short way gives exactly the rows that the long one would, or None; it never raises.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Final
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
 from everview.backends.base import WEIGHT
 from everview.catalog import TableDefinition
-from everview.relational.arrow import arrow_schema, canonical_floats, has_floats
+from everview.relational.arrow import (
+    arrow_schema,
+    canonical_array,
+    canonical_floats,
+    has_floats,
+    is_arrow_binary,
+    is_arrow_string,
+)
 from everview.relational.types import DataType
+from everview.session.rows.quick_columns import QuickColumn, quick_column
+
+_Getter: TypeAlias = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A table's Arrow schema, the same with every column nullable, with weights behind it, and the columns to look into."""
+    """A table's Arrow schema, the same with every column nullable, with weights behind it, and the columns to look into.
+
+    ``quick`` takes each column out of a dict, or out of a tuple, and converts its values. ``layouts`` are the schemas seen last
+    that differ from the table's in layout only, each with the columns to cast.
+    """
 
     exact: pa.Schema
     loose: pa.Schema
     weighted: tuple[pa.Schema, pa.Schema]
     required: list[int]
     floating: tuple[tuple[int, DataType], ...]
+    quick: tuple[tuple[_Getter, _Getter, QuickColumn | None], ...]
+    layouts: list[tuple[pa.Schema, tuple[int, ...]]] = field(default_factory=list)
 
 
 _ARROW: Final = (pa.RecordBatch, pa.Table)
+_MOST_LAYOUTS: Final = 8
+_FEW: Final = 8
+"""Up to so many columns are asked for their NULLs one by one; one call for all of them takes longer."""
 _shapes: WeakKeyDictionary[TableDefinition, Shape] = WeakKeyDictionary()
 
 
@@ -44,15 +66,34 @@ def shape_of(table: TableDefinition) -> Shape:
             tuple(exact.append(pa.field(WEIGHT, pa.int64(), nullable)) for nullable in (True, False)),
             [i for i, f in enumerate(table.fields) if not f.nullable],
             tuple((i, f.type) for i, f in enumerate(table.fields) if has_floats(f.type)),
+            tuple(
+                (operator.itemgetter(f.name), operator.itemgetter(i), quick_column(f.type, f.nullable))
+                for i, f in enumerate(table.fields)
+            ),
         )
         _shapes[table] = known
     return known
 
 
-def _has_nulls(data: pa.Table | pa.RecordBatch, shape: Shape) -> bool:
-    """Whether a column that must not have NULLs has some: one call, since making Arrow's columns one by one takes longer."""
-    checked = data if len(shape.required) == len(shape.exact) else data.select(shape.required)
-    return bool(checked.drop_null().num_rows != data.num_rows)
+def from_python(table: TableDefinition, data: Any) -> pa.RecordBatch | None:
+    """The rows, if they are a list of tuples, or of dicts, with exactly the table's columns, which pyarrow can convert."""
+    if type(data) is not list or not data:
+        return None
+    shape = shape_of(table)
+    kinds = set(map(type, data))
+    if kinds not in ({tuple}, {dict}) or set(map(len, data)) != {len(shape.exact)}:
+        return None
+    arrays = []
+    for by_name, by_position, quick in shape.quick:
+        try:
+            values = list(map(by_name if kinds == {dict} else by_position, data))
+        except KeyError:
+            return None
+        array = None if quick is None else quick.convert(values)
+        if array is None:
+            return None
+        arrays.append(array)
+    return pa.RecordBatch.from_arrays(arrays, schema=shape.exact)
 
 
 def as_it_is_with_weights(table: TableDefinition, data: Any) -> tuple[pa.RecordBatch, pa.Array] | None:
@@ -71,7 +112,7 @@ def as_it_is_with_weights(table: TableDefinition, data: Any) -> tuple[pa.RecordB
 
 
 def as_it_is(table: TableDefinition, data: Any) -> pa.Table | pa.RecordBatch | None:
-    """The rows, if they are Arrow with exactly the table's columns and no NULL where none may be; None otherwise.
+    """The rows, if they are Arrow with the table's columns, but for layout, and no NULL where none may be; None otherwise.
 
     Floats of a table that keeps its rows are made canonical here; a table that does not leaves it to whoever reads a column.
     """
@@ -79,15 +120,50 @@ def as_it_is(table: TableDefinition, data: Any) -> pa.Table | pa.RecordBatch | N
         return None
     shape = shape_of(table)
     is_exact = data.schema.equals(shape.exact)
-    if not (is_exact or data.schema.equals(shape.loose)):
-        return None
-    if shape.required and _has_nulls(data, shape):
+    cast = () if is_exact or data.schema.equals(shape.loose) else _columns_to_cast(shape, data.schema)
+    if cast is None or (shape.required and _has_nulls(data, shape)):
         return None
     if is_exact and not (shape.floating and table.retain):
         return data
     columns = data.columns
+    try:
+        for i in cast:
+            columns[i] = columns[i].cast(shape.exact.field(i).type)
+    except pa.ArrowException:  # text beyond what the layout of the table's column can hold in one piece
+        return None
+    are_same = is_exact
     for i, data_type in shape.floating:
-        chunked = columns[i] if isinstance(data, pa.Table) else pa.chunked_array([columns[i]])
-        canonical = canonical_floats(chunked, data_type)
-        columns[i] = canonical if isinstance(data, pa.Table) else canonical.chunk(0)
-    return type(data).from_arrays(columns, schema=shape.exact)
+        make = canonical_floats if isinstance(data, pa.Table) else canonical_array
+        canonical = make(columns[i], data_type)
+        are_same = are_same and canonical is columns[i]
+        columns[i] = canonical
+    return data if are_same else type(data).from_arrays(columns, schema=shape.exact)
+
+
+def _has_nulls(data: pa.Table | pa.RecordBatch, shape: Shape) -> bool:
+    """Whether a column that must not have NULLs has some."""
+    if len(shape.required) <= _FEW:
+        return any(data.column(i).null_count for i in shape.required)
+    checked = data if len(shape.required) == len(shape.exact) else data.select(shape.required)
+    return bool(checked.drop_null().num_rows != data.num_rows)
+
+
+def _columns_to_cast(shape: Shape, given: pa.Schema) -> tuple[int, ...] | None:
+    """The columns of a schema that are text in another layout (large, view, dictionary); None if more than that differs."""
+    for known, cast in shape.layouts:
+        if given.equals(known):
+            return cast
+    if given.names != shape.exact.names:
+        return None
+    wrong = [i for i, (ours, theirs) in enumerate(zip(shape.exact, given, strict=True)) if ours.type != theirs.type]
+    if not all(_is_same_text(shape.exact.field(i).type, given.field(i).type) for i in wrong):
+        return None
+    del shape.layouts[: len(shape.layouts) - _MOST_LAYOUTS + 1]
+    shape.layouts.append((given, tuple(wrong)))
+    return tuple(wrong)
+
+
+def _is_same_text(ours: pa.DataType, theirs: pa.DataType) -> bool:
+    plain = theirs.value_type if pa.types.is_dictionary(theirs) else theirs
+    is_text = is_arrow_string if pa.types.is_string(ours) else is_arrow_binary
+    return (pa.types.is_string(ours) or pa.types.is_binary(ours)) and is_text(plain)

@@ -6,6 +6,7 @@ result is an int64 array without NULL and 0, or None where every weight is 1.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -46,8 +47,8 @@ def read_weights(table: TableDefinition, given: GivenRows, mode: Mode) -> pa.Arr
     return pc.negate(weights) if mode is Mode.DELETE else weights
 
 
-def _integer_weights(table: TableDefinition, given: pa.ChunkedArray | list[Any]) -> pa.Array:
-    if isinstance(given, list):
+def _integer_weights(table: TableDefinition, given: pa.ChunkedArray | Sequence[Any]) -> pa.Array:
+    if not isinstance(given, pa.ChunkedArray):
         for number, value in enumerate(given):
             plain = value.item() if hasattr(value, "item") else value
             if not isinstance(plain, int) or isinstance(plain, bool) or not -(2**63) < plain < 2**63:
@@ -84,8 +85,10 @@ def _weight_error(table: TableDefinition, what: str, hint: str | None = None) ->
     return InvalidChange(f"the {WEIGHT} column for table '{table.name}' has {what}.", hint=hint)
 
 
-def _signs(table: TableDefinition, given: pa.ChunkedArray | list[Any]) -> pa.Array:
-    column = pa.chunked_array([[str(v) for v in given]], pa.string()) if isinstance(given, list) else given
+def _signs(table: TableDefinition, given: pa.ChunkedArray | Sequence[Any]) -> pa.Array:
+    column = (
+        pa.chunked_array([[str(v) for v in given]], pa.string()) if not isinstance(given, pa.ChunkedArray) else given
+    )
     kinds = pa.array(list(_SIGNS), pa.string())
     try:
         positions = pc.index_in(column.cast(pa.string()), value_set=kinds)
@@ -93,7 +96,7 @@ def _signs(table: TableDefinition, given: pa.ChunkedArray | list[Any]) -> pa.Arr
         raise InvalidChange(f"the {CHANGE_TYPE} column for table '{table.name}' is not text.") from None
     unknown = pc.indices_nonzero(positions.is_null()).to_pylist()
     if unknown:
-        found = given[unknown[0]] if isinstance(given, list) else column[unknown[0]].as_py()
+        found = column[unknown[0]].as_py() if isinstance(given, pa.ChunkedArray) else given[unknown[0]]
         raise InvalidChange(
             f"the {CHANGE_TYPE} column for table '{table.name}' has {show_value(found)} in {show_numbers(unknown)}.",
             hint=did_you_mean(str(found), _SIGNS) or f"it is one of {', '.join(_SIGNS)}.",

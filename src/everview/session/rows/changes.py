@@ -21,14 +21,17 @@ from everview.errors import InvalidChange, UnsupportedOperation, did_you_mean
 from everview.relational.arrow import arrow_schema, column_to_arrow
 from everview.relational.display import show_numbers, show_value
 from everview.relational.nodes import Field, Schema
-from everview.session.rows.change_shape import as_it_is, as_it_is_with_weights
+from everview.relational.types import is_integral
+from everview.session.rows.change_shape import as_it_is, as_it_is_with_weights, from_python
 from everview.session.rows.change_weights import CHANGE_TYPE, read_weights
-from everview.session.rows.convert_columns import convert_column
+from everview.session.rows.convert_columns import convert_column, whole_numbers
 from everview.session.rows.convert_values import Unfit, converter_to, or_null
-from everview.session.rows.given_rows import GivenRows, Mode, read_rows
+from everview.session.rows.given_rows import GivenRows, Mode, as_arrow, read_rows
+from everview.session.rows.quick_columns import quick_column
 
 COMMIT_VERSION: Final = "_commit_version"
 COMMIT_TIMESTAMP: Final = "_commit_timestamp"
+_MINUS_ONE: Final = pa.scalar(-1, pa.int64())
 _KINDS: Final = {Mode.UPSERT: ChangeKind.UPSERT, Mode.DELETE_KEYS: ChangeKind.DELETE_KEYS}
 
 
@@ -40,10 +43,12 @@ def read_changes(table: TableDefinition, data: Any, mode: Mode) -> Change:
         UnsupportedOperation: the table does not take this kind of change.
     """
     _check_mode(table, mode)
-    if mode in (Mode.APPLY, Mode.INSERT):
-        fitting = as_it_is(table, data)
+    data = as_arrow(data)
+    if mode is not Mode.DELETE_KEYS:
+        fitting = from_python(table, data) if isinstance(data, list) else as_it_is(table, data)
         if fitting is not None:
-            return Change(table.name, ChangeKind.WEIGHTED, fitting)
+            weights = pa.repeat(_MINUS_ONE, fitting.num_rows) if mode is Mode.DELETE else None
+            return Change(table.name, _KINDS.get(mode, ChangeKind.WEIGHTED), fitting, weights)
         weighted = as_it_is_with_weights(table, data) if mode is Mode.APPLY else None
         if weighted is not None:
             return Change(table.name, ChangeKind.WEIGHTED, *weighted)
@@ -55,7 +60,7 @@ def read_changes(table: TableDefinition, data: Any, mode: Mode) -> Change:
         ignored |= {COMMIT_VERSION, COMMIT_TIMESTAMP}  # a row of Delta's change feed brings them along
     _check_names(table, wanted, [n for n in given.names if n.lower() not in ignored], mode)
     columns = [read_column(table, column, given) for column in wanted]
-    rows = pa.Table.from_arrays(columns, schema=arrow_schema(wanted))
+    rows = _batch_of(columns, arrow_schema(wanted))
     return Change(table.name, _KINDS.get(mode, ChangeKind.WEIGHTED), rows, weights)
 
 
@@ -112,8 +117,12 @@ def read_column(table: TableDefinition, column: Field, given: GivenRows) -> pa.C
     values = given.take(column.name)
     assert values is not None, column
     try:
-        if isinstance(values, list):
-            converted = pa.chunked_array([_convert_list(values, column)])
+        if not isinstance(values, pa.ChunkedArray):
+            quick = quick_column(column.type, column.nullable)
+            array = None if quick is None else quick.convert(values)
+            converted = pa.chunked_array([_convert_list(values, column) if array is None else array])
+        elif given.is_pandas and is_integral(column.type) and pa.types.is_floating(values.type):
+            converted = convert_column(whole_numbers(values), column.type)
         else:
             converted = convert_column(values, column.type)
     except Unfit as unfit:
@@ -128,7 +137,14 @@ def read_column(table: TableDefinition, column: Field, given: GivenRows) -> pa.C
     return converted
 
 
-def _convert_list(values: list[Any], column: Field) -> pa.Array:
+def _batch_of(columns: list[pa.ChunkedArray], schema: pa.Schema) -> pa.Table | pa.RecordBatch:
+    """One batch where every column is one piece, because an engine has less to do with it."""
+    if all(c.num_chunks == 1 for c in columns):
+        return pa.RecordBatch.from_arrays([c.chunk(0) for c in columns], schema=schema)
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _convert_list(values: Sequence[Any], column: Field) -> pa.Array:
     convert = or_null(converter_to(column.type))
     converted: list[Any] = []
     first: Unfit | None = None

@@ -22,6 +22,7 @@ from everview.relational.types import (
     DATE,
     DAY_TIME_INTERVAL,
     FLOAT32,
+    FLOAT64,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -43,6 +44,16 @@ def convert_column(column: pa.ChunkedArray, target: DataType) -> pa.ChunkedArray
     """The column in the Arrow type of ``target``, with floats in their canonical form."""
     plain = _unpacked(column)
     return canonical_floats(_converted(plain, target), target)
+
+
+def whole_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """A column of floats as integers, NaN as NULL, if all of them are whole and exact."""
+    numbers = column.cast(pa.float64()) if column.type != pa.float64() else column
+    numbers = pc.if_else(pc.is_nan(numbers), pa.scalar(None, pa.float64()), numbers)
+    largest = float(EXACT_INTEGERS[FLOAT64])
+    is_whole = pc.and_(pc.equal(pc.trunc(numbers), numbers), pc.less_equal(pc.abs(numbers), largest))
+    _checked(numbers, pc.invert(is_whole), hint="an INT column of pandas takes whole numbers, and NaN for NULL.")
+    return numbers.cast(pa.int64())
 
 
 def _unpacked(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -114,11 +125,11 @@ def _advice(arrow: pa.DataType, target: DataType) -> str | None:
     return None
 
 
-def _checked(column: pa.ChunkedArray, is_wrong: pa.ChunkedArray) -> pa.ChunkedArray:
+def _checked(column: pa.ChunkedArray, is_wrong: pa.ChunkedArray, hint: str | None = None) -> pa.ChunkedArray:
     """The column, unless some of its values are marked wrong."""
-    rows = pc.indices_nonzero(pc.fill_null(is_wrong, False)).to_pylist()
-    if rows:
-        raise Unfit(f"cannot hold {show_value(column[rows[0]].as_py())}", rows=rows)
+    if pc.any(is_wrong).as_py():
+        rows = pc.indices_nonzero(pc.fill_null(is_wrong, False)).to_pylist()
+        raise Unfit(f"cannot hold {show_value(column[rows[0]].as_py())}", rows=rows, hint=hint)
     return column
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from everview.catalog import TableDefinition
 from everview.errors import InvalidChange
 from everview.relational.display import show_value
 from everview.relational.nodes import Schema
+from everview.session.rows.pandas_columns import frame_columns
 
 
 class Mode(Enum):
@@ -28,34 +30,44 @@ class Mode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class GivenRows:
-    """The user's columns as they came: Arrow, or lists of Python values."""
+    """The user's columns as they came: Arrow, or lists of Python values.
+
+    An INT column of pandas that has missing values arrives as float64, because NumPy's integers have none; so whole numbers of
+    a float column are integers if ``is_pandas``.
+    """
 
     names: Sequence[str]
-    columns: Sequence[pa.ChunkedArray | list[Any]]
+    columns: Sequence[pa.ChunkedArray | Sequence[Any]]
     rows: int
+    is_pandas: bool = False
 
-    def take(self, name: str) -> pa.ChunkedArray | list[Any] | None:
+    def take(self, name: str) -> pa.ChunkedArray | Sequence[Any] | None:
         """The column of this name, in whatever case."""
         return next((c for n, c in zip(self.names, self.columns, strict=True) if n.lower() == name.lower()), None)
 
 
-def read_rows(table: TableDefinition, wanted: Schema, data: Any, mode: Mode) -> GivenRows:
-    """The columns of ``data``; tuples have those of ``wanted``, by position."""
+def as_arrow(data: Any) -> Any:
+    """A PySpark DataFrame, or whatever else exports a stream of Arrow batches, as an Arrow table; all else as it is."""
     pandas, pyspark = sys.modules.get("pandas"), sys.modules.get("pyspark.sql")
+    if isinstance(data, pa.Table | pa.RecordBatch | list) or (
+        pandas is not None and isinstance(data, pandas.DataFrame)
+    ):
+        return data
+    if pyspark is not None and isinstance(data, pyspark.DataFrame):
+        return data.toArrow()
+    return pa.table(data) if hasattr(data, "__arrow_c_stream__") else data
+
+
+def read_rows(table: TableDefinition, wanted: Schema, data: Any, mode: Mode) -> GivenRows:
+    """The columns of ``data``, which has passed ``as_arrow``; tuples have those of ``wanted``, by position."""
+    pandas = sys.modules.get("pandas")
     if isinstance(data, pa.Table):
         return _from_arrow(data)
     if isinstance(data, pa.RecordBatch):
         return _from_arrow(pa.Table.from_batches([data]))
     if pandas is not None and isinstance(data, pandas.DataFrame):
-        try:
-            # The copy keeps us safe from later changes to the frame, which Arrow may share memory with.
-            return _from_arrow(pa.Table.from_pandas(data.copy(), preserve_index=False))
-        except pa.ArrowException as error:
-            raise InvalidChange(f"the pandas DataFrame for table '{table.name}' cannot be read: {error}") from error
-    if pyspark is not None and isinstance(data, pyspark.DataFrame):
-        return _from_arrow(data.toArrow())
-    if hasattr(data, "__arrow_c_stream__"):
-        return _from_arrow(pa.table(data))
+        names, columns = frame_columns(table.name, wanted, data)
+        return GivenRows(names, columns, len(data), is_pandas=True)
     if isinstance(data, str | bytes | Mapping) or not isinstance(data, Iterable):
         raise InvalidChange(
             f"the rows for table '{table.name}' are of type {type(data).__name__}.",
@@ -73,6 +85,9 @@ def _from_list(table: TableDefinition, wanted: Schema, rows: list[Any], mode: Mo
         return GivenRows([f.name for f in wanted], [[] for _ in wanted], 0)
     if mode is Mode.DELETE_KEYS and len(wanted) == 1 and not _is_row(rows[0]):
         rows = [(key,) for key in rows]
+    quick = _alike(rows, wanted)
+    if quick is not None:
+        return quick
     named = [_by_name(row) for row in rows]
     if all(row is not None for row in named):
         return _from_dicts(table, [row for row in named if row is not None])
@@ -90,6 +105,29 @@ def _from_list(table: TableDefinition, wanted: Schema, rows: list[Any], mode: Mo
                 hint="weights go into a column of their own." if len(row) > len(wanted) else None,
             )
     return GivenRows([f.name for f in wanted], [list(column) for column in zip(*rows, strict=True)], len(rows))
+
+
+def _alike(rows: list[Any], wanted: Schema) -> GivenRows | None:
+    """Tuples of the right length, or dicts that all have the same keys, without a look at each row; None for all else."""
+    kinds = set(map(type, rows))
+    if kinds not in ({tuple}, {dict}):
+        return None
+    lengths = set(map(len, rows))
+    if kinds == {tuple} and lengths == {len(wanted)}:
+        columns = [list(map(operator.itemgetter(i), rows)) for i in range(len(wanted))]
+        return GivenRows([f.name for f in wanted], columns, len(rows))
+    names = list(rows[0])
+    if kinds == {tuple} or lengths != {len(names)} or not _are_names(names):
+        return None
+    try:
+        columns = [list(map(operator.itemgetter(name), rows)) for name in names]
+    except KeyError:  # some row has other keys, and the error must say which
+        return None
+    return GivenRows(names, columns, len(rows))
+
+
+def _are_names(keys: list[Any]) -> bool:
+    return all(isinstance(k, str) for k in keys) and len({k.lower() for k in keys}) == len(keys)
 
 
 def _is_row(value: Any) -> bool:
