@@ -265,7 +265,7 @@ def test_reads_wait_for_transactions_of_other_threads(db: ev.Database, monkeypat
         call = getattr(db._core.backend, name)
 
         def locked(*arguments: Any) -> Any:
-            reads[name] = db._core.lock._is_owned()  # type: ignore[attr-defined] -- what conditions of threading ask too
+            reads[name] = db._core.lock._lock._is_owned()  # type: ignore[attr-defined] -- as conditions of threading ask
             return call(*arguments)
 
         monkeypatch.setattr(db._core.backend, name, locked)
