@@ -180,8 +180,8 @@ def _correlation(call: AggregateCall, rows: Sequence[Row]) -> Value:
     spread_y = _to_float(_central([(y, y) for _, y in pairs]))
     # As Spark has it: the product is NaN, infinite or 0 where the two are beyond what a double holds.
     spread = spread_x * spread_y
-    if spread == 0:
-        return None  # a constant correlates with nothing: Spark divides by zero here, and gives NULL for it
+    if 0 in (spread_x, spread_y, spread):
+        return None  # a constant correlates with nothing, not even with NaN: Spark gives NULL
     correlation = _to_float(_central([(x, y) for x, y in pairs])) / math.sqrt(spread)
     return NAN if math.isnan(correlation) else correlation
 

@@ -72,9 +72,9 @@ def _root(finish: Finish) -> Finish:
 
 
 def _correlation(m: CentralMoments) -> tuple[Floats, Bools]:
-    """A constant correlates with nothing. Spark multiplies first: NaN, infinite or 0 where doubles cannot hold the product."""
+    """A constant correlates with nothing, not even NaN. Spark multiplies first: NaN or infinite where doubles end."""
     spread = m.central(0, 0) * m.central(1, 1)
-    is_constant = spread == 0
+    is_constant = (m.central(0, 0) == 0) | (m.central(1, 1) == 0) | (spread == 0)
     return m.central(0, 1) / np.where(is_constant, 1.0, np.sqrt(spread)), is_constant
 
 
