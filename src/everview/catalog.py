@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
+from itertools import combinations
 
 from everview.errors import (
     AlreadyExists,
@@ -119,6 +120,29 @@ class ViewOptions:
 
 
 @dataclass(frozen=True, slots=True)
+class CovarianceFeatures:
+    """What a view sums up, if it is a covariance: the names of its features, and of the columns that it is grouped by.
+
+    The view itself has the sums of the continuous features and of their products. Categories and pairs of categories are
+    counted by views of their own, its *parts*, which come and go with it.
+    """
+
+    continuous: tuple[str, ...]
+    categorical: tuple[str, ...]
+    group_by: tuple[str, ...]
+
+    @property
+    def pairs(self) -> tuple[tuple[int, int], ...]:
+        """The pairs of categorical features, by their numbers."""
+        return tuple(combinations(range(len(self.categorical)), 2))
+
+    def parts(self, name: str) -> tuple[str, ...]:
+        """The names of the parts of a covariance of this name: one for each categorical feature, then one for each pair."""
+        single = (f"{name}__c{i}" for i in range(len(self.categorical)))
+        return (*single, *(f"{name}__c{i}_c{j}" for i, j in self.pairs))
+
+
+@dataclass(frozen=True, slots=True)
 class ViewDefinition:
     """A view, or an assertion (a view that must stay empty).
 
@@ -136,6 +160,9 @@ class ViewDefinition:
     settings: tuple[tuple[str, str], ...] = ()
     constraint: Constraint | None = None
     """Of a table, if this is how the backend maintains it: an assertion that no catalog has."""
+    covariance: CovarianceFeatures | None = None
+    part_of: str | None = None
+    """The covariance that this view is a part of."""
 
     @property
     def fields(self) -> Schema:
@@ -174,7 +201,13 @@ class Catalog:
             DependencyError: a view or assertion reads it.
         """
         definition = self.get(name)
-        dependents = self.dependents(name)
+        if isinstance(definition, ViewDefinition) and definition.part_of is not None:
+            raise DependencyError(
+                f"view '{definition.name}' cannot be dropped: it is a part of the covariance '{definition.part_of}'.",
+                hint="drop that.",
+            )
+        parts = self.parts_of(definition)
+        dependents = tuple(d for one in (definition, *parts) for d in self.dependents(one.name))
         if dependents:
             listed = ", ".join(f"{d.kind} '{d.name}'" for d in dependents)
             raise DependencyError(
@@ -190,6 +223,12 @@ class Catalog:
                         hint=f"drop table '{table.name}' first.",
                     )
         return definition
+
+    def parts_of(self, definition: Definition) -> tuple[ViewDefinition, ...]:
+        """The parts of a covariance; none of anything else."""
+        if not isinstance(definition, ViewDefinition) or definition.covariance is None:
+            return ()
+        return tuple(self.view(part) for part in definition.covariance.parts(definition.name))
 
     def has(self, definition: Definition) -> bool:
         """Whether this very definition is in force: not dropped, and not dropped and made anew."""

@@ -15,6 +15,7 @@ from enum import Enum
 from itertools import chain
 
 from everview.planner.join_query import JoinQuery
+from everview.planner.moments_part import MomentsShape
 from everview.relational.expressions import Expression
 from everview.relational.nodes import AggregateCall, Relation
 from everview.relational.types import DataType
@@ -149,6 +150,8 @@ class Block:
     query: JoinQuery
     watches: tuple[Watch, ...] = ()
     failures: tuple[Failure, ...] = ()
+    moments: MomentsShape | None = None
+    """Where all sums of floats are moments of some features, what they are: engines may keep them together."""
 
     @property
     def may_leave_tree(self) -> bool:

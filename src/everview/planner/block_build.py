@@ -8,6 +8,7 @@ them also for rows that have no partner.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from everview.algebra.moments import Product
 from everview.algebra.registry import ring_named
@@ -27,6 +28,7 @@ from everview.planner.block_terms import (
     polynomial,
     with_errors,
 )
+from everview.planner.moments_block import moments_shape
 from everview.relational.definitions.sum_aggregates import Summed, sum_aggregate
 from everview.relational.expressions import Call, Column, Expression, substitute, transform
 from everview.relational.nodes import Aggregate, AggregateCall
@@ -59,7 +61,8 @@ class _Builder:
     def build(self) -> Block:
         keys = [self._key(self._flat(k)) for k in self.aggregate.keys]
         answers = tuple(self._answer(call) for call in self.aggregate.aggregates)
-        return self.join.assemble(keys, answers)
+        block = self.join.assemble(keys, answers)
+        return replace(block, moments=moments_shape(block.atoms, block.monomials))
 
     def _flat(self, expression: Expression) -> Expression:
         return substitute(expression, self.join.flat.outputs)

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from everview.backends.base import Backend, Change, ChangeKind
-from everview.catalog import Catalog, TableDefinition, ViewDefinition, ViewOptions, check_columns
+from everview.catalog import (
+    Catalog,
+    CovarianceFeatures,
+    TableDefinition,
+    ViewDefinition,
+    ViewOptions,
+    check_columns,
+)
 from everview.errors import DependencyError, InvalidChange, UnknownName, UnsupportedOperation, guarded
 from everview.frontend.translated import Translated
 from everview.frontend.translation_cache import TranslationCache
@@ -23,6 +30,7 @@ from everview.frontend.translator import Translator
 from everview.relational.arrow import arrow_schema
 from everview.relational.nodes import Schema
 from everview.relational.schema import schema as columns_of
+from everview.session.covariance_plans import covariance_plans
 from everview.session.database_lock import DatabaseLock
 from everview.session.queries import UnionMaxQuery, union_max_plan
 from everview.session.rows.change_shape import shape_of
@@ -188,12 +196,46 @@ class Core:
             zone, others = translated.settings.time_zone, translated.settings.others
             definition = ViewDefinition(name, translated.plan, translated.text, zone, options, is_assertion, others)
             if not is_assertion:
-                definition = self._with_on_error(definition)
+                definition = self.with_on_error(definition)
             with guarded(query):
                 self.add_view(definition)
             if not isinstance(query, str):
                 self.sources[name.lower()] = query
             return definition
+
+    def define_covariance(
+        self, name: str, query: str | DataFrame, features: CovarianceFeatures, options: ViewOptions
+    ) -> ViewDefinition:
+        """Makes a covariance after its parts, which count categories: one that is there is whole."""
+        with self.locked():
+            for new in (name, *features.parts(name)):
+                self.catalog.check_name(new)
+            translated = self.translate(query)
+            self.heal()
+            found, (whole, *parts) = covariance_plans(name, translated.plan, features)
+            zone, others = translated.settings.time_zone, translated.settings.others
+            named = [*zip(found.parts(name), parts, strict=True), (name, whole)]
+            made: list[ViewDefinition] = []
+            try:
+                for own, plan in named:
+                    view = ViewDefinition(own, plan, None, zone, options, settings=others)
+                    view = replace(view, covariance=found) if own == name else replace(view, part_of=name)
+                    view = self.with_on_error(view)
+                    with guarded(query):
+                        self.add_view(view)
+                    made.append(view)
+            except BaseException:
+                self._remove(made)
+                raise
+            return made[-1]
+
+    def _remove(self, views: Iterable[ViewDefinition]) -> None:
+        """Takes views away that nothing depends on."""
+        for view in views:
+            self.backend.drop(view.name)
+            self.catalog.remove(view)
+            if self._gateway is not None:
+                self._gateway.unregister(view.name)
 
     def add_view(self, definition: ViewDefinition) -> None:
         """Makes a view of which all is known already; its name has been checked."""
@@ -203,7 +245,7 @@ class Core:
             if not definition.is_assertion:
                 self.tell_spark_of(definition.name)
 
-    def _with_on_error(self, view: ViewDefinition) -> ViewDefinition:
+    def with_on_error(self, view: ViewDefinition) -> ViewDefinition:
         """The view with what becomes of it when it fails: a suspended one is computed anew, which needs rows.
 
         Raises:
@@ -250,7 +292,9 @@ class Core:
             for check in self.drop_checks:
                 check(definition.name)
             constraints = self.catalog.constraint_views(definition) if isinstance(definition, TableDefinition) else ()
+            parts = self.catalog.parts_of(definition)
             self._drop_from_backend([definition.name, *(c.name for c in constraints)])
+            self._remove(parts)
             self.catalog.remove(definition)
             self.sources.pop(definition.name.lower(), None)
             self.subscriptions.remove_view(definition.name)

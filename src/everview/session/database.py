@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pyarrow as pa
 
 from everview.backends.base import Backend
-from everview.catalog import ViewDefinition, ViewOptions
+from everview.catalog import CovarianceFeatures, ViewDefinition, ViewOptions
 from everview.errors import UnknownName, UnsupportedOperation
 from everview.frontend.translation_cache import TranslationCache, open_cache
 from everview.learn.matrix_chain import MatrixChain, create_matrix_chain, matrix_chain
 from everview.session.core import Core
+from everview.session.covariance import Covariance, named
 from everview.session.feeds.feeding import Feeds
 from everview.session.feeds.lake_storage import StoredInDelta
 from everview.session.open_backend import open_backend
@@ -212,7 +213,7 @@ class Database:
     def view(self, name: str) -> View:
         """The view of this name."""
         self._core.check_open()
-        return View(self._core, self._core.catalog.view(name))
+        return self._handle(self._core.catalog.view(name))
 
     @property
     def tables(self) -> dict[str, Table]:
@@ -222,9 +223,9 @@ class Database:
 
     @property
     def views(self) -> dict[str, View]:
-        """All views by name, each after those it reads."""
+        """All views by name, each after those it reads; the parts of a covariance are not listed."""
         self._core.check_open()
-        return {v.name: View(self._core, v) for v in self._core.catalog.views}
+        return {v.name: self._handle(v) for v in self._core.catalog.views if v.part_of is None}
 
     @property
     def assertions(self) -> dict[str, Assertion]:
@@ -371,9 +372,36 @@ class Database:
                 raise UnsupportedOperation(f"the {backend.name} backend keeps no files to vacuum.")
             return backend.vacuum()
 
-    def create_covariance(self, name: str, query: str | DataFrame, **_options: Any) -> NoReturn:
-        """Maintains the covariance matrix of a query's columns, to learn from."""
-        self._missing("create_covariance", f"'{name}' cannot be created")
+    def create_covariance(
+        self,
+        name: str,
+        query: str | DataFrame,
+        *,
+        continuous: Iterable[str] = (),
+        categorical: Iterable[str] = (),
+        group_by: Iterable[str] = (),
+        strategy: str = "auto",
+        lazy: bool = False,
+        refresh: str | None = None,
+    ) -> Covariance:
+        """Maintains the covariance matrix of a query's columns, for models to learn from: sums, and no rows.
+
+        Rows in which a continuous feature is NULL do not count; NULL is a category like any other.
+
+        Args:
+            name: Its name; case does not matter afterwards.
+            query: A join, say, as for ``create_view``; so are ``strategy``, ``lazy`` and ``refresh``.
+            continuous: The columns that are numbers to multiply.
+            categorical: The columns whose values are categories.
+            group_by: Columns of which each combination of values gets a matrix of its own.
+
+        Raises:
+            InvalidQuery: Spark cannot resolve the query, or a continuous feature is no number.
+            UnknownName: the query has no such column.
+        """
+        features = CovarianceFeatures(named(continuous), named(categorical), named(group_by))
+        options = check_options(ViewOptions(strategy, lazy, refresh=refresh))
+        return Covariance(self._core, self._core.define_covariance(name, query, features, options))
 
     def create_matrix_chain(self, name: str, matrices: Iterable[str], *, storage: str = "auto") -> MatrixChain:
         """Maintains the product of matrices, which are tables (i, j, v): a missing cell is 0, several rows for one add up.
@@ -414,6 +442,9 @@ class Database:
             return f"<Database {self._core.backend.name}, closed>"
         counts = f"{len(self._core.catalog.tables)} tables, {len(self._core.catalog.views)} views"
         return f"<Database {self._core.backend.name}, version {self._core.backend.version}, {counts}>"
+
+    def _handle(self, definition: ViewDefinition) -> View:
+        return View(self._core, definition) if definition.covariance is None else Covariance(self._core, definition)
 
     def _missing(self, call: str, meanwhile: str) -> NoReturn:
         self._core.check_open()

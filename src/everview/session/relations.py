@@ -104,6 +104,12 @@ class _Relation(Readable):
     def lookup(self, **key: Any) -> list[tuple[Any, ...]]:
         """The rows with these column values, by index where there is one; None finds NULL."""
         self._check()
+        wanted = self._key(key)
+        with self._locked():
+            return public_rows(self._core.backend.lookup(self.name, wanted))
+
+    def _key(self, key: Mapping[str, Any]) -> dict[str, Any]:
+        """Values of columns as the backend wants them."""
         wanted: dict[str, Any] = {}
         for name, value in key.items():
             column = self._definition.fields[find_column(self._title(), self._definition.fields, name)]
@@ -112,8 +118,7 @@ class _Relation(Readable):
             except Unfit as unfit:
                 message = f"column '{column.name}' of {self._title()} is {column.type} and {unfit.why}."
                 raise InvalidQuery(message, hint=unfit.hint) from None
-        with self._locked():
-            return public_rows(self._core.backend.lookup(self.name, wanted))
+        return wanted
 
     def _title(self) -> str:
         return f"{kind_of(self._definition)} '{self.name}'"

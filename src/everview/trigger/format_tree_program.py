@@ -8,7 +8,9 @@
         * customer[o_custkey]                           -- look-up by o_custkey
 
 ``#`` is the number of rows, ``[condition]`` is 1 where it holds and else 0. Σ over a delta sums what its target has no key for.
-Payloads are lists of monomials: what is multiplied across relations is written with the relation's name before it.
+Payloads are lists of monomials: what is multiplied across relations is written with the relation's name before it. Where all
+sums of floats are the moments of some features (``planner.moments_block``), these stand as one: ``moments(x, y)`` are the sums
+of x and y and those of x * x, x * y and y * y, and ``sums(x, y)`` the first two.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from everview.planner.block import Block, BlockAtom, Monomial, Residual, RingLift
+from everview.planner.moments_block import packed
+from everview.planner.moments_part import MomentsPart
 from everview.relational.expressions import TRUE, Case, Expression, Literal
 from everview.relational.format import format_expression
 from everview.relational.schema import schema
@@ -80,8 +84,23 @@ def format_view(view: TreeViewDefinition) -> str:
 
 
 def format_payload(block: Block, payload: Iterable[Monomial]) -> str:
-    """The monomials of a payload."""
-    return ", ".join(format_monomial(block, monomial) for monomial in payload)
+    """The parts of a payload: its monomials, and its moments as one."""
+    return ", ".join(
+        _moments(block, part) if isinstance(part, MomentsPart) else format_monomial(block, part)
+        for part in packed(block, tuple(payload))
+    )
+
+
+def _moments(block: Block, part: MomentsPart) -> str:
+    """The features, whose sums are kept, and with degree 2 those of their products."""
+    several = len({a for a, _ in part.features}) > 1
+    texts = [
+        f"{block.atoms[a].name}.{_bracketed(format_lift(block.atoms[a], i))}"
+        if several
+        else format_lift(block.atoms[a], i)
+        for a, i in part.features
+    ]
+    return f"{'moments' if part.degree == 2 else 'sums'}({', '.join(texts)})"
 
 
 def format_monomial(block: Block, monomial: Monomial) -> str:

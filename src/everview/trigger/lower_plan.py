@@ -36,8 +36,8 @@ from everview.relational.schema import columns, schema
 from everview.relational.traverse import inputs, nodes_of, rewrite_bottom_up, with_inputs
 from everview.trigger.block_source import block_source
 from everview.trigger.operator_rules import rules_of
-from everview.trigger.order_accesses import order_accesses
-from everview.trigger.plan_block import Lowered, plan_block, plan_join, plan_skew_block
+from everview.trigger.order_accesses import has_ranges, order_accesses
+from everview.trigger.plan_block import Lowered, plan_block, plan_join, plan_skew_block, without_first_moments
 from everview.trigger.plan_factorized import plan_factorized
 from everview.trigger.program import (
     Anew,
@@ -265,9 +265,11 @@ class _Lowering:
         lowered = self._plan(aggregate, may_watch=True)
         block = lowered.program.block
         self._why_no_parts = None
-        if block.may_leave_tree and any(self._forgets(atom.input) for atom in block.atoms):
-            return self._plan(aggregate, may_watch=False)
-        return lowered
+        if not any(self._forgets(atom.input) for atom in block.atoms):
+            return lowered
+        if block.may_leave_tree:
+            lowered = self._plan(aggregate, may_watch=False)
+        return without_first_moments(lowered)
 
     def _plan(self, aggregate: Aggregate, *, may_watch: bool) -> Lowered:
         if self._strategy == "skew":
@@ -301,10 +303,13 @@ class _Lowering:
         read = [self.visit(atom.input) for atom in block.atoms]
         source = block_source(relation, block, read)
         over = _over(block, read)
-        program, loading = (
-            None if p is None else replace(order_accesses(p) if self._has_order else p, block=over)
+        ordered = [
+            None if p is None else order_accesses(p) if self._has_order else p
             for p in (lowered.program, lowered.loading)
-        )
+        ]
+        if any(p is not None and has_ranges(p) for p in ordered):
+            over = replace(over, moments=None)  # what is summed by ranges is summed part by part
+        program, loading = (None if p is None else replace(p, block=over) for p in ordered)
         assert program is not None
         moved = replace(lowered, program=program, loading=loading)
         return self.add(TreeBlock(moved, source, outputs), schema(relation))

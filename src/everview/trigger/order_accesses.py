@@ -58,6 +58,12 @@ def _cuts(residual: Residual, variable: str) -> bool:
     return ordered_condition(residual.condition, residual.variables.index(variable)) is not None
 
 
+def has_ranges(program: TreeProgram) -> bool:
+    """Whether some change is summed by ranges."""
+    computed = (s for t in program.triggers for s in t.statements if isinstance(s, Compute))
+    return any(j.kind is AccessKind.RANGE for s in computed for j in s.joins)
+
+
 def is_summed_by_ranges(program: TreeProgram, atom: int) -> bool:
     """Whether a change of an atom is summed by ranges somewhere, and meets no slice or scan that finds many."""
     trigger = next(t for t in program.triggers if t.atom == atom)

@@ -73,7 +73,21 @@ def plan_skew_block(
         note = "nothing is partitioned: every change is O(1) in this view tree"
         return replace(_lowered(block, tree, keeps_result=True), note=note)
     plan = plan_skew(block.query, options.of_atoms(block.query), is_refined=options.is_refined)
-    return Lowered(lower_skew(block, plan), None, None, plan)
+    return Lowered(lower_skew(replace(block, moments=None), plan), None, None, plan)
+
+
+def without_first_moments(lowered: Lowered) -> Lowered:
+    """The program with sums of single floats kept one by one, each with its NaNs and infinities counted.
+
+    For tables that keep no rows: moments have no place for what is not finite, and nothing could stand in for them. Where
+    floats of several tables are multiplied, a tree cannot take in such numbers anyway.
+    """
+    shape = lowered.program.block.moments
+    if shape is None or (shape.degree == 2 and len({atom for atom, _ in shape.features}) > 1):
+        return lowered
+    block = replace(lowered.program.block, moments=None)
+    loading = None if lowered.loading is None else replace(lowered.loading, block=block)
+    return replace(lowered, program=replace(lowered.program, block=block), loading=loading)
 
 
 def plan_plain_tree(block: Block, *, keeps_wide: bool) -> Lowered:

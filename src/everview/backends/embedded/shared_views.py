@@ -25,6 +25,7 @@ from everview.backends.embedded.tree.view_identity import (
     occurrences,
 )
 from everview.backends.embedded.tree.view_map import ViewMap
+from everview.planner.moments_block import packed, unpacked
 from everview.trigger.tree_program import TreeProgram, TreeViewDefinition
 from everview.trigger.verify import verify_tree
 
@@ -87,7 +88,7 @@ class SharedViews:
                 break
             found = {name: h for name, h in found.items() if not program.view(name).atoms & missing.atoms}
         if found:
-            views = [_in_order_of(program.view(n), o.described, k.described) for n, (o, k) in found.items()]
+            views = [_in_order_of(program, n, o.described, k.described) for n, (o, k) in found.items()]
             maps = tree.state.maps | {name: known.map for name, (_, known) in found.items()}
             tree.adopt(tree.state_over(_with_views(program, views), maps, frozenset(found)))
         return covered
@@ -191,7 +192,7 @@ class SharedViews:
             for identity, holder in self._views(tree).items():
                 keeper = chosen[identity]
                 maps[holder.name] = keeper.map
-                views.append(_in_order_of(tree.state.program.view(holder.name), holder.described, keeper.described))
+                views.append(_in_order_of(tree.state.program, holder.name, holder.described, keeper.described))
                 if holders[identity][0].tree is not tree:
                     borrowed.add(holder.name)
             program = _with_views(tree.state.program, views)
@@ -201,11 +202,13 @@ class SharedViews:
                 yield tree, tree.state_over(program, maps, frozenset(borrowed))
 
 
-def _in_order_of(view: TreeViewDefinition, own: Described, wanted: Described) -> TreeViewDefinition:
+def _in_order_of(program: TreeProgram, name: str, own: Described, wanted: Described) -> TreeViewDefinition:
     """The view with its keys and parts as the map has them that it will use."""
+    view = program.view(name)
     key_of = dict(zip(own.keys, view.keys, strict=True))
-    part_of = dict(zip(own.payload, view.payload, strict=True))
-    keys, payload = tuple(key_of[k] for k in wanted.keys), tuple(part_of[p] for p in wanted.payload)
+    part_of = dict(zip(own.payload, packed(program.block, view.payload), strict=True))
+    keys = tuple(key_of[k] for k in wanted.keys)
+    payload = unpacked(program.block, [part_of[p] for p in wanted.payload])
     return view if (keys, payload) == (view.keys, view.payload) else replace(view, keys=keys, payload=payload)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from everview.catalog import Definition, TableDefinition, ViewDefinition, ViewOptions
+from everview.catalog import CovarianceFeatures, Definition, TableDefinition, ViewDefinition, ViewOptions
 from everview.errors import CorruptDatabase
 from everview.relational.serialize import plan_from_json, plan_to_json, schema_from_json, schema_to_json
 
@@ -72,6 +72,8 @@ def _entry_to_json(entry: Entry) -> dict[str, Any]:
                     "settings": dict(view.settings),
                     "options": asdict(view.options),
                     "is_assertion": view.is_assertion,
+                    "covariance": None if view.covariance is None else asdict(view.covariance),
+                    "part_of": view.part_of,
                     "lowering": {**asdict(entry.lowering), "rows": dict(entry.lowering.rows)},
                 }
             }
@@ -88,7 +90,19 @@ def _entry_from_json(written: dict[str, Any]) -> Entry:
         options = ViewOptions(**view["options"])
         plan, settings = plan_from_json(view["plan"]), tuple(view.get("settings", {}).items())
         is_assertion = view["is_assertion"]
-        definition = ViewDefinition(name, plan, view["query"], view["time_zone"], options, is_assertion, settings)
+        summed = view.get("covariance")
+        features = None if summed is None else CovarianceFeatures(**{k: tuple(names) for k, names in summed.items()})
+        definition = ViewDefinition(
+            name,
+            plan,
+            view["query"],
+            view["time_zone"],
+            options,
+            is_assertion,
+            settings,
+            covariance=features,
+            part_of=view.get("part_of"),
+        )
         if "lowering" in view:
             told = view["lowering"]
             lowering = Lowering(told["trees"], tuple(told["rows"].items()), tuple(told["fixed"]), told["digest"])

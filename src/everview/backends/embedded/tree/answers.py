@@ -22,6 +22,8 @@ from everview.backends.embedded.tree.machine import range_error
 from everview.backends.embedded.vectors import Bools, Ints, Kind, Vector, kind_of
 from everview.planner.block import Answer, Block, Monomial, Number
 from everview.planner.block import Terms as BlockTerms
+from everview.planner.moments_block import packed, unpacked
+from everview.planner.moments_part import MomentsPart
 from everview.relational.definitions.sum_aggregates import Summed, sum_aggregate
 from everview.relational.functions.decimals import CONTEXT
 from everview.relational.nodes import AggregateCall
@@ -50,8 +52,24 @@ def finishers(
         dictionary: Where strings and nested values get their codes.
         bears_loss: Whether answers are given that have too few digits, as nothing can stand in for the tree.
     """
-    place = dict(zip(payload, offsets, strict=True))
-    return tuple(_finisher(block, answer, place, dictionary, bears_loss=bears_loss) for answer in block.answers)
+    place, errors = _word_of_each(block, payload, offsets)
+    return tuple(_finisher(block, answer, place, errors, dictionary, bears_loss=bears_loss) for answer in block.answers)
+
+
+def _word_of_each(
+    block: Block, payload: Sequence[Monomial], offsets: Sequence[int]
+) -> tuple[dict[Monomial, int], dict[int, int]]:
+    """The word of each monomial; and of the sums that are moments, which have no note, by their word that of their error."""
+    place: dict[Monomial, int] = {}
+    errors: dict[int, int] = {}
+    for part, at in zip(packed(block, payload), offsets, strict=True):
+        if not isinstance(part, MomentsPart):
+            place[part] = at
+            continue
+        for i, cell in enumerate(unpacked(block, (part,))):
+            place[cell] = at + i
+            errors[at + i] = at + part.size + i
+    return place, errors
 
 
 def always_fit(block: Block) -> bool:
@@ -75,7 +93,13 @@ def _always_fits(block: Block, answer: Answer) -> bool:
 
 
 def _finisher(
-    block: Block, answer: Answer, place: dict[Monomial, int], dictionary: Dictionary, *, bears_loss: bool
+    block: Block,
+    answer: Answer,
+    place: dict[Monomial, int],
+    errors: dict[int, int],
+    dictionary: Dictionary,
+    *,
+    bears_loss: bool,
 ) -> Finish:
     call = answer.call
     valid = tuple((c, place[m]) for c, m in answer.valid)
@@ -103,7 +127,7 @@ def _finisher(
     if is_floating(call.args[0].type):
 
         def finish_float(rows: Ints) -> Vector:
-            sums, counters = _floats(rows, terms)
+            sums, counters = _floats(rows, terms, errors)
             return finish_float_sum(call, float_totals(sums, counters), _counts(rows, valid))
 
         return finish_float
@@ -182,7 +206,7 @@ def row_finishers(
     block: Block, payload: Sequence[Monomial], offsets: Sequence[int]
 ) -> tuple[Callable[[list[int]], Value], ...] | None:
     """For each answer a function from the words of one payload row to its value; None where an answer needs more than that."""
-    place = dict(zip(payload, offsets, strict=True))
+    place, _ = _word_of_each(block, payload, offsets)
     found = [_row_finisher(block, answer, place) for answer in block.answers]
     return tuple(f for f in found if f is not None) if None not in found else None
 
@@ -212,6 +236,7 @@ def _row_finisher(block: Block, answer: Answer, place: dict[Monomial, int]) -> C
 
 
 _LOW = (1 << 64) - 1
+_NO_ERRORS: Mapping[int, int] = {}
 
 
 def _places(block: Block, terms: BlockTerms, place: dict[Monomial, int]) -> Terms:
@@ -243,20 +268,23 @@ def _exact(rows: Ints, terms: Terms) -> Ints:
     return totals
 
 
-def _floats(rows: Ints, terms: Terms) -> tuple[np.ndarray, Ints]:
+def _floats(rows: Ints, terms: Terms, errors: Mapping[int, int] = _NO_ERRORS) -> tuple[np.ndarray, Ints]:
     sums = np.zeros((len(rows), 2), dtype=np.float64)
     counters = np.zeros((len(rows), FLOAT_COUNTERS), dtype=np.int64)
     for coefficient, at, is_count in terms:
         if is_count:
             sums[:, 0] += coefficient * rows[:, at].astype(np.float64)
             continue
-        parts = np.ascontiguousarray(rows[:, at : at + 2]).view(np.float64)
+        words = np.stack((rows[:, at], rows[:, errors.get(at, at + 1)]), axis=1)
+        parts = words.view(np.float64)
         total, error = sums[:, 0].copy(), sums[:, 1]
         value = parts[:, 0] * coefficient
         new = total + value
         part = new - total
         sums[:, 1] = error + parts[:, 1] * coefficient + ((total - (new - part)) + (value - part))
         sums[:, 0] = new
+        if at in errors:
+            continue
         special = (rows[:, at + 2] << 64 - SPECIAL_BITS) >> 64 - SPECIAL_BITS
         if not special.any():
             continue

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from everview.backends.embedded.tree.block_layout import part_kind
-from everview.backends.embedded.tree.code_builder import CodeBuilder, Delta, needed_keys
+from everview.backends.embedded.tree.code_builder import CodeBuilder, Delta, Pairs, needed_keys
+from everview.backends.embedded.tree.instruction import NONE, assembled, size_of
 from everview.backends.embedded.tree.instructions import (
-    NONE,
     SUM,
     Append,
     Clear,
@@ -17,6 +17,8 @@ from everview.backends.embedded.tree.instructions import (
     Gather,
     Group,
     KeepHeld,
+    LiftMoments,
+    MultiplyMoments,
     MultiplyRows,
     Repeat,
     ScanEntries,
@@ -27,8 +29,6 @@ from everview.backends.embedded.tree.instructions import (
     TellParts,
     Turn,
     Upsert,
-    assembled,
-    size_of,
 )
 from everview.backends.embedded.tree.layout import (
     COUNTED,
@@ -37,6 +37,7 @@ from everview.backends.embedded.tree.layout import (
     FLOATING,
     INT_VALUES,
     WIDE_VALUES,
+    room_for,
     words_of,
 )
 from everview.backends.embedded.tree.leaf_groups import needs_groups
@@ -44,6 +45,8 @@ from everview.backends.embedded.tree.pauses import EntryPart, RangePause, RingPa
 from everview.backends.embedded.tree.trigger_code import LeafRegisters, ResultRegisters, TriggerCode
 from everview.backends.embedded.vectors import Kind, kind_of
 from everview.planner.block import Monomial, RingLift
+from everview.planner.moments_block import PayloadPart, packed
+from everview.planner.moments_part import MomentsPart
 from everview.trigger.tree_program import (
     Access,
     AddIndicator,
@@ -56,11 +59,11 @@ from everview.trigger.tree_program import (
     TurnKeys,
 )
 
-RowDelta = Delta[Monomial]
+RowDelta = Delta[PayloadPart]
 
 
 @dataclass(slots=True)
-class Assembler(CodeBuilder[RowDelta, Monomial]):
+class Assembler(CodeBuilder[RowDelta, PayloadPart]):
     """Assembles triggers for the rows of a change."""
 
     _leaf: LeafRegisters | None = None
@@ -81,7 +84,8 @@ class Assembler(CodeBuilder[RowDelta, Monomial]):
         last, deltas = self.append(trigger)
         view = self.program.view(last)
         return tuple(
-            ResultRegisters(d.frame, d.words(view.keys), tuple(d.parts[m] for m in view.payload)) for d in deltas
+            ResultRegisters(d.frame, d.words(view.keys), tuple(d.parts[p] for p in self._parts(view.payload)))
+            for d in deltas
         )
 
     def finished(self, results: tuple[ResultRegisters, ...] = ()) -> TriggerCode:
@@ -89,10 +93,17 @@ class Assembler(CodeBuilder[RowDelta, Monomial]):
         assert self._leaf is not None, "a trigger begins with its leaf"
         wide = tuple(size_of(self.code[:i]) + SUM.kind for i in self._wide_sums)
         words = assembled(self.code)
-        return TriggerCode(words, self.frames(), self._registers, self._leaf, tuple(self.pauses), results, wide)
+        long_rows = tuple(self._long_rows.items())
+        return TriggerCode(
+            words, self.frames(), self._registers, self._leaf, tuple(self.pauses), results, wide, long_rows
+        )
 
-    def _kind(self, part: Monomial) -> int:
+    def _kind(self, part: PayloadPart) -> int:
         return part_kind(self.program.block, part)
+
+    def _parts(self, payload: Sequence[Monomial]) -> tuple[PayloadPart, ...]:
+        """The parts that rows and entries have for a payload."""
+        return packed(self.program.block, payload)
 
     def _lifted(self, trigger: Trigger, lift: LiftRows) -> RowDelta:
         return self._leaf_delta(trigger.atom, lift, is_grouped=needs_groups(self.program, trigger))
@@ -102,7 +113,8 @@ class Assembler(CodeBuilder[RowDelta, Monomial]):
         frame = self._frame()
         keys = self._key_registers(frame, view.keys)
         weights = self._register(frame)
-        used = sorted({i for monomial in view.payload for _, i in monomial})
+        parts = self._parts(view.payload)
+        used = sorted({i for p in parts for _, i in (p.features if isinstance(p, MomentsPart) else p)})
         is_element = {i: isinstance(atom.lifts[i], RingLift) for i in used}
         values = {i: self._register(frame) for i in used if not is_element[i]}
         elements: dict[int, tuple[int, ...]] = {}
@@ -111,12 +123,17 @@ class Assembler(CodeBuilder[RowDelta, Monomial]):
             elements[i] = tuple(range(first := self._register(frame, words), first + words))
         delta, numbers = self._grouped(frame, keys, view.keys, Group if is_grouped else Each)
         delta.repeats = not is_grouped
-        for monomial in view.payload:
-            kind = self._kind(monomial)
-            target = self._part_registers(delta, monomial)
+        for part in parts:
+            kind = self._kind(part)
+            target = self._part_registers(delta, part)
+            if isinstance(part, MomentsPart):
+                rows = self._long_register(frame, room_for(len(part.features)))
+                features = tuple(values[i] for _, i in part.features)
+                self.code.append(LiftMoments(frame, delta.frame, numbers, weights, kind, rows, target, features))
+                continue
             source, source_kind, weight = weights, COUNTED, NONE
-            if monomial:
-                ((_, i),) = monomial
+            if part:
+                ((_, i),) = part
                 source, weight, source_kind = (elements[i][0] if i in elements else values[i]), weights, kind
                 if kind == EXACT:
                     wide = all(kind_of(e.type) is Kind.WIDE for e in atom.lifts[i].expressions)
@@ -149,7 +166,7 @@ class Assembler(CodeBuilder[RowDelta, Monomial]):
             return delta
         if self._fans:
             return self._summed_in_turns(delta, target, Append if is_distinct else Gather)
-        return self._summed_by(delta, target.keys, target.payload)
+        return self._summed_by(delta, target.keys, self._parts(target.payload))
 
     def _summed_in_turns(self, delta: RowDelta, target: TreeViewDefinition, group: type[Group]) -> RowDelta:
         """The same where rows are paired with any number of entries: a bounded number of pairs is made and summed at a time.
@@ -158,7 +175,7 @@ class Assembler(CodeBuilder[RowDelta, Monomial]):
         through all pairs, and before it from the second, and so on.
         """
         known, _ = self._frame(), self._frame()  # a number of groups, and a stamp
-        summed = self._summed_by(delta, target.keys, target.payload, group, SumMore, known)
+        summed = self._summed_by(delta, target.keys, self._parts(target.payload), group, SumMore, known)
         cursors = []
         for _ in self._fans:
             cursors.append(self._frame())
@@ -185,14 +202,18 @@ class Assembler(CodeBuilder[RowDelta, Monomial]):
         self._take_keys(joined, delta, pairs.rows, needed)
         self._read_keys(joined, pairs, view, needed)
         if access.is_indicator:
-            self._take_parts(joined, delta, pairs.rows, access.payload)
+            self._take_parts(joined, delta, pairs.rows, self._parts(access.payload))
             return joined
         block, offsets = self.program.block, self.maps[access.view].offsets
-        for monomial in access.payload:
+        held = self._parts(view.payload)
+        for monomial in self._parts(access.payload):
+            if isinstance(monomial, MomentsPart):
+                self._multiply_moments(monomial, pairs, delta, joined, view)
+                continue
             left = frozenset(p for p in monomial if p[0] in delta.atoms)
             right = frozenset(p for p in monomial if p[0] in view.atoms)
             source, target = delta.parts[left], self._part_registers(joined, monomial)
-            place = offsets[view.payload.index(right)]
+            place = offsets[held.index(right)]
             ring = block.ring_of(left)
             if ring is not None and block.ring_of(right) is not None:
                 row, entry = RowPart(delta.frame, pairs.rows, source), EntryPart(pairs.view, pairs.slots, place)
@@ -220,9 +241,30 @@ class Assembler(CodeBuilder[RowDelta, Monomial]):
             self.code.append(MultiplyRows(frame, rows, rows, *mine, *theirs, self._part_registers(joined, monomial)))
         return joined
 
+    def _multiply_moments(
+        self, part: MomentsPart, pairs: Pairs, delta: RowDelta, joined: RowDelta, view: TreeViewDefinition
+    ) -> None:
+        """The moments of rows and of entries, multiplied; one of the two may have none."""
+        shape = self.program.block.moments
+        assert shape is not None, "a block with moments"
+        left, right = shape.below(delta.atoms), shape.below(view.atoms)
+        source, kind_a = (NONE, COUNTED) if left is None else (delta.parts[left], self._kind(left))
+        place, kind_b = 0, COUNTED
+        if right is not None:
+            kind_b = self._kind(right)
+            place = self.maps[view.name].offsets[self._parts(view.payload).index(right)]
+        runs = [0]
+        for atom, _ in part.features:
+            if (atom in view.atoms) == (len(runs) % 2 == 1):
+                runs.append(0)
+            runs[-1] += 1
+        counts, target = delta.parts[frozenset()], self._part_registers(joined, part)
+        operands = (counts, kind_a, source, kind_b, place, target, tuple(runs))
+        self.code.append(MultiplyMoments(pairs.frame, pairs.rows, pairs.view, pairs.slots, *operands))
+
     def _added(self, view: TreeViewDefinition, delta: RowDelta) -> None:
         slots = self._slots[view.name] = self._register(delta.frame)
-        parts = tuple(delta.parts[m] for m in view.payload)
+        parts = tuple(delta.parts[p] for p in self._parts(view.payload))
         self.code.append(Upsert(self.number_of(view.name), delta.frame, slots, delta.words(view.keys), parts))
 
     def _indicated(self, statement: AddIndicator, delta: RowDelta) -> RowDelta:
@@ -232,6 +274,7 @@ class Assembler(CodeBuilder[RowDelta, Monomial]):
         """
         view = self.program.view(statement.target)
         (count,) = view.payload
+        assert not count, "an indicator has a number of rows"
         held_by = statement.source
         if view.name in self.program.stored:  # the rows are counted by the indicator's keys
             held_by = view.name

@@ -16,18 +16,8 @@ from dataclasses import dataclass, field
 from everview.backends.embedded.tree.block_layout import KIND_OF
 from everview.backends.embedded.tree.code_builder import CodeBuilder, Delta, needed_keys
 from everview.backends.embedded.tree.factor_plan import FactorPlan, ProductPlan
-from everview.backends.embedded.tree.instructions import (
-    NONE,
-    Clear,
-    Cross,
-    JoinRows,
-    MultiplyRows,
-    Repeat,
-    SumGroups,
-    Upsert,
-    assembled,
-    size_of,
-)
+from everview.backends.embedded.tree.instruction import NONE, assembled, size_of
+from everview.backends.embedded.tree.instructions import Clear, Cross, JoinRows, MultiplyRows, Repeat, SumGroups, Upsert
 from everview.backends.embedded.tree.layout import COUNTED, FLOAT_VALUES, INT_VALUES, WIDE_VALUES
 from everview.backends.embedded.tree.pauses import Pause
 from everview.backends.embedded.tree.trigger_code import LeafRegisters
@@ -106,6 +96,8 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
         Raises:
             NeedsRows: factors are needed together before a view stores their product.
         """
+        if self.program.block.moments is not None:
+            raise NeedsRows(frozenset())  # moments are lifted from rows
         self._changed, self._plan = trigger.atom, plan
         self._numbers = {(i, f): p.number for f, one in enumerate(plan.factors) for i, p in one.pieces}
         self.append(trigger)

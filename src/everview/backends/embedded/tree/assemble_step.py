@@ -19,10 +19,11 @@ from dataclasses import dataclass, field
 
 from everview.backends.embedded.tree.assemble import Assembler, RowDelta
 from everview.backends.embedded.tree.code_builder import Delta
-from everview.backends.embedded.tree.instructions import size_of
+from everview.backends.embedded.tree.instruction import size_of
 from everview.backends.embedded.tree.trigger_code import ResultRegisters, TriggerCode
 from everview.backends.embedded.tree.view_identity import AtomIdentity, Described, Identity, describe_view
 from everview.backends.embedded.tree.view_map import ViewMap
+from everview.planner.moments_block import PayloadPart
 from everview.trigger.tree_program import Compute, LiftRows, TreeProgram, TreeViewDefinition, Trigger
 
 
@@ -69,7 +70,9 @@ class _StepAssembler(Assembler):
     """Assembles the triggers of an atom, one tree after another."""
 
     atoms: Sequence[AtomIdentity] = ()
-    _known: dict[Identity, tuple[TreeViewDefinition, Described, RowDelta]] = field(default_factory=dict)
+    _known: dict[Identity, tuple[Sequence[str], Sequence[PayloadPart], Described, RowDelta]] = field(
+        default_factory=dict
+    )
 
     def _lifted(self, trigger: Trigger, lift: LiftRows) -> RowDelta:
         return self._once(lift.target, lambda: self._leaf_delta(trigger.atom, lift, is_grouped=True))
@@ -83,18 +86,24 @@ class _StepAssembler(Assembler):
         described = describe_view(self.program, view, self.atoms)
         known = self._known.get(described.identity)
         if known is not None:
-            return _renamed(view, described, *known)
+            return self._renamed(view, described, *known)
         delta = make()
-        self._known[described.identity] = view, described, delta
+        self._known[described.identity] = view.keys, self._parts(view.payload), described, delta
         return delta
 
-
-def _renamed(
-    view: TreeViewDefinition, own: Described, known: TreeViewDefinition, theirs: Described, delta: RowDelta
-) -> RowDelta:
-    """The delta of an identical view, by the names that this view has for keys and parts."""
-    key_of = dict(zip(theirs.keys, known.keys, strict=True))
-    part_of = dict(zip(theirs.payload, known.payload, strict=True))
-    keys = {name: delta.keys[key_of[k]] for name, k in zip(view.keys, own.keys, strict=True)}
-    parts = {monomial: delta.parts[part_of[p]] for monomial, p in zip(view.payload, own.payload, strict=True)}
-    return Delta(delta.frame, keys, parts, view.atoms, delta.repeats)
+    def _renamed(
+        self,
+        view: TreeViewDefinition,
+        own: Described,
+        known_keys: Sequence[str],
+        known_parts: Sequence[PayloadPart],
+        theirs: Described,
+        delta: RowDelta,
+    ) -> RowDelta:
+        """The delta of an identical view, by the names that this view has for keys and parts."""
+        key_of = dict(zip(theirs.keys, known_keys, strict=True))
+        part_of = dict(zip(theirs.payload, known_parts, strict=True))
+        keys = {name: delta.keys[key_of[k]] for name, k in zip(view.keys, own.keys, strict=True)}
+        named = zip(self._parts(view.payload), own.payload, strict=True)
+        parts = {part: delta.parts[part_of[p]] for part, p in named}
+        return Delta(delta.frame, keys, parts, view.atoms, delta.repeats)

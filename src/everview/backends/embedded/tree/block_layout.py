@@ -13,19 +13,24 @@ from everview.backends.embedded.tree.layout import (
     RING_FLOATS,
     RING_INTS,
     RING_PAIRS,
+    moments_kind,
     ring_kind,
 )
 from everview.backends.embedded.vectors import KeyLayout
-from everview.planner.block import Block, Monomial, Number
+from everview.planner.block import Block, Number
+from everview.planner.moments_block import PayloadPart
+from everview.planner.moments_part import MomentsPart
 
 KIND_OF = {Number.COUNT: COUNTED, Number.EXACT: EXACT, Number.FLOAT: FLOATING}
 
 
-def part_kind(block: Block, monomial: Monomial) -> int:
-    """The kind of the part of a payload that holds a monomial."""
-    name = block.ring_of(monomial)
+def part_kind(block: Block, part: PayloadPart) -> int:
+    """The kind of the part of a payload that holds a monomial, or moments."""
+    if isinstance(part, MomentsPart):
+        return moments_kind(len(part.features), part.degree)
+    name = block.ring_of(part)
     if name is None:
-        return KIND_OF[block.number_of(monomial)]
+        return KIND_OF[block.number_of(part)]
     ring = ring_named(name).ring
     if ring.addition is Addition.PAIRS:
         return ring_kind(ring.width, RING_PAIRS)

@@ -16,12 +16,11 @@ from itertools import takewhile
 from typing import Generic, TypeVar
 
 from everview.backends.embedded.tree.block_layout import words_per_key
+from everview.backends.embedded.tree.instruction import NONE, Instruction
 from everview.backends.embedded.tree.instructions import (
-    NONE,
     Compact,
     FindEntries,
     Group,
-    Instruction,
     LeaveMachine,
     Multiply,
     ReadEntry,
@@ -29,8 +28,9 @@ from everview.backends.embedded.tree.instructions import (
     SliceEntries,
     SumGroups,
     Take,
+    TakeMoments,
 )
-from everview.backends.embedded.tree.layout import words_of
+from everview.backends.embedded.tree.layout import is_moments, moments_of, room_for, words_of
 from everview.backends.embedded.tree.pauses import MaskPause, Pause
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.planner.block import Residual
@@ -96,6 +96,8 @@ class CodeBuilder(ABC, Generic[D, P]):
     _registers: int = 0
     _fans: list[int] = field(default_factory=list)
     """The numbers of the instructions, of one statement, that pair rows with any number of entries."""
+    _long_rows: dict[int, int] = field(default_factory=dict)
+    """The words of registers that have more than one for a row."""
 
     def append(self, trigger: Trigger) -> tuple[str, list[D]]:
         """Appends the instructions of a trigger; returns the view that it ends with, and its deltas, one for each path."""
@@ -177,8 +179,19 @@ class CodeBuilder(ABC, Generic[D, P]):
 
     def _part_registers(self, delta: Delta[P], part: P) -> int:
         """New registers for a part."""
-        first = delta.parts[part] = self._register(delta.frame, words_of(self._kind(part)))
+        kind = self._kind(part)
+        if is_moments(kind):
+            first = self._long_register(delta.frame, 2 * room_for(moments_of(kind)))
+        else:
+            first = self._register(delta.frame, words_of(kind))
+        delta.parts[part] = first
         return first
+
+    def _long_register(self, frame: int, words: int) -> int:
+        """A register with so many words for each row."""
+        register = self._register(frame)
+        self._long_rows[register] = words
+        return register
 
     def _pause(self, pause: Pause) -> None:
         self.pauses.append(pause)
@@ -259,8 +272,11 @@ class CodeBuilder(ABC, Generic[D, P]):
     def _take_parts(self, out: Delta[P], source: Delta[P], rows: int, parts: Iterable[P]) -> None:
         """Gathers parts of rows."""
         for part in parts:
-            old, new = source.parts[part], self._part_registers(out, part)
-            for word in range(words_of(self._kind(part))):
+            old, new, kind = source.parts[part], self._part_registers(out, part), self._kind(part)
+            if is_moments(kind):
+                self.code.append(TakeMoments(out.frame, rows, kind, old, new))
+                continue
+            for word in range(words_of(kind)):
                 self.code.append(Take(out.frame, rows, old + word, new + word))
 
     def _restricted(self, delta: Delta[P], residual: Residual) -> Delta[P]:

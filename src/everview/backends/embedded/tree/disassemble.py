@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from everview.backends.embedded.tree.instructions import LeaveMachine, decoded
+from everview.backends.embedded.tree.instruction import decoded
+from everview.backends.embedded.tree.instructions import LeaveMachine
 from everview.backends.embedded.tree.kernels.leaves import LEAF_WORDS, LeafOp
 from everview.backends.embedded.tree.leaf_program import LeafProgram
 from everview.backends.embedded.tree.pauses import MaskPause, Pause, RangePause, RingPause

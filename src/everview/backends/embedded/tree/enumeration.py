@@ -14,7 +14,8 @@ import numpy as np
 
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree.block_layout import KIND_OF, key_layout, words_per_key
-from everview.backends.embedded.tree.instructions import NONE, Instruction, Multiply, ReadEntry, assembled
+from everview.backends.embedded.tree.instruction import NONE, Instruction, assembled
+from everview.backends.embedded.tree.instructions import Multiply, ReadEntry
 from everview.backends.embedded.tree.kernels.dispatch import run
 from everview.backends.embedded.tree.kernels.enumeration import (
     DEPTH,

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from everview.backends.embedded.state.lanes import LANES
+
 # Fields of a map, by word.
 TABLE: Final = 0
 MASK: Final = 1
@@ -73,6 +75,35 @@ RING_FLOATS: Final = 1
 RING_PAIRS: Final = 2
 """Each two words a double-double."""
 
+# Moments (`planner.moments_block`) are parts, too: their kind is 8 * features + which sums there are. In an entry they are the
+# sums, then the rounding error of each, then for each feature the largest that its squares (or its sum) have been. Rows of a
+# frame have sums and errors only, row by row in one register, with some room to spare (``room_for``).
+MOMENTS: Final = 3
+"""Sums of features, and of their products: row by row from the diagonal on."""
+FIRST_MOMENTS: Final = 4
+"""Sums of features only."""
+
+
+def moments_kind(features: int, degree: int) -> int:
+    """The kind of the moments of so many features."""
+    return features << RING_SHIFT | (MOMENTS if degree == 2 else FIRST_MOMENTS)
+
+
+def is_moments(kind: int) -> bool:
+    """Whether a kind is one of moments."""
+    return kind >= FIRST_RING and kind & RING_MASK >= MOMENTS
+
+
+def moments_of(kind: int) -> int:
+    """How many sums moments have."""
+    features = kind >> RING_SHIFT
+    return features if kind & RING_MASK == FIRST_MOMENTS else features + features * (features + 1) // 2
+
+
+def room_for(sums: int) -> int:
+    """How many sums, and as many errors, a row of a frame has room for: whole lanes, and some to spare after the last."""
+    return (sums + 2 * LANES - 2) // LANES * LANES
+
 
 def ring_kind(words: int, how: int) -> int:
     """The kind of an element of so many words."""
@@ -80,7 +111,9 @@ def ring_kind(words: int, how: int) -> int:
 
 
 def words_of(kind: int) -> int:
-    """How many words a part of this kind has."""
+    """How many words a part of this kind has in an entry."""
+    if is_moments(kind):
+        return 2 * moments_of(kind) + (kind >> RING_SHIFT)
     return kind >> RING_SHIFT if kind >= FIRST_RING else WORDS[kind]
 
 
@@ -97,6 +130,9 @@ def kind_text(kind: int) -> str:
     """A kind in words."""
     if kind < FIRST_RING:
         return _KIND_TEXTS[kind]
+    if is_moments(kind):
+        what = "sums and products" if kind & RING_MASK == MOMENTS else "sums"
+        return f"{what} of {kind >> RING_SHIFT} features"
     return f"element of {words_of(kind)} words, {_RING_TEXTS[kind & RING_MASK]}"
 
 

@@ -11,7 +11,7 @@ from everview.algebra.registry import ring_named
 from everview.algebra.ring import Payloads, Ring
 from everview.backends.embedded.state.checks import OutOfBounds
 from everview.backends.embedded.state.memory import address_of, addresses_of_rows
-from everview.backends.embedded.tree.instructions import SIZE, instruction_at
+from everview.backends.embedded.tree.instruction import SIZE, instruction_at
 from everview.backends.embedded.tree.kernels.dispatch import run
 from everview.backends.embedded.tree.kernels.leaves import run_leaf
 from everview.backends.embedded.tree.layout import (
@@ -114,6 +114,7 @@ class RegisterMachine:
         views: Their addresses.
         scratch: Shared memory.
         masks: Computes the mask of a pause from its columns of words.
+        long_rows: The registers that have more than a word for a row, and how many.
     """
 
     def __init__(
@@ -127,6 +128,7 @@ class RegisterMachine:
         views: Ints,
         scratch: Scratch,
         masks: Evaluations,
+        long_rows: Sequence[tuple[int, int]] = (),
     ) -> None:
         self._maps = maps
         self._views_address = address_of(views)
@@ -136,7 +138,10 @@ class RegisterMachine:
         self._registers = np.zeros(registers + 1, dtype=np.int64)
         self._rows = np.zeros(len(frames) + 1, dtype=np.int64)
         self._capacities = np.zeros(len(frames) + 1, dtype=np.int64)
-        self._owned = [[r for r in frame if r not in given] for frame in frames]
+        words = dict(long_rows)
+        self._owned = [[r for r in frame if r not in given and r not in words] for frame in frames]
+        self._long = [[(r, words[r]) for r in frame if r in words] for frame in frames]
+        self._long_buffers: dict[int, Ints] = {r: np.zeros((0, w), dtype=np.int64) for r, w in long_rows}
         self._buffers: list[Ints] = [np.zeros((len(f), 0), dtype=np.int64) for f in self._owned]
         self._addresses = tuple(address_of(a) for a in (self._registers, self._rows, self._capacities))
         self._register_words, self._row_words = self._registers.data, self._rows.data
@@ -158,6 +163,11 @@ class RegisterMachine:
         self._capacities[frame] = capacity
         for register, address in zip(self._owned[frame], addresses_of_rows(grown), strict=True):
             self._registers[register] = address
+        for register, words in self._long[frame]:
+            longer = np.empty((capacity, words), dtype=np.int64)
+            longer[:kept] = self._long_buffers[register][:kept]
+            self._long_buffers[register] = longer
+            self._registers[register] = address_of(longer)
 
     def _run(self) -> None:
         at, environment = self._start, self._scratch.words
@@ -258,7 +268,16 @@ class Machine(RegisterMachine):
     ) -> None:
         registers = trigger.registers if leaf is None else leaf.registers
         super().__init__(
-            trigger.code, trigger.frames, registers, trigger.given, trigger.pauses, maps, views, scratch, masks
+            trigger.code,
+            trigger.frames,
+            registers,
+            trigger.given,
+            trigger.pauses,
+            maps,
+            views,
+            scratch,
+            masks,
+            trigger.long_rows,
         )
         self.trigger = trigger
         self._leaf = leaf

@@ -23,6 +23,7 @@ from everview.backends.embedded.tree.tree_backed_operator import TreeBacked
 from everview.backends.embedded.tree.tree_state import TreeState
 from everview.backends.embedded.tree.watched_numbers import WatchedNumbers
 from everview.backends.embedded.vectors import Batch, Bools, DeferredBatch, Ints, Vector, concatenate
+from everview.planner.moments_block import packed
 from everview.relational.nodes import Schema
 from everview.relational.types import Row
 from everview.trigger.plan_block import Lowered
@@ -72,7 +73,8 @@ class TreeOperator(TreeBacked):
         self._result = self.state.maps[program.result]
         self._result_layout = key_layout(block, result.keys)
         self._key_places = tuple(result.keys.index(k) for k in block.keys)
-        self._failures = [self._result.offsets[result.payload.index(f.count)] for f in block.failures]
+        parts = packed(block, result.payload)
+        self._failures = [self._result.offsets[parts.index(f.count)] for f in block.failures]
         self._finish = finishers(
             block, result.payload, self._result.offsets, self._dictionary, bears_loss=self._make_rows is None
         )
@@ -143,10 +145,24 @@ class TreeOperator(TreeBacked):
             if self._make_rows is None or self.group is not None:
                 raise  # a group lets the tree go first
             self.rollback()
-            old = self.content()
-            self._before = None, self.state
-            self.rows = self._make_rows([i.content() for i in self.inputs])
+            old, before = self.content(), self.state
+            contents = [i.content() for i in self.inputs]
+            if self.program.block.moments is None or not self._is_filled_anew(contents):
+                self.rows = self._make_rows(contents)
+            self._before = None, before
             return self._since(old)
+
+    def _is_filled_anew(self, contents: Sequence[Batch]) -> bool:
+        """Whether the tree could be filled again: what it holds now has not seen the numbers that have gone."""
+        before = self.state
+        self.adopt(self._empty_state())
+        try:
+            self._fill(contents)
+        except TreeOutgrown:
+            self.adopt(before)
+            return False
+        self.state.commit()
+        return True
 
     def _push_rows(self, rows: RowByRow, deltas: Sequence[Batch | None]) -> Batch | None:
         self._changed += sum(len(delta) for delta in deltas if delta is not None)

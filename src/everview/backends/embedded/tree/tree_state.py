@@ -23,6 +23,7 @@ from everview.backends.embedded.tree.take_products import ProductTriggers, Surro
 from everview.backends.embedded.tree.trigger_code import TriggerCode
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch, concatenate
+from everview.planner.moments_block import packed
 from everview.trigger.order_accesses import is_summed_by_ranges
 from everview.trigger.tree_program import (
     AccessKind,
@@ -69,7 +70,7 @@ class TreeState:
             if v.name in known
             else ViewMap(
                 key_layout(block, v.keys).width if v.keys else 0,
-                [part_kind(block, m) for m in v.payload],
+                [part_kind(block, p) for p in packed(block, v.payload)],
                 is_result=v.name == program.result or v.name in counts,
             )
             for v in stored

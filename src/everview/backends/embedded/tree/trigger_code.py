@@ -28,7 +28,7 @@ class LeafRegisters:
 
 @dataclass(frozen=True, slots=True)
 class ResultRegisters:
-    """Where a delta of the view that a trigger ends with stands: its keys in the view's order, and its parts by monomial."""
+    """Where a delta of the view that a trigger ends with stands: its keys in the view's order, and the parts of its payload."""
 
     frame: int
     keys: tuple[int, ...]
@@ -48,6 +48,8 @@ class TriggerCode:
     """One for the path of the leaf, and one for each path of an indicator: their sum is the delta."""
     wide_sums: tuple[int, ...]
     """Where the code says WIDE_VALUES: a leaf program, which has values of one word, makes it INT_VALUES."""
+    long_rows: tuple[tuple[int, int], ...] = ()
+    """The registers that have more than a word for each row of their frame, and how many."""
 
     @property
     def given(self) -> frozenset[int]:

@@ -22,7 +22,9 @@ from typing import TypeAlias
 
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.tree.block_layout import key_layout
-from everview.planner.block import Lift, RingLift
+from everview.planner.block import Block, Lift, RingLift
+from everview.planner.moments_block import PayloadPart, packed
+from everview.planner.moments_part import MomentsPart
 from everview.relational.expressions import Expression, conjuncts
 from everview.relational.failing import can_fail
 from everview.relational.types import DataType
@@ -70,8 +72,18 @@ class AtomIdentity:
 
 Column: TypeAlias = frozenset[tuple[AtomIdentity, Expression]]
 """A variable, as far as a view knows it: its value in each atom below that has it."""
-Part: TypeAlias = frozenset[tuple[AtomIdentity, Lift | RingLift]]
-"""A monomial of a payload."""
+
+
+@dataclass(frozen=True, slots=True)
+class MomentsIdentity:
+    """Moments of features, in their order."""
+
+    features: tuple[tuple[AtomIdentity, Lift | RingLift], ...]
+    degree: int
+
+
+Part: TypeAlias = frozenset[tuple[AtomIdentity, Lift | RingLift]] | MomentsIdentity
+"""A monomial of a payload, or moments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +147,17 @@ def describe_view(program: TreeProgram, view: TreeViewDefinition, atoms: Sequenc
             columns.setdefault(variable, set()).add((atoms[a], value))
     column = {variable: frozenset(members) for variable, members in columns.items()}
     keys = tuple(column[k] for k in view.keys)
-    payload = tuple(frozenset((atoms[a], block.atoms[a].lifts[i]) for a, i in monomial) for monomial in view.payload)
+    payload = tuple(_describe_part(block, part, atoms) for part in packed(block, view.payload))
     residuals = frozenset((r.condition, tuple(column[v] for v in r.variables)) for r in view.residuals)
     own = frozenset(atoms[a] for a in view.atoms)
     identity = Identity(own, frozenset(column.values()), frozenset(keys), frozenset(payload), residuals)
     return Described(identity, keys, payload)
+
+
+def _describe_part(block: Block, part: PayloadPart, atoms: Sequence[AtomIdentity]) -> Part:
+    if isinstance(part, MomentsPart):
+        return MomentsIdentity(tuple((atoms[a], block.atoms[a].lifts[i]) for a, i in part.features), part.degree)
+    return frozenset((atoms[a], block.atoms[a].lifts[i]) for a, i in part)
 
 
 def occurrences(

@@ -7,15 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from everview.backends.embedded.state.memory import address_of
-from everview.backends.embedded.tree.instructions import (
-    NONE,
-    FindEntries,
-    Instruction,
-    ScanEntries,
-    SliceEntries,
-    Upsert,
-    assembled,
-)
+from everview.backends.embedded.tree.instruction import NONE, Instruction, assembled
+from everview.backends.embedded.tree.instructions import FindEntries, ScanEntries, SliceEntries, Upsert
 from everview.backends.embedded.tree.kernels.dispatch import run
 from everview.backends.embedded.tree.kernels.transactions import settle, undo
 from everview.backends.embedded.tree.layout import (

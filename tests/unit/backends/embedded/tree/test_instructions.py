@@ -10,17 +10,17 @@ import pytest
 
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree import instructions
-from everview.backends.embedded.tree.instructions import (
+from everview.backends.embedded.tree.instruction import (
     INSTRUCTIONS,
     NONE,
     Instruction,
-    Upsert,
     assembled,
     decoded,
     instruction_at,
     places,
     size_of,
 )
+from everview.backends.embedded.tree.instructions import Upsert
 from everview.backends.embedded.tree.kernels.dispatch import run
 from everview.backends.embedded.tree.layout import (
     COUNTED,

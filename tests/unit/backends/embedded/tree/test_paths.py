@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.tree.instructions import FindEntries, ScanEntries, SliceEntries, decoded
+from everview.backends.embedded.tree.instruction import decoded
+from everview.backends.embedded.tree.instructions import FindEntries, ScanEntries, SliceEntries
 from everview.backends.embedded.tree.tree_state import TreeState
 from everview.planner.block_build import Facts, Refused
 from everview.planner.plan_tree import TreePlan

@@ -11,15 +11,8 @@ from everview.algebra.integers import INTEGERS
 from everview.algebra.product import ProductRing
 from everview.algebra.ring import FLOAT64, Addition, Payloads, Ring
 from everview.backends.embedded.state.memory import address_of
-from everview.backends.embedded.tree.instructions import (
-    NONE,
-    FindEntries,
-    Group,
-    Multiply,
-    SumGroups,
-    Upsert,
-    assembled,
-)
+from everview.backends.embedded.tree.instruction import NONE, assembled
+from everview.backends.embedded.tree.instructions import FindEntries, Group, Multiply, SumGroups, Upsert
 from everview.backends.embedded.tree.kernels.transactions import settle, undo
 from everview.backends.embedded.tree.layout import (
     COUNTED,

@@ -9,6 +9,7 @@ from __future__ import annotations
 from everview.backends.embedded.state.intrinsics import load, store
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
 from everview.backends.embedded.state.kernel_cache import IS_CHECKED
+from everview.backends.embedded.tree.instruction import SIZE
 from everview.backends.embedded.tree.instructions import (
     APPEND,
     CLEAR,
@@ -20,18 +21,20 @@ from everview.backends.embedded.tree.instructions import (
     HELD,
     JOIN,
     KEY,
+    LIFT_MOMENTS,
     LOOKUP,
     MULTIPLY,
+    MULTIPLY_MOMENTS,
     MULTIPLY_ROWS,
     PART,
     PAUSE,
     REPEAT,
     SCAN,
-    SIZE,
     SLICE,
     SUM,
     SUM_MORE,
     TAKE,
+    TAKE_MOMENTS,
     TURN,
     UPSERT,
 )
@@ -44,6 +47,7 @@ from everview.backends.embedded.tree.kernels.joins import (
     scan_entries,
     slice_entries,
 )
+from everview.backends.embedded.tree.kernels.moments import lift_moments, multiply_moments, take_moments
 from everview.backends.embedded.tree.kernels.parts import tell_parts
 from everview.backends.embedded.tree.kernels.probing import entry_at
 from everview.backends.embedded.tree.kernels.products import multiply_entries, multiply_rows
@@ -137,6 +141,12 @@ def run(start: Word, end: Word, registers: Word, rows: Word, capacities: Word, v
                 store(target, i, load(entry_at(view, load(slots, i)), word))
         elif op == MULTIPLY.opcode:
             trouble = multiply_entries(code, registers, rows, views)
+        elif op == LIFT_MOMENTS.opcode:
+            trouble = lift_moments(code, registers, rows)
+        elif op == MULTIPLY_MOMENTS.opcode:
+            multiply_moments(code, registers, rows, views)
+        elif op == TAKE_MOMENTS.opcode:
+            take_moments(code, registers, rows)
         elif op == UPSERT.opcode:
             work, number = load(code, UPSERT.frame), load(code, UPSERT.map)
             if not has_room(load(views, number), load(rows, work)):

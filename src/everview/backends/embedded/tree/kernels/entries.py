@@ -9,6 +9,7 @@ from everview.backends.embedded.state.intrinsics import load, load_float, store,
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
 from everview.backends.embedded.tree.instructions import HELD, TURN, UPSERT
 from everview.backends.embedded.tree.kernels.indexes import link_slot, unlink_slot
+from everview.backends.embedded.tree.kernels.moments import add_moments
 from everview.backends.embedded.tree.kernels.numbers import (
     TOO_MANY,
     add_exact,
@@ -16,8 +17,10 @@ from everview.backends.embedded.tree.kernels.numbers import (
     add_pair,
     has_lost,
     note_of,
+    room_of,
     specials_of,
     sum_note,
+    sums_of_kind,
     words_of_kind,
 )
 from everview.backends.embedded.tree.kernels.probing import (
@@ -57,6 +60,7 @@ from everview.backends.embedded.tree.layout import (
     LONGEST,
     MASK,
     MODE,
+    MOMENTS,
     PARTS,
     RING_INTS,
     RING_MASK,
@@ -190,8 +194,13 @@ def upsert_rows(code: Word, registers: Word, rows: Word, views: Word) -> Word:
                     suspect = 1
                 at += 2
             elif kind >= FIRST_RING:
-                _add_element(kind, entry + at * 8, registers, register, i)
-                at += words_of_kind(kind)
+                words = words_of_kind(kind)
+                if kind & RING_MASK >= MOMENTS:
+                    given = load(registers, register) + i * 16 * room_of(sums_of_kind(kind))
+                    is_lost |= add_moments(kind, entry + at * 8, given, load(entry, keys))
+                else:
+                    _add_element(kind, entry + at * 8, registers, register, i)
+                at += words
             else:
                 value, error = load_float(load(registers, register), i), load_float(load(registers, register + 1), i)
                 add_float(entry + at * 8, value, error)

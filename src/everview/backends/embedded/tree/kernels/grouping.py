@@ -14,6 +14,7 @@ from everview.backends.embedded.state.intrinsics import (
 )
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
 from everview.backends.embedded.tree.instructions import GROUP, SUM
+from everview.backends.embedded.tree.kernels.moments import sum_moments
 from everview.backends.embedded.tree.kernels.numbers import (
     TOO_MANY,
     add_pair,
@@ -36,6 +37,7 @@ from everview.backends.embedded.tree.layout import (
     FLOATING,
     HUGE,
     INT_VALUES,
+    MOMENTS,
     RING_INTS,
     RING_MASK,
     RING_PAIRS,
@@ -177,6 +179,9 @@ def sum_groups(code: Word, registers: Word, rows: Word) -> Word:
     """Adds to the sums of groups that were known, and makes those of the others; returns what went wrong, or 0."""
     known = load(rows, load(code, SUM.known)) if load(code, SUM.known) >= 0 else 0
     if load(code, SUM.kind) >= FIRST_RING:
+        if load(code, SUM.kind) & RING_MASK >= MOMENTS:
+            sum_moments(code, registers, rows, known)
+            return 0
         _sum_elements(code, registers, rows, known)
         return 0
     count, groups = load(rows, load(code, SUM.frame)), load(rows, load(code, SUM.out))

@@ -15,12 +15,16 @@ from everview.backends.embedded.state.intrinsics import (
     store_float,
 )
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
+from everview.backends.embedded.state.lanes import LANES
 from everview.backends.embedded.tree.layout import (
+    FIRST_MOMENTS,
     FIRST_RING,
     MINUS_UNIT,
+    MOMENTS,
     MOST_SPECIALS,
     NAN_UNIT,
     PLUS_UNIT,
+    RING_MASK,
     RING_SHIFT,
     SPECIAL_BITS,
 )
@@ -35,9 +39,26 @@ EXACT_LIMIT = 2.0**126.999
 
 
 @inlined
+def sums_of_kind(kind: Word) -> Word:
+    """How many sums moments of this kind have."""
+    features = shift_right(kind, RING_SHIFT)
+    return features if kind & RING_MASK == FIRST_MOMENTS else features + features * (features + 1) // 2
+
+
+@inlined
+def room_of(sums: Word) -> Word:
+    """How many sums a row of a frame has room for that has moments of so many (``layout.room_for``)."""
+    return (sums + 2 * LANES - 2) // LANES * LANES
+
+
+@inlined
 def words_of_kind(kind: Word) -> Word:
-    """How many words a part of this kind has."""
-    return shift_right(kind, RING_SHIFT) if kind >= FIRST_RING else kind + 1
+    """How many words a part of this kind has in an entry."""
+    if kind < FIRST_RING:
+        return kind + 1
+    if kind & RING_MASK >= MOMENTS:
+        return 2 * sums_of_kind(kind) + shift_right(kind, RING_SHIFT)
+    return shift_right(kind, RING_SHIFT)
 
 
 @inlined

@@ -1,0 +1,58 @@
+"""From the query and the features of a covariance to the plans of its views, checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from everview.catalog import CovarianceFeatures, check_columns, find_column
+from everview.errors import InvalidQuery
+from everview.relational.covariance import category_plan, features_of, moments_plan, pair_plan
+from everview.relational.nodes import Relation, Schema
+from everview.relational.rules import simplify
+from everview.relational.schema import schema
+from everview.relational.types import BOOLEAN, is_numeric
+
+
+def covariance_plans(
+    name: str, source: Relation, features: CovarianceFeatures
+) -> tuple[CovarianceFeatures, tuple[Relation, ...]]:
+    """The features as the query spells them, and the plans of the covariance and of its parts.
+
+    Raises:
+        InvalidQuery: there are no features, one stands twice, or a continuous one is no number.
+        UnknownName: the query has no such column.
+    """
+    owner, fields = f"the query of covariance '{name}'", schema(source)
+    check_columns(owner, fields)
+    if not features.continuous and not features.categorical:
+        raise InvalidQuery(
+            f"covariance '{name}' has no features.", hint="name columns of the query: continuous=[…], categorical=[…]."
+        )
+    continuous = _positions(owner, fields, features.continuous, "continuous")
+    categorical = _positions(owner, fields, features.categorical, "categorical")
+    groups = _positions(owner, fields, features.group_by, "group_by")
+    for i in continuous:
+        if not is_numeric(fields[i].type) and fields[i].type != BOOLEAN:
+            raise InvalidQuery(
+                f"column '{fields[i].name}' is {fields[i].type}, and a continuous feature is a number.",
+                hint="make it categorical, or cast it in the query.",
+            )
+    found = CovarianceFeatures(*(tuple(fields[i].name for i in places) for places in (continuous, categorical, groups)))
+    read = list(dict.fromkeys((*groups, *categorical)))
+    rows, count = features_of(source, continuous, read), len(continuous)
+    place = {column: count + i for i, column in enumerate(read)}
+    keys, categories = [place[g] for g in groups], [place[c] for c in categorical]
+    plans = [
+        moments_plan(rows, count, keys),
+        *(category_plan(rows, count, keys, c) for c in categories),
+        *(pair_plan(rows, keys, categories[i], categories[j]) for i, j in found.pairs),
+    ]
+    return found, tuple(simplify(plan) for plan in plans)
+
+
+def _positions(owner: str, fields: Schema, names: Sequence[str], role: str) -> list[int]:
+    found = [find_column(owner, fields, name) for name in names]
+    for i, place in enumerate(found):
+        if place in found[:i]:
+            raise InvalidQuery(f"column '{fields[place].name}' stands twice in {role}.", hint="name it once.")
+    return found
