@@ -384,20 +384,17 @@ class Database:
         lazy: bool = False,
         refresh: str | None = None,
     ) -> Covariance:
-        """Maintains the covariance matrix of a query's columns, for models to learn from: sums, and no rows.
-
-        Rows in which a continuous feature is NULL do not count; NULL is a category like any other.
+        """Maintains the covariance matrix of a query's columns, of the rows in which no continuous feature is NULL.
 
         Args:
             name: Its name; case does not matter afterwards.
-            query: A join, say, as for ``create_view``; so are ``strategy``, ``lazy`` and ``refresh``.
+            query: A join, say, as for ``create_view``.
             continuous: The columns that are numbers to multiply.
-            categorical: The columns whose values are categories.
+            categorical: The columns whose values are categories, of which NULL is one.
             group_by: Columns of which each combination of values gets a matrix of its own.
-
-        Raises:
-            InvalidQuery: Spark cannot resolve the query, or a continuous feature is no number.
-            UnknownName: the query has no such column.
+            strategy: As for ``create_view``.
+            lazy: As for ``create_view``.
+            refresh: As for ``create_view``.
         """
         features = CovarianceFeatures(named(continuous), named(categorical), named(group_by))
         options = check_options(ViewOptions(strategy, lazy, refresh=refresh))
