@@ -15,7 +15,7 @@ from matplotlib.axes import Axes
 
 from everview.cli.bench_results import Figure
 
-GROWING = ("rows", "k")
+GROWING = ("rows", "k", "rank", "n")
 """Parameters that are sizes: where one takes several values, the metric is drawn over it."""
 
 NAMING = ("strategy", "representation", "mode", "order", "what", "clock")

@@ -3,6 +3,7 @@
 from everview.learn.chow_liu_tree import ChowLiuTree
 from everview.learn.estimator import CollinearityWarning, ConvergenceWarning, LearningWarning
 from everview.learn.linear_regression import LinearRegression
+from everview.learn.matrix_chain import MatrixChain
 from everview.learn.moments import CategoryCounts, Moments, PairCounts
 from everview.learn.mutual_information import MutualInformation
 from everview.learn.ridge import Ridge
@@ -14,6 +15,7 @@ __all__ = [
     "ConvergenceWarning",
     "LearningWarning",
     "LinearRegression",
+    "MatrixChain",
     "Moments",
     "MutualInformation",
     "PairCounts",

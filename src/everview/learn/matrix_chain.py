@@ -53,7 +53,8 @@ class MatrixChain(View):
         """The product as an array.
 
         Args:
-            shape: Its shape; by default up to the largest i and j that the first and the last matrix have.
+            shape: Its shape; by default up to the largest i and j that the first and the last matrix have, or, with sparse
+                storage over tables that keep no rows, that the product has.
             first_index: The index of the first row and column.
 
         Raises:
@@ -73,15 +74,17 @@ class MatrixChain(View):
             listed = self.to_arrow()
             at, to = (listed.column(c).to_numpy().astype(np.int64) - first_index for c in (0, 1))
             if shape is None:
-                shape = self._outer_extent(0, first_index), self._outer_extent(1, first_index)
+                shape = max(_extent(at), self._outer(0, first_index)), max(_extent(to), self._outer(1, first_index))
             self._check_within(at, to, shape, first_index)
             made = np.zeros(shape)
             made[at, to] = listed.column(2).to_numpy()
             return made
 
-    def _outer_extent(self, side: int, first_index: int) -> int:
-        """How many rows the first matrix has, or columns the last, by its cells."""
+    def _outer(self, side: int, first_index: int) -> int:
+        """How many rows the first matrix has, or columns the last, by its cells; 0 where its table keeps no rows."""
         part = self._parts[-side]
+        if not self._core.catalog.table(part.table).retain:
+            return 0
         cells = self._core.backend.read(part.table).select([part.places[0], part.places[1], part.places[2]]).drop_null()
         return _extent(cells.column(side).to_numpy().astype(np.int64) - first_index)
 

@@ -20,7 +20,7 @@ Positions: TypeAlias = npt.NDArray[np.int64]
 
 MOST_RANK = 32
 """Factors that wait to be added to the base."""
-_BLOCK = 128
+_BLOCK = 256
 """Rows of the base that are added to at a time, so that what is added stays in the cache."""
 _FEW = 8
 """A change of at most so many times the rows and columns of the matrix is added at once."""
