@@ -2,6 +2,7 @@
 
 from everview.learn.chow_liu_tree import ChowLiuTree
 from everview.learn.estimator import CollinearityWarning, ConvergenceWarning, LearningWarning
+from everview.learn.grouped_regression import GroupedRegression
 from everview.learn.linear_regression import LinearRegression
 from everview.learn.matrix_chain import MatrixChain
 from everview.learn.moments import CategoryCounts, Moments, PairCounts
@@ -13,6 +14,7 @@ __all__ = [
     "ChowLiuTree",
     "CollinearityWarning",
     "ConvergenceWarning",
+    "GroupedRegression",
     "LearningWarning",
     "LinearRegression",
     "MatrixChain",

@@ -8,6 +8,8 @@ from typing import Any
 import pyarrow as pa
 
 from everview.backends.base import Refresh, Suspension, VersionedDelta
+from everview.backends.embedded.matrix.stored_matrix import Floats
+from everview.backends.embedded.vectors import Ints
 from everview.catalog import Definition
 from everview.relational.nodes import Relation
 from everview.relational.types import Value
@@ -75,6 +77,10 @@ class EngineReads:
     def explain(self, view: str, mode: str) -> str:
         """How the view is maintained."""
         return self._recovered.engine.explain(view, mode)
+
+    def matrix(self, view: str) -> tuple[Ints, Ints, Floats]:
+        """The indexes and cells of a product of matrices that is kept in arrays."""
+        return self._recovered.engine.matrix(view)
 
     def stats(self, view: str) -> dict[str, Any]:
         """Rows, bytes by structure, updates and seconds."""
