@@ -131,3 +131,19 @@ def prepared(path: Path, count: int = 0, **options: Any) -> None:
         make_shop(db)
         for number in range(count):
             db.apply(transaction(number))
+
+
+def torn(db: ev.Database) -> tuple[str | None, int]:
+    """What is wrong with one read of a shop that took transactions 0, 1, 2 …, and the version of that read.
+
+    Two orders come with each transaction, and one of the two before goes with every third.
+    """
+    with db._core.locked():
+        version = db.version
+        orders = db.table("orders").to_arrow().num_rows
+        counted = sum(row[1] for row in db.view("by_customer").rows())
+    done = version - 1
+    expected = 2 * done - done // 3
+    if not orders == counted == expected:
+        return f"version {version}: {orders} orders, {counted} counted, {expected} expected", version
+    return None, version

@@ -73,10 +73,14 @@ class Core:
         self._gateway: SparkGateway | None = None
         self._translator = Translator(translations, lambda: self.gateway, spark is not None)
 
-    def check_open(self) -> None:
+    def check_not_closed(self) -> None:
         """Raises if the database is closed."""
         if not self.is_open:
             raise UnsupportedOperation("the database is closed.", hint="open it again with connect().")
+
+    def check_open(self) -> None:
+        """Raises if the database is closed; one that another process writes is brought up to date."""
+        self.check_not_closed()
         if isinstance(self.backend, Follows):
             with self.lock:
                 pass  # whoever enters takes in what the writer has committed

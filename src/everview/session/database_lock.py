@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import TracebackType
 
 
@@ -28,6 +29,16 @@ class DatabaseLock:
             except BaseException:
                 self._release()
                 raise
+
+    @contextmanager
+    def without_following(self) -> Iterator[None]:
+        """The lock, taken without telling: what has been seen under it before is still so, unless this process changed it."""
+        with self._lock:
+            self._depth += 1
+            try:
+                yield
+            finally:
+                self._depth -= 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

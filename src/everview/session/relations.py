@@ -6,6 +6,7 @@ A handle has no state of its own; after its relation is dropped every call on it
 from __future__ import annotations
 
 import importlib
+import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 
 _FACTORIZED = "representation='factorized'"
+
+_PIECE = 1024
+"""Rows that an iteration takes at a time."""
 
 
 class _Relation(Readable):
@@ -97,9 +101,33 @@ class _Relation(Readable):
             return backend.location(self.name)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """Enumerates the rows without building the listing, where the backend can."""
+        """Enumerates the rows without building the listing, where the backend can.
+
+        Raises:
+            UnsupportedOperation: while rows are read, when another transaction has been committed since the first.
+        """
         with self._locked():
-            return self._core.backend.iterate(self.name)
+            version = self._core.backend.version
+            rows = self._core.backend.iterate(self.name)
+        return self._whole_version(rows, version)
+
+    def _whole_version(self, rows: Iterator[tuple[Any, ...]], version: int) -> Iterator[tuple[Any, ...]]:
+        """The rows of one version: a few at a time under the lock, and none of a later one."""
+        count = 1  # the first row comes at once
+        while True:
+            with self._core.lock.without_following():
+                self._core.check_not_closed()
+                if self._core.backend.version != version:
+                    raise UnsupportedOperation(
+                        f"{self._title()} was at version {version} when its first row was read, and the database is at "
+                        f"{self._core.backend.version} now.",
+                        hint="rows() and to_arrow() read one version at once.",
+                    )
+                found = list(itertools.islice(rows, count))
+            if not found:
+                return
+            yield from found
+            count = min(2 * count, _PIECE)
 
     def lookup(self, **key: Any) -> list[tuple[Any, ...]]:
         """The rows with these column values, by index where there is one; None finds NULL."""

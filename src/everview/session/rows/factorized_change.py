@@ -153,12 +153,15 @@ def _as_given(factor: Mapping[Any, Any]) -> GivenRows:
 
 
 def _column(name: str, values: Any) -> pa.ChunkedArray | list[Any]:
-    pandas = sys.modules.get("pandas")
+    module = sys.modules.get("pandas")
+    pandas: Any = tuple(
+        getattr(module, n) for n in ("Series", "Index") if hasattr(module, n)
+    )  # none while it is imported
     if isinstance(values, pa.ChunkedArray):
         return values
     if isinstance(values, pa.Array):
         return pa.chunked_array([values])
-    if pandas is not None and isinstance(values, pandas.Series | pandas.Index):
+    if isinstance(values, pandas):
         return pa.chunked_array([pa.array(values.copy(), from_pandas=True)])
     if isinstance(values, np.ndarray):
         if values.ndim != 1:

@@ -46,26 +46,27 @@ class GivenRows:
         return next((c for n, c in zip(self.names, self.columns, strict=True) if n.lower() == name.lower()), None)
 
 
+def _frame_of(module: str) -> Any:
+    """The class ``DataFrame`` of a module; nothing where it is not imported, or another thread is importing it."""
+    return getattr(sys.modules.get(module), "DataFrame", ())
+
+
 def as_arrow(data: Any) -> Any:
     """A PySpark DataFrame, or whatever else exports a stream of Arrow batches, as an Arrow table; all else as it is."""
-    pandas, pyspark = sys.modules.get("pandas"), sys.modules.get("pyspark.sql")
-    if isinstance(data, pa.Table | pa.RecordBatch | list) or (
-        pandas is not None and isinstance(data, pandas.DataFrame)
-    ):
+    if isinstance(data, pa.Table | pa.RecordBatch | list) or isinstance(data, _frame_of("pandas")):
         return data
-    if pyspark is not None and isinstance(data, pyspark.DataFrame):
+    if isinstance(data, _frame_of("pyspark.sql")):
         return data.toArrow()
     return pa.table(data) if hasattr(data, "__arrow_c_stream__") else data
 
 
 def read_rows(table: TableDefinition, wanted: Schema, data: Any, mode: Mode) -> GivenRows:
     """The columns of ``data``, which has passed ``as_arrow``; tuples have those of ``wanted``, by position."""
-    pandas = sys.modules.get("pandas")
     if isinstance(data, pa.Table):
         return _from_arrow(data)
     if isinstance(data, pa.RecordBatch):
         return _from_arrow(pa.Table.from_batches([data]))
-    if pandas is not None and isinstance(data, pandas.DataFrame):
+    if isinstance(data, _frame_of("pandas")):
         names, columns = frame_columns(table.name, wanted, data)
         return GivenRows(names, columns, len(data), is_pandas=True)
     if isinstance(data, str | bytes | Mapping) or not isinstance(data, Iterable):
