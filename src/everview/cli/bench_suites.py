@@ -33,6 +33,7 @@ SUITES: dict[str, str] = {
     "matrix": "matrix chains under rank-1 updates",
     "stream": "micro-batches of Structured Streaming into views",
     "spark": "the spark backend beside full recomputation",
+    "durability": "commits to disk and opening, beside SQLite and DuckDB",
     "rivals": "other systems on the same streams",
 }
 """The suites there are to be, with what each measures."""
