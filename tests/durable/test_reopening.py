@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from deltalake import DeltaTable
 
 import everview as ev
 from everview.algebra.floats import FloatRing
@@ -17,6 +18,7 @@ from everview.catalog import ViewOptions
 from everview.relational.expressions import Column
 from everview.relational.nodes import Aggregate, AggregateCall
 from everview.relational.types import FLOAT64, INT32, INT64
+from everview.session.feeds.lake_feed import read_content
 from everview.storage.definitions import definition_to_json
 from tests.durable.shop import add_view, check, contents, make_shop, prepared, transaction
 
@@ -199,6 +201,37 @@ def test_a_ring_must_be_registered_before_opening(folder: Path) -> None:
             ev.connect(folder)
     finally:
         forget("durable_sum")
+
+
+def test_publications_survive(folder: Path) -> None:
+    """A published view follows on after a restart, with what was missed; one that was ended stays ended."""
+    place, ended = str(folder / "published"), str(folder / "ended")
+    with ev.connect(folder / "shop") as db:
+        make_shop(db)
+        db.view("by_kind").publish(place)
+        db.view("by_kind").publish(ended).cancel()
+        db.apply(transaction(0))
+        db.checkpoint()
+    with ev.connect(folder / "shop") as db:
+        assert [(p.uri, p.is_active) for p in db._core.publications] == [(place, True)]
+        db.apply(transaction(1))
+        with pytest.raises(ev.DependencyError):
+            db.drop("by_kind")
+        shown = read_content(DeltaTable(place))
+        assert sorted(zip(*(c.to_pylist() for c in shown.columns), strict=True)) == contents_of(db, "by_kind")
+        db.view("by_kind").unpublish()
+    with ev.connect(folder / "shop") as db:
+        assert db._core.publications == []
+
+
+def test_a_publication_with_secrets_is_not_written_down(folder: Path) -> None:
+    """Its storage options are nowhere in the folder, and a warning says that it has ended."""
+    with ev.connect(folder / "shop") as db:
+        make_shop(db)
+        db.view("by_kind").publish(str(folder / "published"), storage_options={"secret": "hush-hush"})
+    assert not any(b"hush-hush" in p.read_bytes() for p in (folder / "shop").rglob("*") if p.is_file())
+    with pytest.warns(RuntimeWarning, match="storage options are not kept"), ev.connect(folder / "shop") as db:
+        assert db._core.publications == []
 
 
 def test_names_stay_inside_the_folder(folder: Path) -> None:

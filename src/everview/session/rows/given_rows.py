@@ -53,7 +53,7 @@ def _frame_of(module: str) -> Any:
 
 def as_arrow(data: Any) -> Any:
     """A PySpark DataFrame, or whatever else exports a stream of Arrow batches, as an Arrow table; all else as it is."""
-    if isinstance(data, pa.Table | pa.RecordBatch | list) or isinstance(data, _frame_of("pandas")):
+    if isinstance(data, (pa.Table, pa.RecordBatch, list, _frame_of("pandas"))):
         return data
     if isinstance(data, _frame_of("pyspark.sql")):
         return data.toArrow()
