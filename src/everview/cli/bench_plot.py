@@ -1,7 +1,8 @@
 """A picture of a benchmark's results; the only module that needs matplotlib, loaded when ``--plot`` asks for it.
 
 A panel shows one metric. Where a size of the data grows (``rows``, or ``k`` for the length of a query), it has lines over that
-size with both axes logarithmic, so that a slope is an exponent: a colour a case, a style a strategy. Otherwise it has bars.
+size with both axes logarithmic, so that a slope is an exponent: a colour a case, a style a strategy. It has lines over the
+exponent ``epsilon`` of a threshold, too, which is no size. Otherwise it has bars.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from matplotlib.axes import Axes
 
 from everview.cli.bench_results import Figure
 
-GROWING = ("rows", "k", "rank", "n")
+GROWING = ("rows", "k", "rank", "n", "epsilon")
 """Parameters that are sizes: where one takes several values, the metric is drawn over it."""
 
 NAMING = ("strategy", "representation", "mode", "order", "what", "clock")
@@ -89,7 +90,7 @@ def _draw_lines(axis: Axes, results: Sequence[Figure], size: str) -> None:
             marker=_MARKERS[number % len(_MARKERS)],
             label=label,
         )
-    axis.set_xscale("log")
+    axis.set_xscale("linear" if size == "epsilon" else "log")
     axis.set_yscale("log")
     axis.set_xlabel(size)
     axis.grid(visible=True, alpha=0.3)

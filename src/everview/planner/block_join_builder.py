@@ -51,11 +51,16 @@ from everview.relational.unique_keys import UniqueKey, kept_apart, unique_keys
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the planner knows of a relation: its unique keys, whether it changes, how many rows it has."""
+    """What the planner knows of a relation: its unique keys, whether it changes, how many rows it has.
+
+    ``matches`` says for some columns how many rows agree on them with a row, on average: 1 if they are unique, and more the
+    more they are skewed. None where nobody has looked.
+    """
 
     keys: tuple[UniqueKey, ...] = ()
     updatable: bool = True
     rows: float = 1000.0
+    matches: Callable[[tuple[int, ...]], float] | None = None
 
 
 FactsOf = Callable[[Relation], Facts]

@@ -81,7 +81,7 @@ def lower_plan(
             numbers get too large, so such trees hold only what cannot overflow.
         no_tree: Why there shall be no view trees, if so.
         is_read_once: The plan is evaluated and not maintained, so that a tree for a join at its root would not pay.
-        skew: For the strategy ``skew``: the thresholds.
+        skew: The thresholds for heavy and light parts, from an engine that has them.
         has_order: The engine keeps ordered state, so that ranges are summed, and not paired. Classical maintenance
             (``first_order``) does without.
 
@@ -89,7 +89,9 @@ def lower_plan(
         NoSkewPlan: the strategy is ``skew``, and a block cannot be maintained so, and why.
     """
     has_order = has_order and strategy not in ("first_order", "skew")
-    lowering = _Lowering(plan, facts_of, strategy, keeps_rows, no_tree, skew or SkewOptions(), has_order=has_order)
+    lowering = _Lowering(
+        plan, facts_of, strategy, keeps_rows, no_tree, None if is_read_once else skew, has_order=has_order
+    )
     if strategy == "recompute":
         return lowering.finish(lowering.add(Anew(lowering.spelled(plan)), schema(plan)))
     return lowering.finish(lowering.root(plan, is_view=not is_read_once))
@@ -102,7 +104,7 @@ def lower_factorized_view(plan: Relation, facts_of: FactsOf) -> Program:
         Refused: it cannot, and why.
     """
     planned = plan_factorized(plan, facts_of)
-    lowering = _Lowering(plan, facts_of, "auto", lambda _: True, None, SkewOptions())
+    lowering = _Lowering(plan, facts_of, "auto", lambda _: True, None, None)
     read = [lowering.visit(atom.input) for atom in planned.block.atoms]
     source = block_source(_block_of(plan), planned.block, read)
     if isinstance(plan, Project) and isinstance(source, Aggregate):
@@ -126,7 +128,7 @@ def lower_matrix_chain(plan: Relation, facts_of: FactsOf) -> Program:
     matrices = chain_of(plan)
     if matrices is None:
         raise Refused("it is no product of matrices, as create_matrix_chain makes them")
-    lowering = _Lowering(plan, facts_of, "auto", lambda _: True, None, SkewOptions())
+    lowering = _Lowering(plan, facts_of, "auto", lambda _: True, None, None)
     cells = tuple(lowering.visit(m.columns) for m in matrices)
     own = [MatrixTable(scan.table, scan.fields) for scan in cells]
     made = MatrixBlock(tuple(m.table for m in matrices), cells, chain_plan(own))
@@ -143,7 +145,7 @@ class _Lowering:
         strategy: str,
         keeps_rows: KeepsRows,
         no_tree: str | None,
-        skew: SkewOptions,
+        skew: SkewOptions | None,
         *,
         has_order: bool = False,
     ) -> None:
@@ -272,9 +274,10 @@ class _Lowering:
         return without_first_moments(lowered)
 
     def _plan(self, aggregate: Aggregate, *, may_watch: bool) -> Lowered:
-        if self._strategy == "skew":
+        if self._strategy == "skew" and self._skew is not None:
             return plan_skew_block(aggregate, self._facts_of, self._skew, may_watch=may_watch)
-        return plan_block(aggregate, self._facts_of, self._strategy, may_watch=may_watch)
+        may_split = self._strategy == "auto" and self._skew is not None
+        return plan_block(aggregate, self._facts_of, self._strategy, may_watch=may_watch, may_split=may_split)
 
     def _forgets(self, relation: Relation) -> bool:
         """Whether the content of a relation would be computed from a table that keeps no rows."""

@@ -10,6 +10,7 @@ from everview.planner.block_join import JoinBlock, build_join_block
 from everview.planner.block_join_builder import FactsOf, Refused
 from everview.planner.materialize import materialized_nodes
 from everview.planner.plan_tree import TreePlan, plan_tree
+from everview.planner.skew_choice import choose_skew
 from everview.planner.skew_options import SkewOptions
 from everview.planner.skew_plan import SkewPlan
 from everview.planner.skew_search import plan_skew
@@ -39,7 +40,9 @@ class Lowered:
     """Why this way was chosen, where several were compared."""
 
 
-def plan_block(aggregate: Aggregate, facts_of: FactsOf, strategy: str, *, may_watch: bool = False) -> Lowered:
+def plan_block(
+    aggregate: Aggregate, facts_of: FactsOf, strategy: str, *, may_watch: bool = False, may_split: bool = False
+) -> Lowered:
     """The program of an aggregate and the joins below it.
 
     Args:
@@ -47,13 +50,17 @@ def plan_block(aggregate: Aggregate, facts_of: FactsOf, strategy: str, *, may_wa
         facts_of: What is known of the relations below it.
         strategy: ``first_order`` for the flat tree, any other for the best one.
         may_watch: Whether rows can stand in for it where numbers get too large.
+        may_split: Whether heavy and light parts may take the place of a tree, where that pays.
 
     Raises:
         Refused: no view tree can maintain it, and why.
     """
     block = build_block(aggregate, facts_of, may_watch=may_watch)
     plan = None if strategy == "first_order" else plan_tree(block.query, indicators="useful")
-    return _lowered(block, plan, keeps_result=True)
+    choice = choose_skew(block, plan, facts_of) if may_split and plan is not None else None
+    if choice is not None and choice.is_taken:
+        return Lowered(lower_skew(block, choice.plan), None, None, choice.plan, choice.why)
+    return replace(_lowered(block, plan, keeps_result=True), note=None if choice is None else choice.why)
 
 
 def plan_skew_block(

@@ -36,13 +36,17 @@ def tree_lines(tree: Tree) -> list[str]:
         ]
     skew = tree.skew if isinstance(tree, TreeOperator) else None
     if skew is not None:
-        return [*skew_lines(skew), *_watched(program), *partition_lines(tree)]
+        return [*skew_lines(skew), *_watched(program), *partition_lines(tree), *_note(tree)]
     if plan is None:
         flat = ["first-order: the result directly over the relations", "views, * stored:", *_flat(program)]
         return [*flat, *_shared(tree)]
-    note = [tree.note] if isinstance(tree, TreeOperator) and tree.note is not None else []
-    costs = cost_lines(plan, program)
-    return [*class_lines(plan, program, _subject(tree)), *_shared(tree), *_watched(program), *costs, *note]
+    told = [*class_lines(plan, program, _subject(tree)), *_shared(tree), *_watched(program), *cost_lines(plan, program)]
+    return [*told, *_note(tree)]
+
+
+def _note(tree: Tree) -> list[str]:
+    """Why this way was taken, where another was possible."""
+    return [tree.note] if isinstance(tree, TreeOperator) and tree.note is not None else []
 
 
 def partition_lines(tree: Tree) -> list[str]:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from everview.backends.embedded.build_operators import Sources, build_operators
 from everview.backends.embedded.dependencies import below, forgets
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operator_pool import OperatorPool
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.sources import TableInput
+from everview.backends.embedded.tables.mean_matches import mean_matches
 from everview.planner.block_join_builder import Facts
 from everview.relational.nodes import Relation, Scan
 from everview.relational.unique_keys import UniqueKey
@@ -82,7 +85,8 @@ class Graph:
         definition = source.table.definition
         is_fixed = definition.static and source.table.has_received_rows
         rows = float(max(1000, source.table.row_count if definition.retain else 0))
-        return Facts(definition.unique_keys, not is_fixed, rows)
+        matches = partial(mean_matches, source.table) if definition.retain else None
+        return Facts(definition.unique_keys, not is_fixed, rows, matches)
 
     def keeps_rows(self, name: str) -> bool:
         """Whether a table or view can be read again."""

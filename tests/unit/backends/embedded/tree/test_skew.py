@@ -288,3 +288,27 @@ def test_explain_and_stats_tell_of_parts() -> None:
     assert told["keys"] < told["threshold_base"]
     assert "part      " in db.backend.explain("v", "code")
     assert "for a light key" in db.backend.explain("v", "triggers")
+
+
+def test_auto_takes_parts_where_they_pay() -> None:
+    """With skewed rows there when the view is created; without rows, or on a sparse graph, the tree stays; it says why."""
+    shape = SHAPES["triangle"]
+    plan, _ = joined(shape)
+    db = SkewDatabase(Aggregate(plan, (), (COUNT,), ("n",)), ViewOptions())
+    assert db.operator.skew is None
+    assert "there are no rows to tell whether that pays" in db.backend.explain("v", "text")
+    db.apply({t: [((i, i + 1, 0), 1) for i in range(1_500)] for t in "rst"})
+    db.add_view("sparse", ViewOptions())
+    assert "auto takes the tree: heavy and light parts promise O(√N)" in db.backend.explain("sparse", "text")
+    db.apply({t: [(row, 1) for i in range(10_000, 11_500) for row in ((7, i, 0), (i, 7, 0))] for t in "rst"})
+    db.backend.drop("v")
+    db.backend.drop("sparse")
+    db.add_view("v", ViewOptions())
+    assert db.operator.skew is not None
+    assert "auto takes heavy and light parts: they promise O(√N) a change, a view tree O(N)" in db.backend.explain(
+        "v", "text"
+    )
+    check_invariants(db.operator)
+    db.add_view("tree", ViewOptions(strategy="first_order"))
+    db.apply({"r": [((7, 7, 0), 1)], "s": [((7, 7, 0), 2)]})
+    assert db.answer() == db.answer("tree")

@@ -1,0 +1,227 @@
+"""Counting triangles under updates: heavy and light parts against view trees and first-order maintenance (IVM^ε).
+
+    everview bench triangle [--quick] [--plot triangle.svg]
+
+Three relations, one count, ``strategy="skew"`` with ε = 1/2 (with single and with refined partitions) beside ``factorized`` and
+``first_order`` in one run, over graphs of growing size (`benchmarks/triangle_data.py`). Timed is ``db.apply`` of one edge, an
+Arrow batch of one row, deleted and inserted again. ``latency_p50`` is the median, for edges between hubs, edges of the dense
+part, and random ones of power-law graphs. ``exponent`` is the slope over N of the dearest kind of them, and of the bytes of
+state. Loading is not timed there; a strategy whose load exhausts its budget is not tried at larger sizes, and says so.
+
+Then: time and space against ε (figures 1 and 7 of the paper); all edges inserted from nothing, whose total time is compared
+with a static count (``ratio_to_static``); and batches of 1,000 edges against single ones (``ratio_to_single``). Every count is
+compared with the static one.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+# `everview bench` loads this file by its path, from wherever it is called.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import everview as ev
+from benchmarks.classes_measure import exponent
+from benchmarks.spark_session import spark_session
+from benchmarks.steps import Step, round_robin
+from benchmarks.timing import feed, state_bytes
+from benchmarks.triangle_data import COLUMNS, GRAPHS, HUBS, SQL, Graph, static_count, tables
+from benchmarks.triangle_sizes import FULL, QUICK, TriangleSizes
+from everview.cli.bench_results import Figure
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+LOAD_BATCH = 10_000
+WARMING = 6
+VARIANTS: dict[str, dict[str, Any]] = {
+    "skew": {"strategy": "skew"},
+    "skew, refined": {"strategy": "skew", "partitions": "refined"},
+    "factorized": {"strategy": "factorized"},
+    "first_order": {"strategy": "first_order"},
+}
+
+
+def run(*, quick: bool) -> Iterator[Figure]:
+    """Measures, and prints the exponents at the end."""
+    with spark_session() as spark:
+        yield from measure(spark, QUICK if quick else FULL)
+
+
+def measure(spark: SparkSession, sizes: TriangleSizes) -> Iterator[Figure]:
+    """All figures of the suite."""
+    table = Table(title="Triangles under updates of one edge: slopes over N", title_justify="left")
+    for heading in ("graph", "strategy", "edges up to", "time", "space", "time at last", "µs at the largest"):
+        table.add_column(heading, justify="left" if heading in ("graph", "strategy") else "right")
+    for name in GRAPHS:
+        for variant in VARIANTS:
+            yield from _grow(spark, name, variant, sizes, table)
+    yield from _against_epsilon(spark, sizes)
+    yield from _from_scratch(spark, sizes)
+    Console(width=max(Console().width, 120)).print(table)
+
+
+@contextmanager
+def counted(spark: SparkSession, **options: Any) -> Iterator[tuple[ev.Database, ev.View]]:
+    """An empty database with the view."""
+    with ev.connect(spark=spark) as db:
+        for name, (first, second) in COLUMNS.items():
+            db.create_table(name, f"{first} bigint, {second} bigint")
+        yield db, db.create_view("triangles", SQL, **options)
+    gc.collect()
+
+
+def _grow(spark: SparkSession, graph_name: str, variant: str, sizes: TriangleSizes, table: Table) -> Iterator[Figure]:
+    """One strategy over growing graphs, then its exponents."""
+    with counted(spark, **VARIANTS[variant]) as (db, _):  # compiles the kernels
+        feed(db, _edge_steps("r", np.array([[1, 2]] * 4)))
+    done: list[tuple[int, float, float]] = []
+    answer = "right"
+    for rows in sizes.rows:
+        graph = GRAPHS[graph_name](rows)
+        edges = sum(len(e) for e in graph.values())
+        with counted(spark, **VARIANTS[variant]) as (db, view):
+            loaded = feed(db, round_robin(tables(graph), LOAD_BATCH), sizes.load)
+            if loaded.stopped is not None:
+                _say(f"{graph_name}, {variant}: loading {edges:,} edges stopped {loaded.stopped}")
+                break
+            params = {"strategy": variant, "rows": edges, "answer": _answer(view, graph)}
+            dearest = 0.0
+            for what, steps in _updates(graph_name, graph, sizes.updates).items():
+                feed(db, steps[:WARMING])
+                timed = feed(db, steps[WARMING:], sizes.timed)
+                dearest = max(dearest, timed.percentile(50))
+                told = {**params, "what": f"update, {what}"}
+                yield Figure(graph_name, "latency_p50", timed.percentile(50), "s", told)
+                yield Figure(graph_name, "latency_p99", timed.percentile(99), "s", told)
+            yield Figure(graph_name, "state_bytes", state_bytes(view), "B", {**params, "what": "space"})
+            done.append((edges, dearest, state_bytes(view)))
+            answer = "WRONG" if "WRONG" in (answer, params["answer"]) else "right"
+    if len(done) > 1:
+        edges_done, seconds, held = zip(*done, strict=True)
+        slopes = {
+            "time": exponent(edges_done, seconds),
+            "space": exponent(edges_done, held),
+            "time, the last two sizes": exponent(edges_done[-2:], seconds[-2:]),
+        }
+        for what, slope in slopes.items():
+            told = {"strategy": variant, "what": what, "edges": edges_done[-1], "answer": answer}
+            yield Figure(graph_name, "exponent", slope, "", told)
+        shown = (f"{slope:.2f}" for slope in slopes.values())
+        table.add_row(graph_name, variant, f"{edges_done[-1]:,}", *shown, f"{seconds[-1] * 1e6:,.0f}")
+
+
+def _updates(graph_name: str, graph: Graph, count: int) -> dict[str, list[Step]]:
+    """Edges that go and come again, by kind: all tables in turn."""
+    rng = np.random.default_rng(5)
+    kinds: dict[str, dict[str, Any]] = {"random": {n: e[rng.integers(0, len(e), count)] for n, e in graph.items()}}
+    if graph_name == "worst case":
+        hubs = {name: np.array([HUBS[name]] * count) for name in graph}
+        dense = {n: e[-1 - rng.integers(0, len(e) // 4, count)] for n, e in graph.items()}
+        kinds = {"between hubs": hubs, "dense": dense}
+    return {
+        what: [s for i in range(count // 6) for name in graph for s in _edge_steps(name, chosen[name][i : i + 1])]
+        for what, chosen in kinds.items()
+    }
+
+
+def _edge_steps(name: str, edges: Any) -> list[Step]:
+    """The delete of each edge and its insert; an edge that is not there is inserted first, and stays."""
+    steps = []
+    first, second = COLUMNS[name]
+    for edge in edges.tolist():
+        for weight in (-1, 1) if len(edges) == 1 else (1, -1):
+            batch = pa.record_batch({first: [edge[0]], second: [edge[1]], "_weight": [weight]})
+            steps.append(Step(name, batch))
+    return steps
+
+
+def _against_epsilon(spark: SparkSession, sizes: TriangleSizes) -> Iterator[Figure]:
+    """Time and space of the worst-case graph for growing ε: figures 1 and 7."""
+    graph = GRAPHS["worst case"](sizes.epsilon_rows)
+    for partitions in ("single", "refined"):
+        for epsilon in sizes.epsilons:
+            with counted(spark, strategy="skew", epsilon=epsilon, partitions=partitions) as (db, view):
+                loaded = feed(db, round_robin(tables(graph), LOAD_BATCH), sizes.load)
+                if loaded.stopped is not None:
+                    _say(f"ε = {epsilon}, {partitions}: loading stopped {loaded.stopped}")
+                    continue
+                params = {"strategy": f"skew, {partitions}", "epsilon": epsilon, "answer": _answer(view, graph)}
+                steps = _updates("worst case", graph, sizes.updates)
+                times = []
+                for own in steps.values():
+                    feed(db, own[:WARMING])
+                    times.append(feed(db, own[WARMING:], sizes.timed).percentile(50))
+                yield Figure("against ε", "latency_p50", max(times), "s", {**params, "what": "ε, time"})
+                yield Figure("against ε", "state_bytes", state_bytes(view), "B", {**params, "what": "ε, space"})
+
+
+def _from_scratch(spark: SparkSession, sizes: TriangleSizes) -> Iterator[Figure]:
+    """All edges of a power-law graph inserted from nothing, beside a static count; batches beside single edges."""
+    totals: list[float] = []
+    edges = []
+    for rows in sizes.scratch:
+        graph = GRAPHS["power law"](rows)
+        started = time.perf_counter()
+        wanted = static_count(graph)
+        static = time.perf_counter() - started
+        with counted(spark, strategy="skew") as (db, view):
+            timed = feed(db, round_robin(tables(graph), 1_000), sizes.load)
+            if timed.stopped is not None:
+                _say(f"from scratch: stopped {timed.stopped}, {timed.rows:,} of {rows:,} edges in")
+                break
+            answer = "right" if view.rows() == [(wanted,)] else "WRONG"
+            params = {"strategy": "skew", "rows": timed.rows, "batch": 1_000, "answer": answer}
+            totals.append(float(timed.seconds.sum()))
+            edges.append(timed.rows)
+            yield Figure("from scratch", "seconds", totals[-1], "s", {**params, "what": "total"})
+            yield Figure("from scratch", "ratio_to_static", totals[-1] / static, "x", params)
+            some = tables({name: edges_of[:1_000] for name, edges_of in graph.items()})
+            rates = []
+            for size in (1, 1_000):
+                inserts = round_robin(some, size)
+                feed(db, [Step(s.table, s.batch.append_column("_weight", _minus(s.rows))) for s in inserts])
+                rates.append(feed(db, inserts).rate)
+            single, batched = rates
+            yield Figure("from scratch", "ratio_to_single", batched / single, "x", params)
+    if len(totals) > 1:
+        yield Figure("from scratch", "exponent", exponent(edges, totals), "", {"what": "total", "edges": edges[-1]})
+
+
+def _minus(rows: int) -> pa.Array:
+    return pa.array(np.full(rows, -1))
+
+
+def _answer(view: ev.View, graph: Graph) -> str:
+    wanted = static_count(graph)
+    if view.rows() == [(wanted,)]:
+        return "right"
+    _say(f"WRONG ANSWER: {view.rows()} instead of {wanted}")
+    return "WRONG"
+
+
+def _say(text: str) -> None:
+    Console(stderr=True).print(f"[yellow]{text}[/]")
+
+
+def answers(results: Sequence[Figure]) -> Mapping[str, int]:
+    """How often each answer was told."""
+    told = [str(r.params["answer"]) for r in results if "answer" in r.params]
+    return {answer: told.count(answer) for answer in sorted(set(told))}
+
+
+if __name__ == "__main__":
+    found = list(run(quick="--quick" in sys.argv))
+    sys.exit(1 if "WRONG" in answers(found) else 0)

@@ -1,0 +1,40 @@
+"""How much the triangle suite measures."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from benchmarks.timing import Budget
+
+
+@dataclass(frozen=True, slots=True)
+class TriangleSizes:
+    """The numbers of edges, and the budgets of a load and of the updates of one kind."""
+
+    rows: tuple[int, ...]
+    updates: int
+    epsilon_rows: int
+    epsilons: tuple[float, ...]
+    scratch: tuple[int, ...]
+    load: Budget
+    timed: Budget
+
+
+FULL = TriangleSizes(
+    (10_000, 100_000, 1_000_000, 10_000_000),
+    400,
+    100_000,
+    tuple(i / 10 for i in range(11)),
+    (30_000, 100_000, 300_000, 1_000_000),
+    Budget(seconds=240, bytes=9e9),
+    Budget(seconds=20),
+)
+QUICK = TriangleSizes(
+    (4_000, 30_000, 200_000),
+    60,
+    6_000,
+    (0.0, 0.5, 1.0),
+    (3_000, 12_000),
+    Budget(seconds=4, bytes=2e9),
+    Budget(seconds=1),
+)
