@@ -89,6 +89,19 @@ def ordered_condition(condition: Expression, column: int) -> OrderedCondition | 
             return None
 
 
+def is_interval(condition: OrderedCondition) -> bool:
+    """Whether it holds for the values of one stretch, or for all but those of one stretch."""
+    match condition:
+        case Either(parts=(Cut() as a, Cut() as b)):
+            return a.is_from != b.is_from
+        case _:
+            return _is_stretch(condition)
+
+
+def _is_stretch(condition: OrderedCondition) -> bool:
+    return isinstance(condition, Cut) or (isinstance(condition, Both) and all(map(_is_stretch, condition.parts)))
+
+
 def _pair(
     equality: Call, functions: tuple[str, str], column: int, combine: type[Both] | type[Either]
 ) -> OrderedCondition | None:

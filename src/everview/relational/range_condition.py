@@ -41,7 +41,7 @@ def range_accesses(condition: Expression | None, width: int) -> tuple[RangeAcces
         if not (isinstance(part, Call) and part.function in _MIRRORED):
             continue
         a, b = part.args
-        if not (isinstance(a, Column) and isinstance(b, Column)) or not _is_ordered(a.type):
+        if not (isinstance(a, Column) and isinstance(b, Column)) or not is_one_word(a.type):
             continue
         function = part.function
         if a.index >= width > b.index:
@@ -64,7 +64,7 @@ def _tightest(bounds: dict[int, dict[str, RangeLimit]]) -> RangeAccess | None:
     return RangeAccess(column, bounds[column].get("low"), bounds[column].get("high"))
 
 
-def _is_ordered(data_type: DataType) -> bool:
+def is_one_word(data_type: DataType) -> bool:
     """Whether the values are in the order of single numbers, which ordered indexes have for entries."""
     if isinstance(data_type, Decimal):
         return data_type.precision <= _WIDEST

@@ -46,6 +46,7 @@ from everview.trigger.program import (
     Collection,
     FactorizedBlock,
     MatrixBlock,
+    NestedFilter,
     Place,
     Program,
     Search,
@@ -91,6 +92,8 @@ def _definition(collection: Collection) -> str:
         case CheckSingle(node=node):
             left, right = (scan.table for scan in scans(statement))
             return f"{left}, where a row with two partners in {right} is an error: {format_node(node)}"
+        case NestedFilter():
+            return _nested_definition(statement)
         case TreeBlock(source=source):
             return f"view tree over {read}: {format_node(source)}"
         case FactorizedBlock(source=source):
@@ -113,6 +116,8 @@ def _details(collection: Collection) -> Iterator[str]:
         case Apply(why_no_tree=why):
             if why is not None:
                 yield f"no view tree: {why}"
+        case NestedFilter():
+            yield "kept as running values along the order: a changed row shifts those behind it in O(log N)"
         case CheckSingle() | MatrixBlock():
             pass
 
@@ -124,6 +129,8 @@ def _moves(collection: Collection, sides: tuple[int, ...]) -> Iterator[str]:
             for side in sides:
                 sign = ":=" if side == sides[0] else "+="
                 yield f"δ{collection.name} {sign} {_moved(node, rules[side])}"
+        case NestedFilter():
+            yield from _nested_moves(collection, collection.statement, sides)
         case TreeBlock(lowered=lowered):
             yield from _tree_moves(collection, lowered.program, sides)
         case FactorizedBlock(planned=planned):
@@ -135,6 +142,32 @@ def _moves(collection: Collection, sides: tuple[int, ...]) -> Iterator[str]:
                 yield f"δ{collection.name} {sign} {product}    -- by the factors of δ{names[side]}"
         case Anew():
             yield f"δ{collection.name} := new - old of the whole"
+
+
+def _nested_definition(nested: NestedFilter) -> str:
+    outer, inner = nested.outer.fields, nested.inner.fields
+    match_on = [f"{inner[i].name} = outer {outer[o].name}" for o, i in nested.groups]
+    match_on.append(f"{inner[nested.inner_column].name} {nested.comparison} outer {outer[nested.outer_column].name}")
+    given = () if nested.value is None else tuple(f"{nested.value.table}.{f.name}" for f in nested.value.fields)
+    value = (
+        f"{nested.call.function}({inner[nested.argument].name}) of {nested.inner.table} where {' and '.join(match_on)}"
+    )
+    passes = format_expression(nested.condition, ("nested", *given))
+    return f"rows of {nested.outer.table} where {passes}, nested = {value}"
+
+
+def _nested_moves(collection: Collection, nested: NestedFilter, sides: tuple[int, ...]) -> Iterator[str]:
+    column, outer = nested.outer.fields[nested.outer_column].name, nested.outer.table
+    by = "".join(f" by {nested.outer.fields[o].name}" for o, _ in nested.groups)
+    for side in sides:
+        sign = ":=" if side == sides[0] else "+="
+        if side == 0:
+            path = "range of the running values, O(log N)"
+            yield f"δ{collection.name} {sign} δ{outer} where its nested value passes    -- {path}"
+        else:
+            path = f"range of {outer}{by} in the order of {column}, O(log N + rows that turn)"
+            changed = scans(nested)[side].table
+            yield f"δ{collection.name} {sign} rows of {outer} that turn with δ{changed}    -- {path}"
 
 
 def _tree_moves(collection: Collection, program: TreeProgram, sides: tuple[int, ...]) -> Iterator[str]:

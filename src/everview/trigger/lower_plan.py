@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from everview.planner.block import Block
 from everview.planner.block_flatten import flatten
-from everview.planner.block_join_builder import FactsOf, Refused
+from everview.planner.block_join_builder import Facts, FactsOf, Refused
 from everview.planner.matrix_chain import MatrixTable, chain_of, chain_plan
 from everview.planner.skew_options import SkewOptions
 from everview.planner.skew_search import NoSkewPlan
@@ -31,10 +31,12 @@ from everview.relational.nodes import (
     UnionAll,
     Window,
 )
+from everview.relational.rules.prune_columns import prune_columns
 from everview.relational.rules.split_outer_join import split_outer_join
 from everview.relational.schema import columns, schema
 from everview.relational.traverse import inputs, nodes_of, rewrite_bottom_up, with_inputs
 from everview.trigger.block_source import block_source
+from everview.trigger.find_nested import as_relation, find_nested, origins_of, outer_columns, without_nested
 from everview.trigger.operator_rules import rules_of
 from everview.trigger.order_accesses import has_ranges, order_accesses
 from everview.trigger.plan_block import Lowered, plan_block, plan_join, plan_skew_block, without_first_moments
@@ -46,6 +48,7 @@ from everview.trigger.program import (
     Collection,
     FactorizedBlock,
     MatrixBlock,
+    NestedFilter,
     Program,
     ProgramInput,
     ProgramStatement,
@@ -150,9 +153,14 @@ class _Lowering:
         has_order: bool = False,
     ) -> None:
         self._has_order = has_order
+
+        def known_facts(relation: Relation) -> Facts:
+            is_own = isinstance(relation, Scan) and relation.table in self._collections
+            return Facts() if is_own else facts_of(relation)
+
         self._skew = skew
         self._why_no_parts: str | None = "it sums nothing"
-        self._facts_of, self._strategy, self._keeps_rows, self._no_tree = facts_of, strategy, keeps_rows, no_tree
+        self._facts_of, self._strategy, self._keeps_rows, self._no_tree = known_facts, strategy, keeps_rows, no_tree
         self._trees_from = 2 if strategy in TREES_FOR_JOINS and no_tree is None else None
         self._collections: dict[str, Collection] = {}
         self._known: dict[Hashable, Scan] = {}
@@ -187,6 +195,7 @@ class _Lowering:
 
     def root(self, plan: Relation, *, is_view: bool) -> Scan:
         """The scan of what the whole plan becomes."""
+        plan = self._without_nested(plan) or plan
         if is_view and self._no_tree is None and self._trees_from is None:
             joined = self._join_tree(plan, MANY_RELATIONS)
             if joined is not None:
@@ -217,8 +226,12 @@ class _Lowering:
             if joined is not None:
                 return joined
         match relation:
+            case Scan() if relation.table in self._collections:
+                return relation
             case Scan():
                 return Scan(self._inputs[relation.table.lower()].table, relation.fields)
+            case Join() | Filter() | Project() if (plain := self._without_nested(relation)) is not None:
+                return self.visit(plain)
             case Project() if relation.expressions == columns(relation.child):
                 return self.visit(relation.child)  # pruning leaves projections that return their input
             case Project(child=Project(child=Scan() as scan) as inner) if _only_columns(relation) and _only_columns(
@@ -251,8 +264,36 @@ class _Lowering:
             UnionAll((self._apply(matched), self._apply(replace(lonely, child=self._apply(lonely.child)))))
         )
 
+    def _without_nested(self, relation: Relation) -> Relation | None:
+        """The relation over filtered relations in place of nested aggregates, which become statements; None if it has none."""
+        if not self._has_order or not isinstance(relation, Join | Filter | Project):
+            return None
+        flat = first = flatten(relation)
+        origins = origins_of(flat)
+        while (nested := find_nested(flat, origins)) is not None:
+            kept, whole = outer_columns(flat, nested), flat.inputs[nested.outer]
+            given, names = columns(whole), tuple(f.name for f in schema(whole))
+            outer = self.visit(Project(whole, tuple(given[c] for c in kept), tuple(names[c] for c in kept)))
+            statement = NestedFilter(
+                outer,
+                self.visit(nested.inner),
+                None if nested.value is None else self.visit(flat.inputs[nested.value]),
+                tuple((kept.index(o), i) for o, i in nested.groups),
+                kept.index(nested.ordered[0]),
+                nested.ordered[1],
+                nested.comparison,
+                nested.call,
+                nested.argument,
+                nested.condition,
+            )
+            flat, origins = without_nested(flat, origins, nested, self.add(statement, outer.fields))
+        return None if flat is first else prune_columns(as_relation(flat, tuple(f.name for f in schema(relation))))
+
     def _aggregate(self, aggregate: Aggregate) -> Scan:
         """The view tree of an aggregate, or an operator with the reason why it has none."""
+        plain = self._without_nested(aggregate.child)
+        if plain is not None:
+            aggregate = replace(aggregate, child=plain)
         why = self._no_tree
         if why is None:
             try:
@@ -335,6 +376,8 @@ def _key(statement: ProgramStatement) -> Hashable:
             return node
         case CheckSingle(node=node):
             return "check", node
+        case NestedFilter():
+            return statement
         case TreeBlock():
             return "tree", statement.source
         case FactorizedBlock():

@@ -27,8 +27,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
 
-from everview.relational.expressions import Expression
-from everview.relational.nodes import Join, Relation, Scan, Schema
+from everview.relational.expressions import Column, Expression
+from everview.relational.nodes import AggregateCall, Join, Relation, Scan, Schema
 from everview.relational.traverse import inputs as inputs_of
 from everview.relational.traverse import scans_of
 from everview.trigger.plan_block import Lowered
@@ -99,6 +99,38 @@ class CheckSingle:
 
 
 @dataclass(frozen=True, slots=True)
+class NestedFilter:
+    """The rows of ``outer`` that a nested aggregate lets through.
+
+    ``call`` is over the column ``argument`` of those rows of ``inner`` that agree with the outer row on ``groups`` (pairs of an
+    outer and an inner column) and of which ``inner_column θ outer_column`` holds, θ being the ``comparison``. ``condition`` is
+    over what it gives, then the columns of ``value``, a collection of one row, if there is one.
+    """
+
+    outer: Scan
+    inner: Scan
+    value: Scan | None
+    groups: tuple[tuple[int, int], ...]
+    outer_column: int
+    inner_column: int
+    comparison: str
+    call: AggregateCall
+    argument: int
+    condition: Expression
+
+    @property
+    def rules(self) -> tuple[ChangeRule, ...]:
+        """A change of any input moves the turns, between which outer rows are found in order."""
+        fields = self.outer.fields
+        by = tuple(Column(o, fields[o].type, fields[o].nullable) for o, _ in self.groups)
+        at = self.outer_column
+        found = Search(0, Place.ROWS, AccessKind.RANGE, by, Column(at, fields[at].type, fields[at].nullable))
+        order = Search(1, Place.ORDER, AccessKind.RANGE)
+        sides = 2 if self.value is None else 3
+        return tuple(ChangeRule(side, StatementKind.ORDERED, (order, found)) for side in range(sides))
+
+
+@dataclass(frozen=True, slots=True)
 class TreeBlock:
     """A block that a view tree maintains. The inputs of its atoms are scans of collections and inputs.
 
@@ -135,7 +167,7 @@ class Anew:
     plan: Relation
 
 
-ProgramStatement: TypeAlias = Apply | CheckSingle | TreeBlock | FactorizedBlock | MatrixBlock | Anew
+ProgramStatement: TypeAlias = Apply | CheckSingle | NestedFilter | TreeBlock | FactorizedBlock | MatrixBlock | Anew
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +234,8 @@ def scans(statement: ProgramStatement) -> tuple[Scan, ...]:
     match statement:
         case Apply(node=node) | CheckSingle(node=node):
             found = inputs_of(node)
+        case NestedFilter(outer=outer, inner=inner, value=value):
+            found = (outer, inner) if value is None else (outer, inner, value)
         case TreeBlock(lowered=lowered):
             found = tuple(atom.input for atom in lowered.program.block.atoms)
         case FactorizedBlock(planned=planned):
@@ -216,7 +250,7 @@ def scans(statement: ProgramStatement) -> tuple[Scan, ...]:
 
 def rules(statement: ProgramStatement) -> tuple[ChangeRule, ...]:
     """The rules of a statement; a tree has its triggers instead, and what is computed anew needs none."""
-    return statement.rules if isinstance(statement, Apply | CheckSingle) else ()
+    return statement.rules if isinstance(statement, Apply | CheckSingle | NestedFilter) else ()
 
 
 def kind_of_statement(statement: ProgramStatement) -> StatementKind:
@@ -225,6 +259,8 @@ def kind_of_statement(statement: ProgramStatement) -> StatementKind:
         case Apply(rules=found) | CheckSingle(rules=found):
             order = list(StatementKind)
             return max((r.kind for r in found), key=order.index, default=StatementKind.CONSTANT)
+        case NestedFilter():
+            return StatementKind.ORDERED
         case TreeBlock() | FactorizedBlock() | MatrixBlock():
             return StatementKind.LINEAR
         case Anew():

@@ -27,6 +27,7 @@ from everview.trigger.program import (
     Collection,
     FactorizedBlock,
     MatrixBlock,
+    NestedFilter,
     Program,
     TreeBlock,
     scans,
@@ -101,6 +102,13 @@ def _verify_statement(collection: Collection) -> None:
             _require(join.kind is JoinKind.SINGLE, collection.name, "a check of another join than a single one")
             _require(rules == rules_of(join), collection.name, "another delta rule than its node has")
             made = schema(join.left)
+        case NestedFilter(outer=outer, inner=inner):
+            pairs = (*statement.groups, (statement.outer_column, statement.inner_column))
+            is_alike = all(outer.fields[o].type == inner.fields[i].type for o, i in pairs)
+            _require(
+                is_alike, collection.name, "a nested aggregate over columns of other types than it is compared with"
+            )
+            made = outer.fields
         case TreeBlock(lowered=lowered, source=source):
             verify(source)
             made = schema(source)

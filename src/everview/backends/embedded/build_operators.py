@@ -15,6 +15,7 @@ from everview.backends.embedded.operators.aggregate import AggregateOperator
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.operators.counted import CountedOperator
 from everview.backends.embedded.operators.explode import ExplodeOperator
+from everview.backends.embedded.operators.nested import NestedFilterOperator
 from everview.backends.embedded.operators.recompute import GivenOperator, RecomputeOperator
 from everview.backends.embedded.operators.stateless import FilterOperator, ProjectOperator, UnionAllOperator
 from everview.backends.embedded.operators.top import TopOperator
@@ -53,6 +54,7 @@ from everview.trigger.program import (
     Collection,
     FactorizedBlock,
     MatrixBlock,
+    NestedFilter,
     Program,
     TreeBlock,
     scans,
@@ -133,6 +135,9 @@ class _Building:
             case CheckSingle(node=node):
                 key: Hashable = ("check", rename_scans(node, names))
                 return self._shared(key, lambda: join_operator(node, inputs, dictionary))
+            case NestedFilter():
+                key = ("nested", tuple(names[scan.table] for scan in scans(statement)), _without_scans(statement))
+                return self._shared(key, lambda: NestedFilterOperator(fields, statement, inputs, dictionary))
             case TreeBlock(lowered=lowered, outputs=outputs, source=source):
                 key = ("tree", lowered.plan is None, lowered.skew, rename_scans(source, names))
                 if outputs is not None:
@@ -154,6 +159,12 @@ class _Building:
                 return self._shared(
                     ("anew", rename_scans(plan, names)), lambda: RecomputeOperator(fields, inputs, evaluate)
                 )
+
+
+def _without_scans(nested: NestedFilter) -> Hashable:
+    """What a statement does, whatever it reads."""
+    order = (nested.groups, nested.outer_column, nested.inner_column, nested.comparison)
+    return (*order, nested.call, nested.argument, nested.condition)
 
 
 def _evaluation(plan: Relation, read: Sequence[Scan], dictionary: Dictionary) -> Callable[[Sequence[Batch]], Batch]:

@@ -66,6 +66,7 @@ from everview.trigger.program import (
     CheckSingle,
     FactorizedBlock,
     MatrixBlock,
+    NestedFilter,
     Program,
     ProgramStatement,
     TreeBlock,
@@ -121,6 +122,8 @@ class _Lowering:
                 return self.terms(join.left)
             case TreeBlock(source=source) | FactorizedBlock(source=source) | MatrixBlock(source=source):
                 return self.terms(source)  # a join that nothing sums is passed on, not kept
+            case NestedFilter():
+                raise AssertionError("programs for Spark are lowered without ordered state")
             case Anew(plan=plan):
                 # Its stages are computed anew one by one.
                 return self.terms(self.collections(lower_plan(plan, lambda _: Facts())))
@@ -402,6 +405,8 @@ def _relation(statement: ProgramStatement) -> Relation:
             return join.left
         case TreeBlock(source=source) | FactorizedBlock(source=source) | MatrixBlock(source=source):
             return source
+        case NestedFilter():
+            raise AssertionError("programs for Spark are lowered without ordered state")
         case Anew(plan=plan):
             return plan
         case _:

@@ -31,12 +31,13 @@ class Cost(IntEnum):
 
     CONSTANT = 0
     LOGARITHMIC = 1
-    MATCHES = 2
-    PARTITION = 3
-    LINEAR = 4
+    TURNING = 2
+    MATCHES = 3
+    PARTITION = 4
+    LINEAR = 5
 
     def __str__(self) -> str:
-        return ("O(1)", "O(log N)", "O(matches)", "O(partition)", "O(N)")[self.value]
+        return ("O(1)", "O(log N)", "O(log N + rows that turn)", "O(matches)", "O(partition)", "O(N)")[self.value]
 
 
 class Searched(ABC):

@@ -15,7 +15,8 @@ from everview.relational.range_condition import RangeAccess, RangeLimit
 _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
-def _word(vector: Vector) -> Ints:
+def range_words(vector: Vector) -> Ints:
+    """A word for each value, whose signed order is that of the values."""
     return float_order(vector.values) if kind_of(vector.type) is Kind.FLOAT else vector.values
 
 
@@ -52,7 +53,7 @@ class RangeIndex:
             return
         entries = np.empty((len(slots), len(self._words) + 2), dtype=np.int64)
         entries[:, :-2] = stored[:, self._words]
-        entries[:, -2] = _word(value)
+        entries[:, -2] = range_words(value)
         entries[:, -1] = slots
         self._index.add(entries, np.full(len(slots), weight, dtype=np.int64))
 
@@ -74,11 +75,24 @@ class RangeIndex:
         rows = rows if known is None else known[rows]
         return (rows if kept is None else kept[rows]), slots
 
+    def between(self, group: Ints, low: int | None, high: int | None, *, includes_low: bool) -> Ints:
+        """The slots of a group's rows between two words: with the first and without the second, or the other way round."""
+        rows = group.reshape(1, -1)
+        ends = []
+        for word, extreme in ((low, _LEAST), (high, _GREATEST)):
+            if word is None and len(group):
+                ends.append(rows)
+            else:
+                ends.append(np.append(rows, [[extreme if word is None else word]], axis=1))
+        low_open, high_open = low is not None and not includes_low, high is not None and includes_low
+        places = self._index.ranges(*(np.ascontiguousarray(e) for e in ends), low_open=low_open, high_open=high_open)[1]
+        return self._index.keys_at(places)[:, -1].copy()
+
     def _bound(self, keys: Ints, bounds: Sequence[Vector], kept: Ints | None, bound: RangeLimit | None) -> Ints:
         prefix = keys[:, : len(self._words)]
         if bound is None:
             return np.ascontiguousarray(prefix)
-        values = _word(bounds[bound.column] if kept is None else bounds[bound.column].take(kept))
+        values = range_words(bounds[bound.column] if kept is None else bounds[bound.column].take(kept))
         return np.column_stack([prefix, values])
 
     def _or_extreme(self, rows: Ints, bound: RangeLimit | None, extreme: int) -> Ints:

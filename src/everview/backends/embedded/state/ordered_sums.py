@@ -26,12 +26,13 @@ from everview.backends.embedded.state.ordered_sums_kernels import (
     FREE,
     HAS_WRAPPED,
     HIGH,
-    IS_RELATIVE,
     KEY,
     KEY_WORDS,
     KINDS,
+    KNOWS,
     PARTS,
     PAYLOAD_WORDS,
+    PLAIN,
     ROOT,
     SIZE,
 )
@@ -53,15 +54,14 @@ class OrderedSums:
     Args:
         width: Words of a key.
         kinds: The kinds of the payload's parts.
-        is_relative: Whether nodes know the least and greatest running sum of the last part, which is an exact one.
+        nodes_know: What nodes know besides sums (see the kernels).
     """
 
-    def __init__(self, width: int, kinds: Sequence[int], *, is_relative: bool = False) -> None:
-        assert not is_relative or kinds[-1] == EXACT, "running sums are exact"
+    def __init__(self, width: int, kinds: Sequence[int], *, nodes_know: int = PLAIN) -> None:
         self.width = width
         self.kinds = tuple(kinds)
         self.payload_words = sum(words_of(k) for k in kinds)
-        self._is_relative = is_relative
+        self._nodes_know = nodes_know
         self._path: Ints = np.zeros(DEEPEST, dtype=np.int64)
         self.clear()
 
@@ -70,11 +70,12 @@ class OrderedSums:
         self.meta: Ints = np.zeros(KINDS + len(self.kinds), dtype=np.int64)
         self.meta[KINDS:] = self.kinds
         self.meta[[HIGH, KEY_WORDS, PAYLOAD_WORDS, PARTS]] = 1, self.width, self.payload_words, len(self.kinds)
-        self.meta[IS_RELATIVE] = self._is_relative
+        self.meta[KNOWS] = self._nodes_know
         self.nodes = self._rows(FEWEST)
 
     def _rows(self, count: int) -> Ints:
-        rows = np.empty((count, KEY + self.width + 2 * self.payload_words + BOUNDS * self._is_relative), dtype=np.int64)
+        more = 0 if self._nodes_know == PLAIN else BOUNDS
+        rows = np.empty((count, KEY + self.width + 2 * self.payload_words + more), dtype=np.int64)
         rows[0] = 0
         return rows
 
@@ -97,12 +98,20 @@ class OrderedSums:
         assert payloads.shape == (len(keys), self.payload_words)
         if len(keys) >= BUILD_FROM and not len(self) and self._build(keys, payloads):
             return
-        done = kernels.put(self.nodes, self.meta, self._path, keys, payloads, 0)
+        self._change(keys, payloads, adds=False)
+
+    def add(self, keys: Ints, payloads: Ints) -> None:
+        """Adds payloads to those of keys; a key whose payload becomes zero is removed."""
+        assert keys.shape[1] == self.width
+        self._change(np.ascontiguousarray(keys), payloads.copy(), adds=True)
+
+    def _change(self, keys: Ints, payloads: Ints, *, adds: bool) -> None:
+        done = kernels.put(self.nodes, self.meta, self._path, keys, payloads, 0, int(adds))
         while done < len(keys):
             grown = self._rows(2 * len(self.nodes))
             grown[: len(self.nodes)] = self.nodes
             self.nodes = grown
-            done = kernels.put(self.nodes, self.meta, self._path, keys, payloads, done)
+            done = kernels.put(self.nodes, self.meta, self._path, keys, payloads, done, int(adds))
         if len(self.nodes) > BUILD_FROM and len(self.nodes) > SPARSE * len(self):
             self._rebuild()
 

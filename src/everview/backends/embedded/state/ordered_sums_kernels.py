@@ -23,8 +23,11 @@ from everview.backends.embedded.vectors import Ints
 LEFT, RIGHT, PRIORITY, SIZE, KEY = range(5)
 """Words of a node; its payload follows the key."""
 
-ROOT, FREE, HIGH, KEY_WORDS, PAYLOAD_WORDS, PARTS, IS_RELATIVE, HAS_WRAPPED, KINDS = range(9)
+ROOT, FREE, HIGH, KEY_WORDS, PAYLOAD_WORDS, PARTS, KNOWS, HAS_WRAPPED, KINDS = range(9)
 """Words of ``meta``: root; first free node; nodes ever used; the shape of a node; whether a sum has left its 128 bits."""
+
+PLAIN, RELATIVE, EXTREME = range(3)
+"""What nodes know besides sums: nothing, the bounds of running sums, or the greatest word that ends a key."""
 
 BOUNDS = 4
 """Words of the least and the greatest running sum, 128 bits each, low word first."""
@@ -32,17 +35,20 @@ DEEPEST = 512
 
 
 @inlined
-def _own(meta: Ints) -> Word:
+def own_at(meta: Ints) -> Word:
+    """The first word of a node's own payload."""
     return KEY + meta[KEY_WORDS]
 
 
 @inlined
-def _total(meta: Ints) -> Word:
+def total_at(meta: Ints) -> Word:
+    """The first word of the sum of all payloads below and at a node."""
     return KEY + meta[KEY_WORDS] + meta[PAYLOAD_WORDS]
 
 
 @inlined
-def _bounds(meta: Ints) -> Word:
+def bounds_at(meta: Ints) -> Word:
+    """The first word of what a node knows besides."""
     return KEY + meta[KEY_WORDS] + 2 * meta[PAYLOAD_WORDS]
 
 
@@ -98,12 +104,12 @@ def _widen(at: Word, low: Word, high: Word) -> None:
 @kernel
 def _pull_bounds(nodes: Ints, meta: Ints, node: Word) -> None:
     """The least and greatest running sum below a node, from those of its children. The last part of a payload is summed."""
-    place, last = _at(nodes, node, _bounds(meta)), meta[PAYLOAD_WORDS] - 2
+    place, last = _at(nodes, node, bounds_at(meta)), meta[PAYLOAD_WORDS] - 2
     left, right = nodes[node, LEFT], nodes[node, RIGHT]
-    own = _at(nodes, node, _own(meta) + last)
+    own = _at(nodes, node, own_at(meta) + last)
     low, high = load(own, 0), load(own, 1)
     if left != 0:
-        before = _at(nodes, left, _total(meta) + last)
+        before = _at(nodes, left, total_at(meta) + last)
         total = low + load(before, 0)
         high += load(before, 1) + is_below(total, low)
         low = total
@@ -112,11 +118,11 @@ def _pull_bounds(nodes: Ints, meta: Ints, node: Word) -> None:
     store(place, 2, low)
     store(place, 3, high)
     if left != 0:
-        other = _at(nodes, left, _bounds(meta))
+        other = _at(nodes, left, bounds_at(meta))
         _widen(place, load(other, 0), load(other, 1))
         _widen(place, load(other, 2), load(other, 3))
     if right != 0:
-        other = _at(nodes, right, _bounds(meta))
+        other = _at(nodes, right, bounds_at(meta))
         for i in range(2):
             total = load(other, 2 * i) + low
             _widen(place, total, load(other, 2 * i + 1) + high + is_below(total, low))
@@ -127,7 +133,7 @@ def _pull(nodes: Ints, meta: Ints, node: Word) -> None:
     """What a node says of all below it, from what its children say."""
     left, right = nodes[node, LEFT], nodes[node, RIGHT]
     nodes[node, SIZE] = nodes[left, SIZE] + 1 + nodes[right, SIZE]
-    own, total, words = _own(meta), _total(meta), meta[PAYLOAD_WORDS]
+    own, total, words = own_at(meta), total_at(meta), meta[PAYLOAD_WORDS]
     if left != 0:
         for k in range(words):
             nodes[node, total + k] = nodes[left, total + k]
@@ -137,8 +143,15 @@ def _pull(nodes: Ints, meta: Ints, node: Word) -> None:
             nodes[node, total + k] = nodes[node, own + k]
     if right != 0:
         add_parts(meta, _at(nodes, node, total), _at(nodes, right, total))
-    if meta[IS_RELATIVE] != 0:
+    if meta[KNOWS] == RELATIVE:
         _pull_bounds(nodes, meta, node)
+    elif meta[KNOWS] == EXTREME:
+        place, greatest = bounds_at(meta), nodes[node, KEY + meta[KEY_WORDS] - 1]
+        if left != 0:
+            greatest = max(greatest, nodes[left, place])
+        if right != 0:
+            greatest = max(greatest, nodes[right, place])
+        nodes[node, place] = greatest
 
 
 @inlined
@@ -225,7 +238,7 @@ def _fill(nodes: Ints, meta: Ints, node: Word, keys: Ints, payloads: Ints, i: Wo
     for j in range(meta[KEY_WORDS]):
         nodes[node, KEY + j] = keys[i, j]
     for k in range(meta[PAYLOAD_WORDS]):
-        nodes[node, _own(meta) + k] = payloads[i, k]
+        nodes[node, own_at(meta) + k] = payloads[i, k]
 
 
 @kernel
@@ -267,9 +280,12 @@ def _remove(nodes: Ints, meta: Ints, path: Ints, depth: Word, node: Word) -> Wor
 
 
 @kernel
-def put(nodes: Ints, meta: Ints, path: Ints, keys: Ints, payloads: Ints, start: Word) -> Word:
-    """Gives keys their payloads, from row ``start`` on; zero removes a key. Stops where nodes run out; returns the next row."""
-    words, own = meta[KEY_WORDS], _own(meta)
+def put(nodes: Ints, meta: Ints, path: Ints, keys: Ints, payloads: Ints, start: Word, adds: Word) -> Word:
+    """Gives keys their payloads, from row ``start`` on, or adds to them; zero removes a key.
+
+    Stops where nodes run out, and returns the next row. Where it adds, ``payloads`` become what the keys have afterwards.
+    """
+    words, own = meta[KEY_WORDS], own_at(meta)
     for i in range(start, len(keys)):
         node, depth, side = meta[ROOT], 0, 1
         while node != 0:
@@ -279,6 +295,8 @@ def put(nodes: Ints, meta: Ints, path: Ints, keys: Ints, payloads: Ints, start: 
             path[depth] = node
             depth += 1
             node = nodes[node, RIGHT] if side < 0 else nodes[node, LEFT]
+        if adds != 0 and node != 0:
+            add_parts(meta, start_of(payloads) + i * payloads.shape[1] * 8, _at(nodes, node, own))
         if _is_zero(meta, payloads, i):
             if node == 0:
                 continue
@@ -373,7 +391,7 @@ def select(nodes: Ints, meta: Ints, ranks: Ints, out: Ints) -> None:
 @kernel
 def sums(nodes: Ints, meta: Ints, first: Ints, last: Ints, rows: Ints, out: Ints) -> None:
     """Adds to rows of ``out`` the payloads of the entries from one rank up to, not with, another. Nothing is subtracted."""
-    own, total, stride = _own(meta), _total(meta), out.shape[1] * 8
+    own, total, stride = own_at(meta), total_at(meta), out.shape[1] * 8
     for i in range(len(first)):
         if first[i] >= last[i]:
             continue

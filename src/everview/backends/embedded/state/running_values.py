@@ -1,0 +1,92 @@
+"""Running sums and running extremes along an order: where they cross a bound, in O(log n) for each crossing.
+
+Entries are in the order of their keys, in groups with a common prefix. A *running sum* adds up the entries of a group from its
+first one on; a *running maximum* is the greatest of the values that end their keys. Both are stored relative to where a part of
+the tree begins (``ordered_sums_kernels``), so that a change of one entry moves those of all entries behind it in O(log n).
+
+A *turn* is an entry at which it changes whether the running value is within bounds. Values that grow along the order turn
+twice at most; those of any other sequence as often as they cross a bound, and each crossing costs one way down the tree.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from everview.backends.embedded.state import running_kernels as kernels
+from everview.backends.embedded.state.ordered_sums import COUNTED, EXACT, OrderedSums
+from everview.backends.embedded.state.ordered_sums_kernels import DEEPEST, EXTREME, RELATIVE
+from everview.backends.embedded.vectors import Bools, Ints
+
+Bounds = tuple[int, int]
+"""The least and the greatest value that is within; none is if the second is below the first."""
+ANY: Bounds = (-(1 << 126), 1 << 126)
+_FEW = 64
+_WORD = 1 << 64
+_LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
+
+
+class RunningSums(OrderedSums):
+    """Entries with a count and an exact number, whose running sums are compared with bounds."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width, (COUNTED, EXACT), nodes_know=RELATIVE)
+        self._stack: Ints = np.zeros(4 * DEEPEST, dtype=np.int64)
+
+    def turns(self, first: int, last: int, within: Bounds) -> Ints:
+        """The ranks at which it turns whether the sum from ``first`` on is within bounds; at first it is not."""
+        bounds = np.array([*_split(within[0]), *_split(within[1])], dtype=np.int64)
+        room = _FEW
+        while True:
+            found = np.empty(room, dtype=np.int64)
+            count = kernels.sum_turns(self.nodes, self.meta, self._stack, first, last, bounds, found)
+            if count <= room:
+                return found[:count]
+            room = count
+
+    def is_within(self, first: Ints, last: Ints, within: Bounds) -> Bools:
+        """Whether the sums of the entries between ranks are within bounds; those of no entry that counts are not."""
+        sums = self.between(first, last)
+        low, high = sums[:, 1].view(np.uint64), sums[:, 2]
+        (least, least_high), (most, most_high) = (_split(b) for b in within)
+        least_low, most_low = np.uint64(least % _WORD), np.uint64(most % _WORD)
+        is_above = (high > least_high) | ((high == least_high) & (low >= least_low))
+        is_below = (high < most_high) | ((high == most_high) & (low <= most_low))
+        held: Bools = is_above & is_below & (sums[:, 0] > 0)
+        return held
+
+
+class RunningExtremes(OrderedSums):
+    """Entries whose keys end with a value, with a count: the greatest value so far is compared with bounds."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width, (COUNTED,), nodes_know=EXTREME)
+
+    def turns(self, first: int, last: int, within: Bounds) -> Ints:
+        """The ranks at which it turns whether the greatest value from ``first`` on is within bounds."""
+        found = [self._first(first, last, bound) for bound in (within[0], within[1] + 1)]
+        if found[0] >= found[1]:
+            return np.zeros(0, dtype=np.int64)
+        return np.array([rank for rank in found if rank < last], dtype=np.int64)
+
+    def is_within(self, first: Ints, last: Ints, within: Bounds) -> Bools:
+        """Whether the greatest values of the entries between ranks are within bounds."""
+        reached = [self._reach(first, last, bound) < last for bound in (within[0], within[1] + 1)]
+        held: Bools = (first < last) & reached[0] & ~reached[1]
+        return held
+
+    def _first(self, first: int, last: int, least: int) -> int:
+        return int(self._reach(np.array([first]), np.array([last]), least)[0])
+
+    def _reach(self, first: Ints, last: Ints, least: int) -> Ints:
+        """The first rank, between two, with a value not below ``least``; the second of them if there is none."""
+        if least > _GREATEST:
+            return last
+        found = np.empty(len(first), dtype=np.int64)
+        kernels.reach(self.nodes, self.meta, first, last, max(least, _LEAST), found)
+        return found
+
+
+def _split(number: int) -> tuple[int, int]:
+    """The two words of a number of 128 bits, the low one as a signed word."""
+    low = number % _WORD
+    return low - _WORD if low >= 1 << 63 else low, number >> 64
