@@ -23,6 +23,7 @@ from everview.backends.embedded.operators.ranges import range_words
 from everview.backends.embedded.state import wide_kernels
 from everview.backends.embedded.state.running_values import ANY, RunningExtremes, RunningSums
 from everview.backends.embedded.vectors import Batch, Bools, Ints, Kind, Vector, concatenate, kind_of
+from everview.errors import EvaluationError
 from everview.relational.nodes import Schema
 from everview.relational.range_condition import RangeAccess
 from everview.relational.types import Row
@@ -83,6 +84,7 @@ class NestedFilterOperator(Operator):
             if keys is not None and payloads is not None:
                 self._running.add(keys, payloads)
                 self._applied.append((keys, payloads))
+                self._require_range(groups)
             turned_new = [self._turns(g, new) for g in groups]
             for group, before, after in zip(groups, turned_old, turned_new, strict=True):
                 parts.extend(self._moved_rows(s) for s in _stretches(group, before, after))
@@ -97,6 +99,7 @@ class NestedFilterOperator(Operator):
     def load(self, contents: Sequence[Batch]) -> Batch:
         keys, payloads = self._entries(contents[INNER])
         self._running.add(keys, payloads)
+        self._require_range(self._touched(keys, is_moved=False))
         if self._statement.value is not None:
             self._within = self._read(contents[VALUE])
         return self.recompute(contents)
@@ -130,6 +133,18 @@ class NestedFilterOperator(Operator):
             return within
         low, high = within.bounds
         return Within((~high, ~low), within.is_outside)
+
+    def _require_range(self, groups: list[Ints]) -> None:
+        """A sum that its type cannot hold is an error, as it is for Spark, whether an outer row asks for it or not."""
+        if not isinstance(self._running, RunningSums):
+            return
+        low, high = self._bounds.limit
+        least, greatest = self._running.extent()
+        if low <= least and greatest <= high:
+            return
+        limit = Within(self._bounds.limit)
+        if any(self._turns(g, limit) != self._turns(g, Within(ANY)) for g in groups):
+            raise EvaluationError("a nested sum is beyond what its type can hold.", condition="ARITHMETIC_OVERFLOW")
 
     # Keys: the words of the group, then the place in the order
 

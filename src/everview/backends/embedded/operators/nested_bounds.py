@@ -16,6 +16,7 @@ from decimal import Decimal as DecimalValue
 from fractions import Fraction
 
 from everview.backends.embedded.state.running_values import ANY, Bounds
+from everview.relational.bounds import type_bound
 from everview.relational.evaluate import Compiled, compile_expression
 from everview.relational.expressions import Call, Expression, columns_of
 from everview.relational.ordered_condition import Cut, Either, OrderedCondition, ordered_condition
@@ -43,8 +44,10 @@ class NestedBounds:
         found = ordered_condition(condition, NESTED)
         assert found is not None, "the condition cuts the order of the nested value"
         self._value = _values_of(nested)
-        digits = nested.precision if isinstance(nested, Decimal) else None
-        self._limit = (-(1 << 63), (1 << 63) - 1) if digits is None else (1 - 10**digits, 10**digits - 1)
+        limit = 10**nested.precision - 1 if isinstance(nested, Decimal) else type_bound(nested)
+        assert limit is not None, "nested values are exact"
+        self.limit: Bounds = (-limit, limit if isinstance(nested, Decimal) else limit - 1)
+        """What the type of the nested value can hold."""
         self._condition = found
         self._cuts: dict[Cut, _Line] = {}
 
@@ -54,7 +57,7 @@ class NestedBounds:
         if isinstance(condition, Either):
             up, start = (self._cut(c, row) for c in sorted(condition.parts, key=_is_from))
             return Within((up, start - 1), is_outside=True) if up <= start else Within(ANY)
-        low, high = self._limit
+        low, high = self.limit
         for cut in _cuts(condition):
             at = self._cut(cut, row)
             low, high = (max(low, at), high) if cut.is_from else (low, min(high, at - 1))
@@ -70,7 +73,7 @@ class NestedBounds:
         def is_behind(number: int) -> bool:
             return (line.holds((self._value(number), *row)) is True) == cut.is_from
 
-        low, high = self._limit
+        low, high = self.limit
         if is_behind(low):
             return low
         if not is_behind(high):

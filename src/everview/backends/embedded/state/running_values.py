@@ -14,7 +14,7 @@ import numpy as np
 
 from everview.backends.embedded.state import running_kernels as kernels
 from everview.backends.embedded.state.ordered_sums import COUNTED, EXACT, OrderedSums
-from everview.backends.embedded.state.ordered_sums_kernels import DEEPEST, EXTREME, RELATIVE
+from everview.backends.embedded.state.ordered_sums_kernels import BOUNDS, DEEPEST, EXTREME, RELATIVE, ROOT
 from everview.backends.embedded.vectors import Bools, Ints
 
 Bounds = tuple[int, int]
@@ -42,6 +42,12 @@ class RunningSums(OrderedSums):
             if count <= room:
                 return found[:count]
             room = count
+
+    def extent(self) -> Bounds:
+        """The least and the greatest sum from the very first entry on, groups or not."""
+        root = int(self.meta[ROOT])
+        words = [int(w) for w in self.nodes[root, -BOUNDS:]] if root else [0] * BOUNDS
+        return words[0] % _WORD + (words[1] << 64), words[2] % _WORD + (words[3] << 64)
 
     def is_within(self, first: Ints, last: Ints, within: Bounds) -> Bools:
         """Whether the sums of the entries between ranks are within bounds; those of no entry that counts are not."""
