@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import time
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,7 @@ from everview.session.rows.decompose import decompose as decomposed_change
 from everview.session.rows.factorized_change import is_factorized, read_products
 from everview.session.rows.given_rows import Mode
 from everview.session.sql.ddl import Columns, read_schema
-from everview.session.stored_on_disk import Follows, KeepsPublications
+from everview.session.stored_on_disk import Follows, KeepsPublications, LogsDefinitions
 from everview.session.subscriptions import Subscriptions
 from everview.session.transaction import Commit, GuardedDeltas
 
@@ -105,6 +106,10 @@ class Core:
             if not self.catalog.has(definition):
                 self.catalog.add(definition)
                 self.tell_spark_of(definition.name)
+
+    def together(self) -> AbstractContextManager[None]:
+        """For definitions that replace others: on disk they are changed all at once."""
+        return self.backend.together() if isinstance(self.backend, LogsDefinitions) else nullcontext()
 
     # Publications
 

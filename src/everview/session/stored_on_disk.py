@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -14,6 +15,14 @@ class Follows(Protocol):
 
     def follow(self) -> list[tuple[int, Mapping[str, pa.Table]]]:
         """Takes in what has been committed since; returns the new versions, with the changes of views."""
+
+
+@runtime_checkable
+class LogsDefinitions(Protocol):
+    """A backend that writes each definition to disk by itself, unless it is told that some belong together."""
+
+    def together(self) -> AbstractContextManager[None]:
+        """What is defined and dropped inside survives a crash as a whole, or not at all."""
 
 
 @runtime_checkable

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import datetime
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -80,6 +81,8 @@ class DurableBackend(EngineReads):
         self._checkpoint_bytes = checkpoint_bytes
         self._lost: StorageFailed | None = None
         """Why the engine no longer is what is on disk."""
+        self._gathered: list[dict[str, Any]] | None = None
+        """What is to be written as one record, while ``together`` is open."""
 
     # Definitions
 
@@ -145,10 +148,36 @@ class DurableBackend(EngineReads):
             "source": source,
             "changes": said,
         }
+        assert self._gathered is None, "a transaction among definitions that belong together"
         self._append(header, segments)
         return at
 
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """What is defined and dropped inside is one record: a crash leaves all of it, or nothing.
+
+        Whoever leaves with an error has undone what was done.
+        """
+        self._check_usable()
+        self._gathered = []
+        try:
+            yield
+        except BaseException:
+            self._gathered = None
+            raise
+        gathered, self._gathered = self._gathered, None
+        if not gathered:
+            return
+        try:
+            self._append({"kind": "together", "records": gathered})
+        except BaseException:
+            self._differs("definitions were changed in memory and not on disk")
+            raise
+
     def _append(self, header: dict[str, Any], segments: Sequence[bytes | memoryview] = ()) -> None:
+        if self._gathered is not None:
+            self._gathered.append(header)
+            return
         number = self._log.append(header, segments, self._recovered.number)
         self._recovered.note(number, sum(len(s) for s in segments))
 

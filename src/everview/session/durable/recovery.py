@@ -12,6 +12,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
@@ -168,24 +169,32 @@ class RecoveredEngine:
             match record.header.get("kind"):
                 case "apply":
                     deltas = self._apply(record)
-                case "define":
-                    self.define(definition_from_json(record.header["definition"]))
-                case "drop":
-                    self.drop(self.catalog.get(record.header["name"]))
-                case "publish":
-                    place = record.header["view"], record.header["uri"]
-                    self.publications[place] = record.header["has_options"]
-                case "unpublish":
-                    self.publications.pop((record.header["view"], record.header["uri"]), None)
-                case kind:
-                    raise CorruptDatabase(
-                        f"the log has a record of kind '{kind}', which this version of everview does not know.",
-                        hint="open the database with the version of everview that wrote it, or a newer one.",
-                    )
+                case "together":
+                    for said in record.header["records"]:
+                        self._redo(said)
+                case _:
+                    self._redo(record.header)
         except KeyError as error:
             raise CorruptDatabase(f"record {record.number} of the log lacks {error}.") from error
         self.note(record.number, len(record.body))
         return deltas
+
+    def _redo(self, said: dict[str, Any]) -> None:
+        """Does again what is said of the catalog or of publications."""
+        match said.get("kind"):
+            case "define":
+                self.define(definition_from_json(said["definition"]))
+            case "drop":
+                self.drop(self.catalog.get(said["name"]))
+            case "publish":
+                self.publications[said["view"], said["uri"]] = said["has_options"]
+            case "unpublish":
+                self.publications.pop((said["view"], said["uri"]), None)
+            case kind:
+                raise CorruptDatabase(
+                    f"the log has a record of kind '{kind}', which this version of everview does not know.",
+                    hint="open the database with the version of everview that wrote it, or a newer one.",
+                )
 
     def note(self, number: int, length: int) -> None:
         """The engine has come to this piece of the log."""
