@@ -15,8 +15,10 @@ import json
 import os
 import sqlite3
 import threading
+import time
 import zlib
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,7 +33,8 @@ FORMAT: Final = 1
 DURABILITIES: Final = ("commit", "batch", "none")
 BATCH_SECONDS: Final = 0.05
 _FORGOTTEN_AT_ONCE: Final = 256
-"""Pieces that one SQLite transaction removes: commits wait for no more than that."""
+_FORGOTTEN_BYTES: Final = 2 * 2**20
+"""Pieces, and bytes of them, that one SQLite transaction removes: commits wait for no more than that."""
 _SETTINGS: Final = (
     "PRAGMA journal_mode=WAL",
     "PRAGMA wal_autocheckpoint=8192",  # 32 MiB: what a commit then copies, and syncs, is a few tens of milliseconds
@@ -228,16 +231,22 @@ class ChangeLog:
         while True:
             with self._guard:
                 try:
-                    self._begin()
-                    gone = self._connection.execute(
-                        "DELETE FROM log WHERE number IN (SELECT number FROM log WHERE number <= ? ORDER BY number LIMIT ?)",
+                    found = self._execute(
+                        "SELECT number, length(body) FROM log WHERE number <= ? ORDER BY number LIMIT ?",
                         (number, _FORGOTTEN_AT_ONCE),
-                    ).rowcount
+                    )
+                    if not found:
+                        return
+                    sizes = accumulate(length for _, length in found)
+                    last = next(
+                        (n for (n, _), size in zip(found, sizes, strict=True) if size > _FORGOTTEN_BYTES), found[-1][0]
+                    )
+                    self._begin()
+                    self._execute("DELETE FROM log WHERE number <= ?", (last,))
                     self._execute("COMMIT")
                 except sqlite3.Error as error:
                     raise self._failed("writing", error) from error
-            if gone < _FORGOTTEN_AT_ONCE:
-                return
+            time.sleep(0)  # those who wait for the guard come first
 
     # Reading
 

@@ -240,8 +240,8 @@ class EmbeddedBackend(InMemory):
         """Whether views count rows that their tables have not kept (``retain=False``)."""
         return any(not t.table.definition.retain and t.table.has_received_rows for t in self._graph.tables.values())
 
-    def table_contents(self) -> list[TableContent]:
-        """The rows of all tables, as they are now and stay: later transactions do not change what is given out here."""
+    def table_contents(self) -> list[Callable[[], TableContent]]:
+        """What gives the rows of each table as they are now, also after later transactions, and in another thread."""
         return [source.table.whole() for source in self._graph.tables.values()]
 
     def restore(self, version: int, batches: Mapping[str, int], contents: Iterable[TableContent]) -> None:

@@ -8,7 +8,7 @@ comes behind it; a checkpoint that fails changes nothing.
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,7 +29,7 @@ class Snapshot:
     version: int
     log_number: int
     definitions: tuple[Definition, ...]
-    contents: tuple[TableContent, ...]
+    contents: tuple[Callable[[], TableContent], ...]
     sources: Mapping[str, int]
     publications: tuple[tuple[str, str, bool], ...]
 
@@ -82,7 +82,8 @@ class Checkpointing:
         own = self._folder / checkpoint_folder(bare)
         self._disk.make_folder(own)
         files = []
-        for i, content in enumerate(snapshot.contents):
+        for i, read in enumerate(snapshot.contents):
+            content = read()
             name = f"{i:06d}.arrow"  # not the table's name, which is the user's
             written = write_rows(self._disk, own / name, content.rows, content.weights)
             files.append(TableFile(content.table, name, content.rows.num_rows, content.received, written))

@@ -21,6 +21,7 @@ from everview.backends.embedded.state.weight_map import WeightChanges, WeightMap
 from everview.backends.embedded.tables.row_log import RowLog
 from everview.backends.embedded.tables.strictness import missing_rows
 from everview.backends.embedded.tables.transaction_rows import (
+    Content,
     TableDelta,
     WeightedRows,
     consolidated,
@@ -70,6 +71,13 @@ class BagRows:
         arrays = [vector_to_arrow(vector, self._dictionary) for vector in vectors]
         schema = pa.schema([self._schema.field(c) for c in columns])
         return pa.Table.from_arrays(arrays, schema=schema), self._map.weights[slots]
+
+    def frozen(self) -> Content:
+        """What gives all rows as they are now, whenever it is asked; a map is read at once, since it changes in place."""
+        if self._map is None:
+            return self._log.frozen().content
+        rows, weights = self.content(range(len(self._types)))
+        return lambda columns: (rows.select(list(columns)), weights)
 
     def prepare(self, changes: Sequence[Change]) -> TableDelta:
         """Applies the changes of one transaction and returns their net effect."""

@@ -22,6 +22,7 @@ from everview.backends.embedded.tables.batch_rows import are_comparable, places_
 from everview.backends.embedded.tables.row_log import Mark, RowLog
 from everview.backends.embedded.tables.strictness import keyed_violation, repetition
 from everview.backends.embedded.tables.transaction_rows import (
+    Content,
     TableDelta,
     WeightedRows,
     are_distinct,
@@ -77,6 +78,10 @@ class KeyedRows:
     def content(self, columns: Sequence[int]) -> tuple[pa.Table, Ints]:
         """The rows of some columns, with their weights."""
         return self._log.content(columns)
+
+    def frozen(self) -> Content:
+        """What gives all rows as they are now, whenever it is asked."""
+        return self._log.frozen().content
 
     def lookup(self, keys: pa.Table) -> tuple[Ints, pa.Table]:
         """The positions of the keys that a row has, and those rows; ``keys`` has the key's columns."""

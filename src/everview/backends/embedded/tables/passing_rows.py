@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from everview.backends.base import Change, ChangeKind
-from everview.backends.embedded.tables.transaction_rows import TableDelta, consolidated, joined, rows_of
+from everview.backends.embedded.tables.transaction_rows import Content, TableDelta, consolidated, joined, rows_of
 from everview.backends.embedded.vectors import Ints, unit_weights
 from everview.backends.rejections import not_retained
 from everview.catalog import TableDefinition
@@ -24,6 +24,10 @@ class PassingRows:
         self._definition = definition
 
     def content(self, columns: Sequence[int]) -> tuple[pa.Table, Ints]:
+        """Raises: there is none."""
+        raise not_retained(self._definition)
+
+    def frozen(self) -> Content:
         """Raises: there is none."""
         raise not_retained(self._definition)
 

@@ -182,6 +182,15 @@ class RowLog:
             self._placed = count
         return self._places
 
+    def frozen(self) -> RowLog:
+        """A log of its own with the same rows, which stays as it is: batches are shared, weights are copied."""
+        copy = RowLog(self._schema)
+        copy._batches = list(self._batches)
+        copy._starts = self._starts[: len(self._batches)].copy()
+        copy._count, copy.dead = self._count, self.dead
+        copy._weights = None if self._weights is None else self._weights[: self._count].copy()
+        return copy
+
     def content(self, columns: Sequence[int]) -> tuple[pa.Table, Ints]:
         """The living rows of some columns, with their weights; without a copy where no row is dead."""
         schema = pa.schema([self._schema.field(c) for c in columns])

@@ -7,7 +7,7 @@ static table are judged on the net effect, in the words of ``backends.rejections
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -19,7 +19,7 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.tables.bag_rows import BagRows
 from everview.backends.embedded.tables.keyed_rows import KeyedRows
 from everview.backends.embedded.tables.passing_rows import PassingRows
-from everview.backends.embedded.tables.transaction_rows import TableDelta
+from everview.backends.embedded.tables.transaction_rows import Content, TableDelta
 from everview.backends.embedded.vectors import Ints
 from everview.backends.rejections import not_retained, static_changed
 from everview.catalog import TableDefinition
@@ -57,6 +57,8 @@ class _Rows(Protocol):
     def index_bytes(self) -> int: ...
 
     def content(self, columns: Sequence[int]) -> tuple[pa.Table, Ints]: ...
+
+    def frozen(self) -> Content: ...
 
     def prepare(self, changes: Sequence[Change]) -> TableDelta: ...
 
@@ -148,14 +150,20 @@ class StoredTable:
         """
         return self._rows.content(columns)
 
-    def whole(self) -> TableContent:
-        """All that the table keeps, which is nothing without ``retain``."""
+    def whole(self) -> Callable[[], TableContent]:
+        """What gives all that the table keeps now, which is nothing without ``retain``; it may be asked later, elsewhere."""
+        name, received = self.name, self.has_received_rows
         if not self.definition.retain:
             empty = arrow_schema(self.definition.fields).empty_table()
-            return TableContent(self.name, empty, None, self.has_received_rows)
-        rows, weights = self.content(range(len(self.definition.fields)))
-        is_plain = bool((weights == 1).all())
-        return TableContent(self.name, rows, None if is_plain else pa.array(weights), self.has_received_rows)
+            return lambda: TableContent(name, empty, None, received)
+        content, columns = self._rows.frozen(), range(len(self.definition.fields))
+
+        def read() -> TableContent:
+            rows, weights = content(columns)
+            is_plain = bool((weights == 1).all())
+            return TableContent(name, rows, None if is_plain else pa.array(weights), received)
+
+        return read
 
     def restore(self, content: TableContent) -> None:
         """Takes in what ``whole`` gave; the table is new."""

@@ -8,7 +8,7 @@ inside it only: the engine's dictionary, which never forgets, does not learn a c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +22,9 @@ from everview.backends.embedded.state.consolidate import consolidate
 from everview.backends.embedded.vectors import Ints, KeyLayout, Vector
 from everview.relational.nodes import Schema
 from everview.relational.types import Array, Binary, DataType, String, Struct, is_floating
+
+Content = Callable[[Sequence[int]], tuple[pa.Table, Ints]]
+"""Gives the rows of some columns, and their weights."""
 
 
 @dataclass(slots=True)
