@@ -1,0 +1,21 @@
+"""What is 0 is left out."""
+
+from __future__ import annotations
+
+from everview.planner.calculus.terms import ZERO, PlusTerm, SumTerm, Term, plus
+
+
+def drop_zeros(term: Term) -> Term | None:
+    """Q + 0 = q, and Sum[x](0) = 0.
+
+    >>> from everview.planner.calculus.rule_examples import R, show
+    >>> show(drop_zeros(PlusTerm((ZERO, R))))
+    R(a, b)
+    >>> show(drop_zeros(SumTerm((), ZERO)))
+    0
+    """
+    if isinstance(term, SumTerm) and term.body == ZERO:
+        return ZERO
+    if isinstance(term, PlusTerm) and ZERO in term.addends:
+        return plus(*(a for a in term.addends if a != ZERO))
+    return None
