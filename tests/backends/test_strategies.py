@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 import everview as ev
 
-STRATEGIES = ("auto", "factorized", "first_order", "recompute")
+STRATEGIES = ("auto", "factorized", "recursive", "first_order", "recompute")
 
 TABLES = {
     "r": "a INT, b BIGINT, x DOUBLE, p DECIMAL(12,2)",
@@ -105,6 +105,8 @@ def test_strategies_agree(spark: SparkSession, query: str) -> None:
     for strategy in STRATEGIES:
         db.create_view(strategy, QUERIES[query], strategy=strategy)
         db.create_view(f"lazy_{strategy}", QUERIES[query], strategy=strategy, lazy=True)
+    for depth in (0, 1, 2):
+        db.create_view(f"depth_{depth}", QUERIES[query], strategy="recursive", depth=depth)
     for number, step in enumerate(_steps(hash_of(query), 12)):
         changes = {name: _dicts(name, rows) for name, rows in step.items()}
         reference.apply(changes)
@@ -140,6 +142,7 @@ def test_static_tables_are_joined_once(spark: SparkSession) -> None:
     for name, sql in queries.items():
         reference.create_view(name, sql)
         db.create_view(name, sql, strategy="factorized")
+        db.create_view(f"recursive_{name}", sql, strategy="recursive")
     for _ in range(6):
         rows = [(*_row(rng, "r"), 1) for _ in range(5)]
         if changing["r"]:
@@ -149,6 +152,7 @@ def test_static_tables_are_joined_once(spark: SparkSession) -> None:
             target.apply({"r": _dicts("r", rows)})
         for name in queries:
             assert _bag(db.view(name)) == _bag(reference.view(name)), name
+            assert _bag(db.view(f"recursive_{name}")) == _bag(reference.view(name)), name
     stored = db.view("three_tables").stats()["bytes"]
     assert any(part.endswith("view s") or "view V@" in part for part in stored), stored
     assert not any(part.endswith("view r") for part in stored), stored

@@ -108,7 +108,7 @@ def test_figure_1_and_example_10(
         if static:
             db.apply({name: FIGURE_6[name] for name in static.split()})
         for each in (db, other):
-            each.create_view("q", f"SELECT {select}SUM(1) AS n FROM {JOINED}{grouped}")
+            each.create_view("q", f"SELECT {select}SUM(1) AS n FROM {JOINED}{grouped}", strategy="factorized")
         if updated:
             db.apply({name: FIGURE_6[name] for name in updated.split()})
         other.apply(FIGURE_6)
@@ -122,7 +122,7 @@ def test_example_10_update(spark: SparkSession, monkeypatch: pytest.MonkeyPatch)
     along(monkeypatch, "A - C")
     with relations(spark, static="R S") as db:
         db.apply({name: FIGURE_6[name] for name in "RS"})
-        db.create_view("q", COUNT_SQL)
+        db.create_view("q", COUNT_SQL, strategy="factorized")
         db.apply({"T": FIGURE_6["T"]})
         assert trigger_of(db, "T") == text("""
             δT[C] := Σ #

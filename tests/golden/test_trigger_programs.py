@@ -6,13 +6,16 @@ import pytest
 
 from everview.planner.block_build import Facts, build_block
 from everview.planner.materialize import materialized_nodes
+from everview.planner.plan_recursive import RecursivePlan
 from everview.planner.plan_tree import plan_tree
 from everview.planner.variable_order import parse_order
 from everview.relational.expressions import Call, Column
 from everview.relational.nodes import Aggregate, AggregateCall, Field, Join, JoinKind, Relation, Scan
 from everview.relational.types import BOOLEAN, FLOAT64, INT32, INT64
+from everview.trigger.format_plan import cost_lines
 from everview.trigger.format_tree_program import format_tree_program
 from everview.trigger.lower_tree import lower_tree
+from everview.trigger.plan_block import plan_hierarchy
 from tests.golden.golden_files import assert_golden
 
 
@@ -61,3 +64,21 @@ def test_what_is_looked_up_is_stored_and_nothing_else() -> None:
     """Figure 8: for updates to T alone, R and S are stored, and T and the view of S and T are not."""
     lines = program_text((), COUNT, ORDER, "T").splitlines()
     assert [line for line in lines if line.startswith("view ")] == ["view S[A, C]: #", "view R[A]: #"]
+
+
+@pytest.mark.parametrize(
+    ("name", "keys", "call", "depth"),
+    [
+        ("count", (), COUNT, None),
+        ("sum_by_a", (A_R,), SUM, None),
+        ("sum_by_a_to_depth_1", (A_R,), SUM, 1),
+    ],
+)
+def test_recursive_program(name: str, keys: tuple[Column, ...], call: AggregateCall, depth: int | None) -> None:
+    """Recursive deltas of the same join: a change of the middle meets two views of one dimension each."""
+    aggregate = Aggregate(joined(), keys, (call,), tuple(f"o{i}" for i in range(len(keys) + 1)))
+    block = build_block(aggregate, lambda _: Facts())
+    lowered = plan_hierarchy(block, depth, keeps_result=True)
+    assert isinstance(lowered.plan, RecursivePlan)
+    costs = "\n".join(cost_lines(lowered.plan, lowered.program))
+    assert_golden(f"triggers/recursive_{name}.txt", f"{format_tree_program(lowered.program)}\n\n{costs}")

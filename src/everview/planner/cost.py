@@ -9,7 +9,7 @@ bounds. With ρ = 0 everywhere it is O(1), whatever the data; the estimates of `
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from everview.planner.bound import Bound
@@ -55,17 +55,21 @@ class UpdateBounds:
 
     def update_cost(self, tree: ViewTree, atom: str) -> UpdateCost:
         """The cost of a row of one atom and why."""
-        steps = delta_path(tree, atom, self.encoded.query.dependencies)
-        row = self.encoded.atoms[self._position[atom]]
-        exponents = [self.exponent(step, row) for step in steps]
-        worst = max(exponents, default=Fraction(0))
-        reason = _why_constant(steps) if not worst else self._why_open(steps[exponents.index(worst)], row)
+        found = self.cost_of(atom, delta_path(tree, atom, self.encoded.query.dependencies))
         others = [
             Bound(self.exponent(step, self.encoded.variable_set(path[0].child.keys)))
             for path in indicator_paths(tree, atom, self.encoded.query.dependencies)
             for step in path
         ]
-        return UpdateCost(atom, Bound(worst), reason, max(others, default=None))
+        return replace(found, indicator_bound=max(others, default=None))
+
+    def cost_of(self, atom: str, steps: tuple[DeltaStep, ...]) -> UpdateCost:
+        """The cost of a row of one atom that takes these steps."""
+        row = self.encoded.atoms[self._position[atom]]
+        exponents = [self.exponent(step, row) for step in steps]
+        worst = max(exponents, default=Fraction(0))
+        reason = _why_constant(steps) if not worst else self._why_open(steps[exponents.index(worst)], row)
+        return UpdateCost(atom, Bound(worst), reason)
 
     def exponent(self, step: DeltaStep, row: int) -> Fraction:
         """The delta of one row never has more than N^exponent combinations in this step."""
@@ -109,8 +113,8 @@ def _why_constant(steps: tuple[DeltaStep, ...]) -> str:
         return "it is joined with nothing"
     determined = [lookup for lookup in lookups if lookup.adds]
     if not determined:
-        return f"every look-up is by all keys: {', '.join(map(_by, lookups))}"
-    found = ", ".join(f"{_by(x)} finds one {', '.join(x.adds)}" for x in determined)
+        return f"every look-up is by all keys: {', '.join(dict.fromkeys(map(_by, lookups)))}"
+    found = ", ".join(dict.fromkeys(f"{_by(x)} finds one {', '.join(x.adds)}" for x in determined))
     return f"dependencies fix what is looked up: {found}"
 
 

@@ -38,8 +38,11 @@ def check_options(options: ViewOptions) -> ViewOptions:
         raise UnsupportedOperation(f"lazy={options.lazy!r} is not True or False.")
     if options.depth is not None:
         _check_belongs("depth", options.depth, options.strategy, "recursive")
-        if not isinstance(options.depth, int) or isinstance(options.depth, bool) or options.depth < 1:
-            raise UnsupportedOperation(f"depth={options.depth!r} is not a positive integer.")
+        if not isinstance(options.depth, int) or isinstance(options.depth, bool) or options.depth < 0:
+            raise UnsupportedOperation(
+                f"depth={options.depth!r} is not a number of steps: 0, 1, 2, …",
+                hint="0 recomputes, 1 is classical maintenance, and without depth deltas are materialized to the end.",
+            )
     if options.epsilon is not None:
         _check_belongs("epsilon", options.epsilon, options.strategy, "skew")
         given = dict(options.epsilon).values() if isinstance(options.epsilon, tuple) else (options.epsilon,)

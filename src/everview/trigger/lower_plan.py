@@ -39,7 +39,14 @@ from everview.trigger.block_source import block_source
 from everview.trigger.find_nested import as_relation, find_nested, origins_of, outer_columns, without_nested
 from everview.trigger.operator_rules import rules_of
 from everview.trigger.order_accesses import has_ranges, order_accesses
-from everview.trigger.plan_block import Lowered, plan_block, plan_join, plan_skew_block, without_first_moments
+from everview.trigger.plan_block import (
+    BlockOptions,
+    Lowered,
+    plan_block,
+    plan_join,
+    plan_skew_block,
+    without_first_moments,
+)
 from everview.trigger.plan_factorized import plan_factorized
 from everview.trigger.program import (
     Anew,
@@ -56,7 +63,7 @@ from everview.trigger.program import (
 )
 from everview.trigger.verify import verify_program
 
-TREES_FOR_JOINS = frozenset({"factorized", "first_order"})
+TREES_FOR_JOINS = frozenset({"factorized", "first_order", "recursive"})
 """The strategies under which all joins without an aggregate are trees too."""
 MANY_RELATIONS = 3
 """A view that is a join of so many is a tree under every strategy; inside a plan, binary joins share more."""
@@ -72,7 +79,9 @@ def lower_plan(
     no_tree: str | None = None,
     is_read_once: bool = False,
     skew: SkewOptions | None = None,
+    depth: int | None = None,
     has_order: bool = False,
+    has_recursive: bool = False,
 ) -> Program:
     """The program of a view.
 
@@ -85,15 +94,18 @@ def lower_plan(
         no_tree: Why there shall be no view trees, if so.
         is_read_once: The plan is evaluated and not maintained, so that a tree for a join at its root would not pay.
         skew: The thresholds for heavy and light parts, from an engine that has them.
+        depth: For the strategy ``recursive``: after how many steps deltas read the relations themselves; None: never.
         has_order: The engine keeps ordered state, so that ranges are summed, and not paired. Classical maintenance
-            (``first_order``) does without.
+            (``first_order``, and ``recursive`` with depth 1) does without.
+        has_recursive: The engine runs recursive views, so that ``auto`` may take them.
 
     Raises:
         NoSkewPlan: the strategy is ``skew``, and a block cannot be maintained so, and why.
     """
-    has_order = has_order and strategy not in ("first_order", "skew")
+    has_order = has_order and strategy not in ("first_order", "skew") and depth != 1
+    blocks = BlockOptions(strategy, depth, has_recursive and not is_read_once)
     lowering = _Lowering(
-        plan, facts_of, strategy, keeps_rows, no_tree, None if is_read_once else skew, has_order=has_order
+        plan, facts_of, blocks, keeps_rows, no_tree, None if is_read_once else skew, has_order=has_order
     )
     if strategy == "recompute":
         return lowering.finish(lowering.add(Anew(lowering.spelled(plan)), schema(plan)))
@@ -107,7 +119,7 @@ def lower_factorized_view(plan: Relation, facts_of: FactsOf) -> Program:
         Refused: it cannot, and why.
     """
     planned = plan_factorized(plan, facts_of)
-    lowering = _Lowering(plan, facts_of, "auto", lambda _: True, None, None)
+    lowering = _Lowering(plan, facts_of, BlockOptions("auto"), lambda _: True, None, None)
     read = [lowering.visit(atom.input) for atom in planned.block.atoms]
     source = block_source(_block_of(plan), planned.block, read)
     if isinstance(plan, Project) and isinstance(source, Aggregate):
@@ -131,7 +143,7 @@ def lower_matrix_chain(plan: Relation, facts_of: FactsOf) -> Program:
     matrices = chain_of(plan)
     if matrices is None:
         raise Refused("it is no product of matrices, as create_matrix_chain makes them")
-    lowering = _Lowering(plan, facts_of, "auto", lambda _: True, None, None)
+    lowering = _Lowering(plan, facts_of, BlockOptions("auto"), lambda _: True, None, None)
     cells = tuple(lowering.visit(m.columns) for m in matrices)
     own = [MatrixTable(scan.table, scan.fields) for scan in cells]
     made = MatrixBlock(tuple(m.table for m in matrices), cells, chain_plan(own))
@@ -145,7 +157,7 @@ class _Lowering:
         self,
         plan: Relation,
         facts_of: FactsOf,
-        strategy: str,
+        blocks: BlockOptions,
         keeps_rows: KeepsRows,
         no_tree: str | None,
         skew: SkewOptions | None,
@@ -160,8 +172,8 @@ class _Lowering:
 
         self._skew = skew
         self._why_no_parts: str | None = "it sums nothing"
-        self._facts_of, self._strategy, self._keeps_rows, self._no_tree = known_facts, strategy, keeps_rows, no_tree
-        self._trees_from = 2 if strategy in TREES_FOR_JOINS and no_tree is None else None
+        self._facts_of, self._blocks, self._keeps_rows, self._no_tree = known_facts, blocks, keeps_rows, no_tree
+        self._trees_from = 2 if blocks.strategy in TREES_FOR_JOINS and no_tree is None else None
         self._collections: dict[str, Collection] = {}
         self._known: dict[Hashable, Scan] = {}
         self._done: dict[int, tuple[Relation, Scan]] = {}
@@ -177,7 +189,7 @@ class _Lowering:
             ProgramInput(scan.table, scan.fields, self._facts_of(scan).updatable) for scan in self._inputs.values()
         )
         program = Program(inputs_read, tuple(self._collections.values()), root.table)
-        if self._strategy == "skew" and self._why_no_parts is not None:
+        if self._blocks.strategy == "skew" and self._why_no_parts is not None:
             raise NoSkewPlan(self._why_no_parts)
         verify_program(program)
         return program
@@ -315,10 +327,10 @@ class _Lowering:
         return without_first_moments(lowered)
 
     def _plan(self, aggregate: Aggregate, *, may_watch: bool) -> Lowered:
-        if self._strategy == "skew" and self._skew is not None:
+        if self._blocks.strategy == "skew" and self._skew is not None:
             return plan_skew_block(aggregate, self._facts_of, self._skew, may_watch=may_watch)
-        may_split = self._strategy == "auto" and self._skew is not None
-        return plan_block(aggregate, self._facts_of, self._strategy, may_watch=may_watch, may_split=may_split)
+        may_split = self._blocks.strategy == "auto" and self._skew is not None
+        return plan_block(aggregate, self._facts_of, self._blocks, may_watch=may_watch, may_split=may_split)
 
     def _forgets(self, relation: Relation) -> bool:
         """Whether the content of a relation would be computed from a table that keeps no rows."""
@@ -337,7 +349,7 @@ class _Lowering:
         if not isinstance(relation, Join | Project | Filter) or len(flatten(relation).inputs) < least:
             return None
         try:
-            lowered, join = plan_join(relation, self._facts_of, self._strategy)
+            lowered, join = plan_join(relation, self._facts_of, self._blocks)
         except Refused:
             return None
         return self._tree(relation, lowered, join.outputs)

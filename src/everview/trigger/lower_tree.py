@@ -18,7 +18,7 @@ and has had its turn:
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from everview.planner.block import Block, Monomial, Residual
@@ -190,21 +190,30 @@ class _Lowering:
 
     def _compute(self, step: DeltaStep) -> Compute:
         monomials = () if step.view.name in self.counted else self.block.monomials
-        known = set(step.child.keys)
-        atoms = self.definitions[step.child.name].atoms
-        waiting = list(self.placed.get(step.view.name, ()))
-        first = _ready(waiting, known)
-        joins = []
-        for lookup in step.lookups:
-            known |= set(lookup.adds)
-            atoms |= self.definitions[lookup.node.name].atoms
-            payload, ready = restrict(monomials, atoms), _ready(waiting, known)
-            is_indicator = isinstance(lookup.node, Indicator)
-            joins.append(
-                Access(self._place(lookup.node), _kind(lookup), lookup.by, payload, ready, is_indicator=is_indicator)
-            )
-        assert not waiting, "a predicate's variables were summed out too early"
-        return Compute(step.view.name, step.child.name, tuple(joins), first)
+        return compute_step(step, self.definitions, monomials, self.placed.get(step.view.name, ()), place=self._place)
+
+
+def compute_step(
+    step: DeltaStep,
+    definitions: Mapping[str, TreeViewDefinition],
+    monomials: Iterable[Monomial],
+    residuals: Iterable[Residual],
+    place: Callable[[Node], str] = lambda node: node.name,
+) -> Compute:
+    """The statement of a step: ``residuals`` are checked in it, each as soon as its variables are known."""
+    known = set(step.child.keys)
+    atoms = definitions[step.child.name].atoms
+    monomials, waiting = tuple(monomials), list(residuals)
+    first = _ready(waiting, known)
+    joins = []
+    for lookup in step.lookups:
+        known |= set(lookup.adds)
+        atoms |= definitions[lookup.node.name].atoms
+        payload, ready = restrict(monomials, atoms), _ready(waiting, known)
+        is_indicator = isinstance(lookup.node, Indicator)
+        joins.append(Access(place(lookup.node), _kind(lookup), lookup.by, payload, ready, is_indicator=is_indicator))
+    assert not waiting, "a predicate's variables were summed out too early"
+    return Compute(step.view.name, step.child.name, tuple(joins), first)
 
 
 def _kind(lookup: Lookup) -> AccessKind:

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from everview.errors import UnsupportedQuery
 from everview.planner.block import Block
 from everview.planner.block_build import build_block
 from everview.planner.block_join import JoinBlock, build_join_block
 from everview.planner.block_join_builder import FactsOf, Refused
 from everview.planner.materialize import materialized_nodes
+from everview.planner.plan_recursive import RecursivePlan, compare_with_tree, plan_recursive
 from everview.planner.plan_tree import TreePlan, plan_tree
+from everview.planner.recursive_views import TooManyViewsError
 from everview.planner.skew_choice import choose_skew
 from everview.planner.skew_options import SkewOptions
 from everview.planner.skew_plan import SkewPlan
 from everview.planner.skew_search import plan_skew
 from everview.planner.view_tree import InnerView, Leaf, ViewTree
 from everview.relational.nodes import Aggregate, Relation
+from everview.trigger.lower_recursive import lower_recursive
 from everview.trigger.lower_skew import lower_skew
 from everview.trigger.lower_tree import lower_tree
 from everview.trigger.tree_program import TreeProgram
@@ -25,14 +29,16 @@ __all__ = ["Refused", "plan_block", "plan_join", "plan_skew_block"]
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """A block's trigger program, and the plan of its tree (None for a first-order one, and for heavy and light parts).
+    """A block's trigger program, and the plan of its tree or its recursive views.
+
+    There is no plan for a first-order tree, and another one (``skew``) for heavy and light parts.
 
     ``loading`` is the program that takes in what is there when the view is made, where that needs more views stored than the
     changes to come do: relations that no longer change must be joined once.
     """
 
     program: TreeProgram
-    plan: TreePlan | None
+    plan: TreePlan | RecursivePlan | None
     loading: TreeProgram | None
     skew: SkewPlan | None = None
     """The plan of heavy and light parts, in place of that of a tree."""
@@ -40,27 +46,72 @@ class Lowered:
     """Why this way was chosen, where several were compared."""
 
 
+@dataclass(frozen=True, slots=True)
+class BlockOptions:
+    """How blocks are to be maintained.
+
+    ``first_order`` is the flat tree, ``recursive`` a hierarchy of delta views, any other strategy the best tree. With ``auto``
+    a hierarchy may be better, if the engine has them (``has_recursive``). ``depth`` is that of the hierarchy, None for full.
+    """
+
+    strategy: str
+    depth: int | None = None
+    has_recursive: bool = False
+
+
 def plan_block(
-    aggregate: Aggregate, facts_of: FactsOf, strategy: str, *, may_watch: bool = False, may_split: bool = False
+    aggregate: Aggregate, facts_of: FactsOf, options: BlockOptions, *, may_watch: bool = False, may_split: bool = False
 ) -> Lowered:
     """The program of an aggregate and the joins below it.
 
     Args:
         aggregate: The block.
         facts_of: What is known of the relations below it.
-        strategy: ``first_order`` for the flat tree, any other for the best one.
+        options: What to make of it.
         may_watch: Whether rows can stand in for it where numbers get too large.
         may_split: Whether heavy and light parts may take the place of a tree, where that pays.
 
     Raises:
         Refused: no view tree can maintain it, and why.
+        UnsupportedQuery: the hierarchy would have too many views.
     """
     block = build_block(aggregate, facts_of, may_watch=may_watch)
-    plan = None if strategy == "first_order" else plan_tree(block.query, indicators="useful")
+    if options.strategy == "recursive":
+        return plan_hierarchy(block, options.depth, keeps_result=True)
+    plan = None if options.strategy == "first_order" else plan_tree(block.query, indicators="useful")
     choice = choose_skew(block, plan, facts_of) if may_split and plan is not None else None
     if choice is not None and choice.is_taken:
         return Lowered(lower_skew(block, choice.plan), None, None, choice.plan, choice.why)
-    return replace(_lowered(block, plan, keeps_result=True), note=None if choice is None else choice.why)
+    hierarchy, why = None, ""
+    if plan is not None and options.strategy == "auto" and options.has_recursive:
+        hierarchy, why = compare_with_tree(plan)
+    made = _lowered(block, plan, keeps_result=True) if hierarchy is None else _recursive(block, hierarchy)
+    reasons = [choice.why] if choice is not None and choice.why else []
+    return replace(made, note="; ".join([*reasons, *([why] if why else [])]) or None)
+
+
+def plan_hierarchy(block: Block, depth: int | None, *, keeps_result: bool) -> Lowered:
+    """The program of a block's hierarchy of recursive views.
+
+    Raises:
+        UnsupportedQuery: it would have too many views.
+    """
+    try:
+        plan = plan_recursive(block.query, tuple(r.variables for r in block.residuals), depth)
+    except TooManyViewsError as error:
+        raise UnsupportedQuery(
+            f"recursive deltas of a join of {len(block.atoms)} relations need {error}.",
+            operator="join",
+            hint="give a smaller depth, or strategy='auto', whose view trees have one view a variable.",
+        ) from error
+    return _recursive(block, plan, keeps_result=keeps_result)
+
+
+def _recursive(block: Block, plan: RecursivePlan, *, keeps_result: bool = True) -> Lowered:
+    program = lower_recursive(block, plan.hierarchy, keeps_result=keeps_result)
+    if all(atom.updatable for atom in block.query.atoms):
+        return Lowered(program, plan, None)
+    return Lowered(program, plan, lower_recursive(block, plan.whole, keeps_result=keeps_result))
 
 
 def plan_skew_block(
@@ -105,14 +156,16 @@ def plan_plain_tree(block: Block, *, keeps_wide: bool) -> Lowered:
     return _lowered(block, plan_tree(block.query, indicators="none", keeps_wide=keeps_wide), keeps_result=True)
 
 
-def plan_join(relation: Relation, facts_of: FactsOf, strategy: str) -> tuple[Lowered, JoinBlock]:
+def plan_join(relation: Relation, facts_of: FactsOf, options: BlockOptions) -> tuple[Lowered, JoinBlock]:
     """The program of a join without an aggregate, whose result is passed on and not stored.
 
     Raises:
         Refused: no view tree can maintain it, and why.
     """
     join = build_join_block(relation, facts_of)
-    plan = None if strategy == "first_order" else plan_tree(join.block.query, indicators="useful")
+    if options.strategy == "recursive":
+        return plan_hierarchy(join.block, options.depth, keeps_result=False), join
+    plan = None if options.strategy == "first_order" else plan_tree(join.block.query, indicators="useful")
     return _lowered(join.block, plan, keeps_result=False), join
 
 

@@ -5,7 +5,7 @@
   every input reaches it.
 - In a view tree, deltas are computed before they are used. What is joined is stored, and is found by the keys that are known at
   that moment: all of them for a look-up, some for a slice, none for a scan. Predicates are checked once, where their variables
-  are known. The path of every atom that changes ends at the result.
+  are known, and are those that the view made says. Every atom that changes comes to the result.
 
 A failure is our own bug, never the user's.
 """
@@ -13,7 +13,6 @@ A failure is our own bug, never the user's.
 from __future__ import annotations
 
 from everview.errors import InternalError
-from everview.planner.block import Residual
 from everview.relational.nodes import Join, JoinKind, Scan, Schema
 from everview.relational.schema import schema
 from everview.relational.traverse import inputs, scans_of
@@ -140,39 +139,36 @@ def verify_tree(program: TreeProgram) -> None:
     _require(not program.result or program.result in names, "a tree", "a result that is not defined")
     atoms = range(len(program.block.atoms))
     _require([t.atom for t in program.triggers] == list(atoms), "a tree", "an atom without a trigger, or with two")
-    checked = [_verify_trigger(program, trigger) for trigger in program.triggers]
+    for trigger in program.triggers:
+        _verify_trigger(program, trigger)
     _require(len(program.sizes) == (len(atoms) if program.partitions else 0), "a tree", "an atom that is not counted")
     for partition in program.partitions:
         for moves in (partition.to_heavy, partition.to_light):
             for trigger in (moves.gain, moves.loss):
                 _verify_statements(program, trigger, f"moves of {partition.heavy}")
-    if program.result and all(atom.updatable for atom in program.block.query.atoms):
-        every = frozenset[Residual]().union(*checked)
-        _require(every == frozenset(program.block.residuals), "a tree", "a predicate that is checked nowhere")
+    if program.result:
+        checked = set(program.view(program.result).residuals)
+        _require(checked == set(program.block.residuals), "a tree", "a predicate that is checked nowhere")
 
 
-def _verify_trigger(program: TreeProgram, trigger: Trigger) -> frozenset[Residual]:
-    """Returns the predicates that the path of the leaf checks; paths of indicators follow it."""
+def _verify_trigger(program: TreeProgram, trigger: Trigger) -> None:
     name = program.block.atoms[trigger.atom].name
     first = trigger.statements[0] if trigger.statements else None
     _require(isinstance(first, LiftRows), name, "a trigger that does not begin with its leaf")
     assert isinstance(first, LiftRows)
     variables = {v for v, _ in program.block.atoms[trigger.atom].variables}
     _require(set(_view(program, first.target).keys) == variables, name, "a leaf with other keys than its atom")
-    made, paths = _verify_statements(program, trigger, name)
+    made = _verify_statements(program, trigger, name)
     is_changing = program.block.query.atoms[trigger.atom].updatable
     _require(
         not is_changing or not program.result or program.result in made, name, "its changes do not reach the result"
     )
-    _require(all(len(set(p)) == len(p) for p in paths), name, "a predicate that is checked twice")
-    return frozenset(paths[0])
 
 
-def _verify_statements(program: TreeProgram, trigger: Trigger, name: str) -> tuple[set[str], list[list[Residual]]]:
-    """Returns the views whose deltas are made, and the predicates that are checked on each path."""
+def _verify_statements(program: TreeProgram, trigger: Trigger, name: str) -> set[str]:
+    """Returns the views whose deltas are made."""
     first = trigger.statements[0]
     made, added = {first.target}, set[str]()
-    paths: list[list[Residual]] = [[]]
     for i, statement in enumerate(trigger.statements[1:], start=1):
         target = _view(program, statement.target)
         following = trigger.statements[i + 1] if i + 1 < len(trigger.statements) else None
@@ -203,9 +199,7 @@ def _verify_statements(program: TreeProgram, trigger: Trigger, name: str) -> tup
                 added |= {target.name} & program.stored
             case Compute():
                 _require(statement.source in made, name, f"δ{statement.source} is used before it is made")
-                if _view(program, statement.source).indicates is not None:
-                    paths.append([])
-                paths[-1] += _verify_compute(program, statement, name)
+                _verify_compute(program, statement, name)
                 made.add(target.name)
                 is_added = following == Add(target.name) or isinstance(first, TurnKeys)  # those are added in the end
                 _require(
@@ -213,10 +207,10 @@ def _verify_statements(program: TreeProgram, trigger: Trigger, name: str) -> tup
                 )
     given = {first.target} if isinstance(first, TurnKeys) else set()  # the heavy keys change with one half of a move
     _require(made & program.stored - given == added - given, name, "a stored view that has changed and is not added to")
-    return made, paths
+    return made
 
 
-def _verify_compute(program: TreeProgram, compute: Compute, name: str) -> list[Residual]:
+def _verify_compute(program: TreeProgram, compute: Compute, name: str) -> None:
     source = _view(program, compute.source)
     known, atoms = set(source.keys), source.atoms
     checked = list(compute.residuals)
@@ -249,7 +243,10 @@ def _verify_compute(program: TreeProgram, compute: Compute, name: str) -> list[R
     target = _view(program, compute.target)
     _require(set(target.keys) <= known, name, f"{target.name} has keys that are not known")
     _require(target.atoms == atoms, name, f"{target.name} is made of other atoms than it says")
-    return checked
+    below = [r for view in (compute.source, *(a.view for a in compute.joins)) for r in _view(program, view).residuals]
+    every = [*below, *checked]
+    _require(len(set(every)) == len(every), name, "a predicate that is checked twice")
+    _require(set(every) == set(target.residuals), name, f"{target.name} checks other predicates than it says")
 
 
 def _view(program: TreeProgram, name: str) -> TreeViewDefinition:

@@ -12,7 +12,7 @@ from everview.relational.nodes import Aggregate, AggregateCall, Field, Filter, J
 from everview.relational.types import BOOLEAN, FLOAT64, INT32, INT64
 from everview.trigger.format_tree_program import format_tree_program
 from everview.trigger.lower_tree import lower_tree
-from everview.trigger.plan_block import flat_tree, plan_block
+from everview.trigger.plan_block import BlockOptions, flat_tree, plan_block
 from tests.unit.backends.embedded.tree.generate_blocks import random_query
 
 R = Scan("r", (Field("k", INT32, False), Field("x", FLOAT64, True), Field("n", INT32, False)))
@@ -56,5 +56,7 @@ def test_every_line_is_one_of_a_few_forms() -> None:
     )
     for seed in range(60):
         aggregate = random_query(random.Random(seed)).aggregate
-        for line in format_tree_program(plan_block(aggregate, lambda _: Facts(), "auto").program).splitlines():
+        for line in format_tree_program(
+            plan_block(aggregate, lambda _: Facts(), BlockOptions("auto")).program
+        ).splitlines():
             assert forms.fullmatch(line), line

@@ -27,6 +27,8 @@ from everview.backends.embedded.tree.join_tree_operator import JoinTreeOperator
 from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.backends.embedded.vectors import Batch
 from everview.planner.block_join_builder import Facts
+from everview.planner.plan_recursive import RecursivePlan
+from everview.planner.plan_tree import TreePlan
 from everview.relational.expressions import Column, Expression
 from everview.relational.nodes import (
     Aggregate,
@@ -47,6 +49,7 @@ from everview.relational.nodes import (
 )
 from everview.relational.traverse import rename_scans
 from everview.trigger.lower_plan import lower_plan
+from everview.trigger.plan_block import Lowered
 from everview.trigger.program import (
     Anew,
     Apply,
@@ -139,7 +142,7 @@ class _Building:
                 key = ("nested", tuple(names[scan.table] for scan in scans(statement)), _without_scans(statement))
                 return self._shared(key, lambda: NestedFilterOperator(fields, statement, inputs, dictionary))
             case TreeBlock(lowered=lowered, outputs=outputs, source=source):
-                key = ("tree", lowered.plan is None, lowered.skew, rename_scans(source, names))
+                key = ("tree", _kind_of_plan(lowered), lowered.skew, rename_scans(source, names))
                 if outputs is not None:
                     return self._shared(key, lambda: JoinTreeOperator(fields, lowered, outputs, inputs, dictionary))
                 assert isinstance(source, Aggregate)
@@ -165,6 +168,17 @@ def _without_scans(nested: NestedFilter) -> Hashable:
     """What a statement does, whatever it reads."""
     order = (nested.groups, nested.outer_column, nested.inner_column, nested.comparison)
     return (*order, nested.call, nested.argument, nested.condition)
+
+
+def _kind_of_plan(lowered: Lowered) -> Hashable:
+    """What tells the trees of different strategies apart, which are not shared as a whole."""
+    match lowered.plan:
+        case None:
+            return "first_order"
+        case RecursivePlan(depth=depth):
+            return "recursive", depth
+        case TreePlan():
+            return "tree"
 
 
 def _evaluation(plan: Relation, read: Sequence[Scan], dictionary: Dictionary) -> Callable[[Sequence[Batch]], Batch]:

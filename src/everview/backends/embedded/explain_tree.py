@@ -10,9 +10,10 @@ from everview.backends.embedded.tree.disassemble import leaf_lines, trigger_line
 from everview.backends.embedded.tree.factorized_operator import FactorizedOperator
 from everview.backends.embedded.tree.join_tree_operator import JoinTreeOperator
 from everview.backends.embedded.tree.tree_operator import TreeOperator
+from everview.planner.plan_recursive import RecursivePlan
 from everview.relational.format import format_expression
 from everview.relational.schema import schema
-from everview.trigger.format_plan import class_lines, cost_lines, update_json
+from everview.trigger.format_plan import class_lines, cost_lines, recursive_lines, update_json
 from everview.trigger.format_skew import skew_json, skew_lines
 from everview.trigger.format_tree_program import format_monomial, format_view
 from everview.trigger.order_accesses import costs_by_ranges
@@ -40,8 +41,11 @@ def tree_lines(tree: Tree) -> list[str]:
     if plan is None:
         flat = ["first-order: the result directly over the relations", "views, * stored:", *_flat(program)]
         return [*flat, *_shared(tree)]
-    told = [*class_lines(plan, program, _subject(tree)), *_shared(tree), *_watched(program), *cost_lines(plan, program)]
-    return [*told, *_note(tree)]
+    if isinstance(plan, RecursivePlan):
+        described = recursive_lines(plan, program, sum(tree.nbytes().values()))
+    else:
+        described = class_lines(plan, program, _subject(tree))
+    return [*described, *_shared(tree), *_watched(program), *cost_lines(plan, program), *_note(tree)]
 
 
 def _note(tree: Tree) -> list[str]:
@@ -129,6 +133,10 @@ def tree_json(tree: Tree) -> dict[str, Any]:
     if plan is None:
         return {"kind": "first_order", **told}
     updates = {cost.atom: update_json(cost) for cost in costs_by_ranges(program, plan.costs)}
+    if isinstance(tree, TreeOperator) and tree.note is not None:
+        told["note"] = tree.note
+    if isinstance(plan, RecursivePlan):
+        return {"kind": "recursive", "depth": plan.depth, "wide": list(plan.wide), **told, "updates": updates}
     classes = {"class": plan.query_class.name, "class_under_dependencies": plan.reduct_class.name}
     if plan.query.across_atoms:
         told["predicates_over_several_relations"] = [sorted(variables) for variables in plan.query.across_atoms]

@@ -39,7 +39,9 @@ def add_to_graph(graph: Graph, view: ViewDefinition, choices: ViewChoices) -> Op
             choices.strategy,
             keeps_rows=graph.keeps_rows,
             skew=choices.skew,
+            depth=choices.depth,
             has_order=True,
+            has_recursive=True,
         )
     for name, tests in tested.tests.items():
         graph.tables[name].tests = tests

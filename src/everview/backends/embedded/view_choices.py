@@ -21,6 +21,8 @@ class ViewChoices:
     representation: str
     skew: SkewOptions = field(default_factory=SkewOptions)
     """For the strategy ``skew``: the thresholds between light and heavy."""
+    depth: int | None = None
+    """For the strategy ``recursive``; None: full."""
     shares: bool = True
     """Whether its trees may be in step with those of other views; a lazy one would have to keep up with them."""
 
@@ -32,16 +34,13 @@ def choices_of(view: ViewDefinition) -> ViewChoices:
         UnsupportedOperation: the backend does not have what is asked for, or not together.
     """
     options = view.options
-    if options.strategy == "recursive":
-        raise UnsupportedOperation(
-            f"the embedded backend does not have strategy='{options.strategy}' yet, asked for by view '{view.name}'.",
-            hint="leave it out: strategy='auto' maintains every view incrementally.",
-        )
     if options.lazy and view.is_assertion:
         raise UnsupportedOperation(f"assertion '{view.name}' cannot be lazy: it is checked in every transaction.")
     strategy, refresh = options.strategy, FROM_DELTAS
     if options.refresh == "full":
         strategy, refresh = "recompute", Refresh("full", "the view has refresh='full'")
+    elif options.strategy == "recursive" and options.depth == 0:
+        strategy, refresh = "recompute", Refresh("full", "the view has depth=0")
     elif options.strategy == "recompute":
         refresh = Refresh("full", "the view has strategy='recompute'")
     elif options.refresh == "auto":
@@ -54,7 +53,8 @@ def choices_of(view: ViewDefinition) -> ViewChoices:
         )
     if is_factorized and view.is_assertion:
         raise UnsupportedOperation(f"assertion '{view.name}' cannot be factorized: its rows are looked at.")
-    return ViewChoices(strategy, refresh, options.representation, skew_options(options), shares=not options.lazy)
+    skew = skew_options(options)
+    return ViewChoices(strategy, refresh, options.representation, skew, options.depth, shares=not options.lazy)
 
 
 def skew_options(options: ViewOptions) -> SkewOptions:

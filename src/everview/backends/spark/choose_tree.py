@@ -18,6 +18,7 @@ from everview.planner.block_join_builder import FactsOf, Refused
 from everview.planner.encoded_query import EncodedQuery
 from everview.planner.estimates import Estimates
 from everview.planner.join_query import Dependency, JoinQuery
+from everview.planner.plan_tree import TreePlan
 from everview.planner.view_tree import atoms_below, joined_keys
 from everview.trigger.plan_block import Lowered, plan_plain_tree
 
@@ -81,7 +82,7 @@ def _not_worthwhile(most: Met) -> str:
 def rows_met(lowered: Lowered, facts_of: FactsOf) -> Iterator[Met]:
     """The estimates for each relation that changes."""
     block, plan = lowered.program.block, lowered.plan
-    assert plan is not None, "only asked of trees"
+    assert isinstance(plan, TreePlan), "only asked of trees"
     views, relations = Estimates(EncodedQuery(block.query)), Estimates(EncodedQuery(_of_rows(block, facts_of)))
     every = relations.encoded.variable_set(relations.encoded.variables)
     position = {a.name: i for i, a in enumerate(block.query.atoms)}

@@ -11,6 +11,7 @@ from everview.backends.spark.stages import BlockChoice, Grouped, Linear, Partiti
 from everview.backends.spark.terms import Term
 from everview.backends.spark.transactions import SHARE
 from everview.catalog import ViewDefinition
+from everview.planner.plan_tree import TreePlan
 from everview.relational.format import format_plan
 from everview.relational.nodes import Aggregate, Join, JoinKind, Scan, TopK
 from everview.trigger.format_plan import class_lines, cost_lines, update_json
@@ -44,7 +45,7 @@ def _choice_lines(stage: Stage) -> list[str]:
         return []
     if choice.tree is None:
         return [f"no view tree: {choice.reason}"]
-    assert choice.tree.plan is not None
+    assert isinstance(choice.tree.plan, TreePlan), "stages are those of trees"
     return [*class_lines(choice.tree.plan, choice.tree.program), *cost_lines(choice.tree.plan, choice.tree.program)]
 
 
@@ -92,7 +93,7 @@ def _choice_json(stage: Stage) -> dict[str, Any]:
     if choice.tree is None:
         return {"no_tree": choice.reason}
     plan = choice.tree.plan
-    assert plan is not None
+    assert isinstance(plan, TreePlan), "stages are those of trees"
     classes = {"class": plan.query_class.name, "class_under_dependencies": plan.reduct_class.name}
     updates = {cost.atom: update_json(cost) for cost in plan.costs}
     return {"tree": {**classes, "order": plan.order.text, "updates": updates}}
@@ -140,7 +141,7 @@ def _otherwise(statement: ProgramStatement, choice: BlockChoice | None) -> str |
         case TreeBlock(source=Aggregate(), lowered=lowered) if choice is not None and choice.tree is not None:
             if format_tree_program(choice.tree.program) == format_tree_program(lowered.program):
                 return None
-            assert choice.tree.plan is not None
+            assert isinstance(choice.tree.plan, TreePlan), "stages are those of trees"
             views = "; ".join(line.strip() for line in class_lines(choice.tree.plan, choice.tree.program)[1:])
             has_indicators = any(v.indicates is not None for v in lowered.program.views)
             wide = "views that may outgrow every relation below them are not kept"

@@ -20,6 +20,7 @@ adds up over are its own; the same name outside of it would be another variable,
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
 from typing import TypeAlias, assert_never
 
 from everview.relational.node import Node, node
@@ -101,6 +102,8 @@ Term: TypeAlias = (
     RelationTerm | ChangeTerm | Constant | VariableTerm | Comparison | ConditionTerm | PlusTerm | TimesTerm | SumTerm
 )
 
+REMEMBERED = 10_000
+"""Of so many terms it is remembered what variables they have: rules ask again and again."""
 ZERO, ONE, MINUS_ONE = Constant(0), Constant(1), Constant(-1)
 
 COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
@@ -176,6 +179,7 @@ def with_parts(term: Term, parts: tuple[Term, ...]) -> Term:
             assert_never(term)
 
 
+@lru_cache(maxsize=REMEMBERED)
 def output_variables(term: Term) -> tuple[str, ...]:
     """The variables that a term lists values of, in order of first occurrence.
 
@@ -195,6 +199,7 @@ def output_variables(term: Term) -> tuple[str, ...]:
             assert_never(term)
 
 
+@lru_cache(maxsize=REMEMBERED)
 def input_variables(term: Term) -> tuple[str, ...]:
     """The variables that must be given before a term has a value, in order of first occurrence.
 
@@ -216,11 +221,13 @@ def input_variables(term: Term) -> tuple[str, ...]:
             assert_never(term)
 
 
+@lru_cache(maxsize=REMEMBERED)
 def open_variables(term: Term) -> frozenset[str]:
     """Output and input variables: what a term has in common with those around it."""
     return frozenset(output_variables(term)) | frozenset(input_variables(term))
 
 
+@lru_cache(maxsize=REMEMBERED)
 def local_variables(term: Term) -> frozenset[str]:
     """The variables that sums inside of a term add up over."""
     own = frozenset(output_variables(term.body)) - frozenset(term.keys) if isinstance(term, SumTerm) else frozenset()

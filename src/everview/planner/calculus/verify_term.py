@@ -18,7 +18,7 @@ from everview.planner.calculus.terms import (
     PlusTerm,
     SumTerm,
     Term,
-    factors_of,
+    TimesTerm,
     local_variables,
     open_variables,
     output_variables,
@@ -49,8 +49,16 @@ def verify_term(term: Term) -> None:
 
 
 def _is_zero(term: Term) -> bool:
-    """Whether it is 0, which has any output variables one likes."""
-    return any(factor == ZERO for factor in factors_of(term))
+    """Whether it is plainly 0, which has any output variables one likes."""
+    match term:
+        case PlusTerm(addends=addends):
+            return all(map(_is_zero, addends))
+        case TimesTerm(factors=factors):
+            return any(map(_is_zero, factors))
+        case SumTerm(body=body):
+            return _is_zero(body)
+        case _:
+            return term == ZERO
 
 
 def _require(holds: bool, term: Term, what: str) -> None:

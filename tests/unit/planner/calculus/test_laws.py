@@ -32,7 +32,7 @@ from everview.planner.calculus.verify_term import verify_term
 from tests.unit.planner.calculus.naive import ARITIES, Database, any_terms, databases, meanings, new_contents, products
 
 RULES = tuple(dict.fromkeys((*POLYNOMIAL, *DECOMPOSE, *FACTOR)))
-TRIED = settings(max_examples=60, deadline=None)
+TRIED = settings(max_examples=40, deadline=None)
 
 R, S = RelationTerm("R", ("a",)), RelationTerm("S", ("a", "b"))
 
@@ -79,7 +79,7 @@ def _read(names: set[str]) -> Term:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(term=any_terms(), old=databases(-1), change=databases(-1), is_delta=st.booleans())
 @example(
     term=SumTerm((), times(R, S, Comparison("=", VariableTerm("a"), VariableTerm("b")))),

@@ -25,6 +25,7 @@ from everview.backends.embedded.tree.view_identity import AtomIdentity
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch
 from everview.errors import EvaluationError
+from everview.planner.plan_recursive import RecursivePlan
 from everview.planner.plan_tree import TreePlan
 from everview.relational.nodes import Schema
 from everview.trigger.tree_program import TreeProgram
@@ -55,7 +56,7 @@ class TreeBacked(Operator):
         inputs: tuple[Operator, ...],
         program: TreeProgram,
         loading: TreeProgram | None,
-        plan: TreePlan | None,
+        plan: TreePlan | RecursivePlan | None,
         dictionary: Dictionary,
     ) -> None:
         super().__init__(fields, inputs)

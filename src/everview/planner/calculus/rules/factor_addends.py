@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everview.planner.calculus.terms import PlusTerm, Term, TimesTerm, factors_of, plus, times
+from everview.planner.calculus.terms import PlusTerm, Term, TimesTerm, factors_of, output_variables, plus, times
 
 
 def factor_addends(term: Term) -> Term | None:
@@ -10,21 +10,22 @@ def factor_addends(term: Term) -> Term | None:
 
     The delta of a self-join becomes δR * (R + δR) + R * δR: one occurrence is new already, and no δR * δR is left over.
 
+    Side condition: q and r list the same variables.
+
     >>> from everview.planner.calculus.rule_examples import R, S, T, changed_s, show
-    >>> show(factor_addends(PlusTerm((times(R, changed_s), times(S, T), times(T, changed_s)))))
-    δS(b, c) * (R(a, b) + T(c, d)) + S(b, c) * T(c, d)
+    >>> show(factor_addends(PlusTerm((times(R, changed_s), times(S, T), times(R, S)))))
+    R(a, b) * (δS(b, c) + S(b, c)) + S(b, c) * T(c, d)
     """
     if not isinstance(term, PlusTerm):
         return None
     have = [factors_of(a) for a in term.addends]
     counts = {f: sum(f in factors for factors in have) for factors in have for f in factors}
-    common = max(counts, key=lambda f: counts[f], default=None)
-    if common is None or counts[common] < 2:
-        return None
-    inner = plus(*(_without(factors, common) for factors in have if common in factors))
-    return plus(
-        TimesTerm((common, inner)), *(a for a, factors in zip(term.addends, have, strict=True) if common not in factors)
-    )
+    for common in sorted(counts, key=lambda f: -counts[f]):
+        inner = [_without(factors, common) for factors in have if common in factors]
+        if len(inner) > 1 and len({frozenset(output_variables(i)) for i in inner}) == 1:
+            others = (a for a, factors in zip(term.addends, have, strict=True) if common not in factors)
+            return plus(TimesTerm((common, plus(*inner))), *others)
+    return None
 
 
 def _without(factors: tuple[Term, ...], factor: Term) -> Term:

@@ -75,8 +75,10 @@ def factor_term(term: Term) -> Term:
 def run_term_rules(term: Term, rules: tuple[TermRule, ...]) -> Term:
     """The term after all rules, each bottom-up, the term verified after each."""
     for rule in rules:
-        term = _bottom_up(term, rule)
-        verify_term(term)
+        new = _bottom_up(term, rule)
+        if new is not term:
+            verify_term(new)
+        term = new
     return term
 
 

@@ -14,7 +14,9 @@ from everview.planner.calculus.terms import (
 
 
 def pull_out_input_variables(term: Term) -> Term | None:
-    """Sum[x](q * p) = Sum[x](Sum[x, y](q) * p), if p lists nothing and reads no relation, and y are the variables that q lists and p reads.
+    """Sum[x](q * p) = Sum[x](Sum[x, y](q) * p), where y are the variables that q lists and p reads.
+
+    Side conditions: p lists nothing and reads no relation.
 
     It is used where p reads a variable that q does not list: q can then be stored without a copy of it for every value of that
     variable (M_part of example 3.4), at the price of p being checked when it is read.

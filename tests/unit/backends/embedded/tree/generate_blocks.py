@@ -43,7 +43,7 @@ from everview.relational.types import (
     Value,
 )
 from everview.trigger.lower_tree import lower_tree
-from everview.trigger.plan_block import Lowered, flat_tree
+from everview.trigger.plan_block import Lowered, flat_tree, plan_hierarchy
 
 NARROW, WIDE, KEY, WIDE_KEY = Decimal(8, 2), Decimal(25, 3), Decimal(10, 2), Decimal(22, 1)
 VALUES: dict[DataType, tuple[Value, ...]] = {
@@ -231,8 +231,10 @@ def _sum(argument: Expression, condition: Expression | None, function: str = "su
 
 
 def random_program(rng: random.Random, block: Block, *, keeps_result: bool = True) -> Lowered:
-    """Some tree of the block: planned, flat, or over any variable order."""
-    choice = rng.randrange(4)
+    """Some program of the block: a tree that is planned, flat, or over any variable order, or recursive views of any depth."""
+    choice = rng.randrange(6)
+    if choice > 3:
+        return plan_hierarchy(block, rng.choice((None, None, 1, 2, 3)), keeps_result=keeps_result)
     if choice == 0:
         tree = flat_tree(block)
     elif choice == 1:

@@ -22,7 +22,7 @@ from everview.planner.block import Block
 from everview.planner.block_build import Facts, build_block
 from everview.planner.block_join import build_join_block
 from everview.planner.materialize import materialized_nodes
-from everview.planner.plan_tree import Indicators, plan_tree
+from everview.planner.plan_tree import Indicators, TreePlan, plan_tree
 from everview.planner.variable_order import parse_order
 from everview.planner.view_tree import Indicator, InnerView
 from everview.relational.arrow import column_to_arrow, rows_from_arrow
@@ -34,7 +34,7 @@ from everview.relational.traverse import scans_of
 from everview.relational.types import BOOLEAN, FLOAT64, INT64, Decimal, Row
 from everview.trigger.lower_factorized import lower_factorized
 from everview.trigger.lower_tree import lower_tree
-from everview.trigger.plan_block import Lowered, plan_block
+from everview.trigger.plan_block import BlockOptions, Lowered, plan_block
 from everview.trigger.plan_factorized import Refused, plan_factorized
 from tests.unit.backends.embedded.tree.cyclic_queries import MONEY, ORDERS, SHAPES, cyclic_join
 from tests.unit.backends.embedded.tree.factorized_run import FactorizedRun
@@ -308,14 +308,14 @@ def test_plans_use_indicators_for_cycles_only() -> None:
     """Where a view would have more rows than the database; ``first_order`` stores no view that could."""
     joined, _ = cyclic_join(SHAPES["triangle"], ["R", "S", "T"])
     aggregate = Aggregate(joined, (), (COUNT,), ("n",))
-    plan = plan_block(aggregate, lambda _: Facts(), "auto").plan
-    assert plan is not None
+    plan = plan_block(aggregate, lambda _: Facts(), BlockOptions("auto")).plan
+    assert isinstance(plan, TreePlan)
     assert [n.name for n in plan.tree.nodes() if isinstance(n, Indicator)] != []
     path, _ = cyclic_join(("AB", "BC", "CD"), ["R", "S", "T"])
-    plan = plan_block(Aggregate(path, (), (COUNT,), ("n",)), lambda _: Facts(), "auto").plan
-    assert plan is not None
+    plan = plan_block(Aggregate(path, (), (COUNT,), ("n",)), lambda _: Facts(), BlockOptions("auto")).plan
+    assert isinstance(plan, TreePlan)
     assert [n.name for n in plan.tree.nodes() if isinstance(n, Indicator)] == []
-    flat = plan_block(aggregate, lambda _: Facts(), "first_order").program
+    flat = plan_block(aggregate, lambda _: Facts(), BlockOptions("first_order")).program
     assert not any(flat.has_indicators(t) for t in flat.triggers)
 
 

@@ -20,7 +20,7 @@ from everview.relational.expressions import TRUE, Call, Case, Cast, Column, Expr
 from everview.relational.functions.decimals import product_type, sum_type
 from everview.relational.nodes import Aggregate, AggregateCall, Field, Filter, Scan
 from everview.relational.types import BOOLEAN, DATE, FLOAT64, INT32, INT64, STRING, DataType, Decimal, Row, Value
-from everview.trigger.plan_block import plan_block
+from everview.trigger.plan_block import BlockOptions, plan_block
 from tests.unit.backends.embedded.tree.given_inputs import TreeRun
 
 WHOLE, MONEY, FINE = Decimal(18, 0), Decimal(10, 2), Decimal(18, 6)
@@ -135,7 +135,7 @@ def random_rows(rng: random.Random, count: int, values: dict[DataType, tuple[Val
 
 def made(aggregate: Aggregate, rows: list[Row], *, leaf: bool) -> TreeRun:
     """The tree of the aggregate after one batch of rows, with or without its leaf program."""
-    run = TreeRun(aggregate, plan_block(aggregate, lambda _: Facts(), "auto"), {"t": []})
+    run = TreeRun(aggregate, plan_block(aggregate, lambda _: Facts(), BlockOptions("auto")), {"t": []})
     if not leaf:
         for machine in run.operator.state.machines:
             machine._leaf = None
@@ -154,7 +154,7 @@ def check_leaf(rng: random.Random) -> None:
     """One random aggregate over random rows."""
     aggregate = random_aggregate(rng)
     try:
-        plan_block(aggregate, lambda _: Facts(), "auto")
+        plan_block(aggregate, lambda _: Facts(), BlockOptions("auto"))
     except Refused:  # such as the sum of a constant
         return
     values, nulls = rng.choice((TAME, TAME, WILD)), rng.choice((0.0, 0.0, 0.02))
@@ -218,7 +218,7 @@ def test_what_compiles(expression: Expression, compiles: bool) -> None:
     if isinstance(expression, Cast | Call) and expression.type in (INT32, FLOAT64):
         calls = (AggregateCall("sum", (expression,), expression.type if expression.type == FLOAT64 else INT64),)
     aggregate = Aggregate(Scan("t", FIELDS), keys, calls, tuple(f"o{i}" for i in range(len(keys) + len(calls))))
-    program = plan_block(aggregate, lambda _: Facts(), "auto").program
+    program = plan_block(aggregate, lambda _: Facts(), BlockOptions("auto")).program
     leaf = program.view(program.block.atoms[0].name).keys
     registers = LeafRegisters(tuple((i,) for i in range(len(leaf))), tuple(enumerate(range(5, 5 + len(calls)))), 4)
     if not program.block.atoms[0].lifts:

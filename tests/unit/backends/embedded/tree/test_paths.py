@@ -19,7 +19,7 @@ from everview.relational.nodes import Aggregate, AggregateCall, Field, Join, Joi
 from everview.relational.schema import schema
 from everview.relational.types import BOOLEAN, INT64
 from everview.relational.unique_keys import UniqueKey
-from everview.trigger.plan_block import plan_block
+from everview.trigger.plan_block import BlockOptions, plan_block
 from everview.trigger.tree_program import Compute, TreeProgram, Trigger
 from tests.unit.backends.embedded.tree.generate_blocks import random_query
 from tests.unit.backends.embedded.tree.given_inputs import GivenOperator
@@ -63,7 +63,7 @@ def test_what_is_reported_is_what_is_explained_and_executed(seed: int) -> None:
         return Facts(keys=keys.get(name, ()), updatable=name not in query.static)
 
     try:
-        lowered = plan_block(query.aggregate, facts, "factorized")
+        lowered = plan_block(query.aggregate, facts, BlockOptions("factorized"))
     except Refused:
         return
     assert_one_derivation(lowered.plan, lowered.program)
@@ -95,7 +95,7 @@ def test_a_dependency_decides_the_order() -> None:
     lowered = plan_block(
         aggregate,
         lambda q: Facts(keys=(UniqueKey(frozenset({0})),) if isinstance(q, Scan) and q.table == "T" else ()),
-        "factorized",
+        BlockOptions("factorized"),
     )
     assert_one_derivation(lowered.plan, lowered.program)
     assert explained(lowered.program.triggers[0])[0] == "T"

@@ -18,7 +18,7 @@ from everview.relational.expressions import Call, Case, Cast, Column, Expression
 from everview.relational.nodes import Aggregate, AggregateCall, Field, Join, JoinKind, Project, Relation, Scan
 from everview.relational.schema import columns
 from everview.relational.types import BOOLEAN, FLOAT64, INT32, INT64, Decimal, Row
-from everview.trigger.plan_block import plan_block
+from everview.trigger.plan_block import BlockOptions, plan_block
 from tests.unit.backends.embedded.tree.generate_blocks import (
     random_change,
     random_program,
@@ -99,7 +99,7 @@ HALF = Number(9 * 10**37)
 def made(call: AggregateCall, tables: dict[str, list[Row]], keys: tuple[Expression, ...] = ()) -> TreeRun:
     """One aggregate over the join of two tables, planned as usual."""
     aggregate = Aggregate(JOINED, keys, (call,), tuple(f"o{i}" for i in range(len(keys) + 1)))
-    return TreeRun(aggregate, plan_block(aggregate, lambda _: Facts(), "auto"), tables)
+    return TreeRun(aggregate, plan_block(aggregate, lambda _: Facts(), BlockOptions("auto")), tables)
 
 
 @pytest.mark.parametrize("is_static", [True, False])
@@ -110,7 +110,7 @@ def test_rows_are_grouped_first_only_for_a_view_that_is_kept(is_static: bool) ->
         return Facts(updatable=not (is_static and isinstance(relation, Scan) and relation.table == "s"))
 
     aggregate = Aggregate(JOINED, (), (AggregateCall("sum", (Y,), INT64),), ("sum",))
-    lowered = plan_block(aggregate, facts, "auto")
+    lowered = plan_block(aggregate, facts, BlockOptions("auto"))
     trigger = next(t for t in lowered.program.triggers if t.atom == 0)
     assert needs_groups(lowered.program, trigger) == (not is_static)
     run = TreeRun(aggregate, lowered, {"r": [], "s": [(1, 5), (2, None), (3, 7)]})
@@ -162,7 +162,7 @@ def test_a_tree_alone_refuses_an_infinity_in_a_product() -> None:
         (AggregateCall("sum", (Call("*", (X, Column(4, FLOAT64)), FLOAT64),), FLOAT64),),
         ("sum",),
     )
-    run = TreeRun(aggregate, plan_block(aggregate, lambda _: Facts(), "auto"), {"r": [(1, 2.0, None)]})
+    run = TreeRun(aggregate, plan_block(aggregate, lambda _: Facts(), BlockOptions("auto")), {"r": [(1, 2.0, None)]})
     run.check()
     with pytest.raises(EvaluationError, match="NaN, infinite, or too large"):
         run.push({"r": ([(1, float("inf"), None)], [])})
@@ -207,7 +207,7 @@ def test_a_sum_beyond_its_type_fails_in_the_transaction(amount: Number) -> None:
         (Cast(Column(1, narrow), INT64, is_try=True), INT64, None),
     ):
         aggregate = Aggregate(joined, (K,), (AggregateCall("sum", (argument,), type_),), ("k", "sum"))
-        run = TreeRun(aggregate, plan_block(aggregate, lambda _: Facts(), "auto"), {"r": [], "s": [(1,)]})
+        run = TreeRun(aggregate, plan_block(aggregate, lambda _: Facts(), BlockOptions("auto")), {"r": [], "s": [(1,)]})
         run.commit({"r": ([(1, amount)] * 9, [])})
         run.check()
         if most is not None:

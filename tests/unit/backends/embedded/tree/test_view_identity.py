@@ -17,7 +17,7 @@ from everview.planner.block_build import Facts
 from everview.relational.expressions import Call, Column, Expression, Literal
 from everview.relational.nodes import Aggregate, AggregateCall, Field, Filter, Join, JoinKind, Relation, Scan
 from everview.relational.types import BOOLEAN, INT32, INT64
-from everview.trigger.plan_block import plan_block
+from everview.trigger.plan_block import BlockOptions, plan_block
 from everview.trigger.tree_program import TreeProgram
 from tests.unit.backends.embedded.tree.cyclic_queries import SHAPES, cyclic_join
 
@@ -56,7 +56,7 @@ def lowered(
 ) -> TreeProgram:
     """The program of an aggregate."""
     aggregate = Aggregate(relation, keys, calls, tuple(f"o{i}" for i in range(len(keys) + len(calls))))
-    return plan_block(aggregate, lambda _: Facts(), "auto").program
+    return plan_block(aggregate, lambda _: Facts(), BlockOptions("auto")).program
 
 
 def joined(condition: Expression | None = None, left: Relation = R, right: Relation = S) -> Relation:
