@@ -14,6 +14,8 @@ from everview.backends.embedded.tree.instructions import (
     Append,
     Clear,
     Each,
+    FindEntries,
+    FindNextEntries,
     Gather,
     Group,
     KeepHeld,
@@ -36,6 +38,7 @@ from everview.backends.embedded.tree.layout import (
     FLOAT_VALUES,
     FLOATING,
     INT_VALUES,
+    LONG_PRODUCT,
     WIDE_VALUES,
     room_for,
     words_of,
@@ -49,6 +52,7 @@ from everview.planner.moments_block import PayloadPart, packed
 from everview.planner.moments_part import MomentsPart
 from everview.trigger.tree_program import (
     Access,
+    AccessKind,
     AddIndicator,
     Compute,
     CountDegrees,
@@ -154,10 +158,12 @@ class Assembler(CodeBuilder[RowDelta, PayloadPart]):
         for residual in compute.residuals:
             delta = self._restricted(delta, residual)
         self._fans.clear()
-        is_thinned = False
+        is_thinned, start, takes_turns = False, len(self.code), self._takes_turns(compute, delta, target)
         for i, access in enumerate(compute.joins):
             is_thinned |= bool(self._fans)
             delta = self._join(access, delta, needed_keys(compute, i, target))
+            if takes_turns and i == 0:
+                self._look_up_in_turns(start)
             is_thinned |= bool(self._fans) and (access.is_indicator or bool(access.residuals))
             for residual in access.residuals if access.ordered is None else ():
                 delta = self._restricted(delta, residual)
@@ -167,6 +173,20 @@ class Assembler(CodeBuilder[RowDelta, PayloadPart]):
         if self._fans:
             return self._summed_in_turns(delta, target, Append if is_distinct else Gather)
         return self._summed_by(delta, target.keys, self._parts(target.payload))
+
+    def _takes_turns(self, compute: Compute, delta: RowDelta, target: TreeViewDefinition) -> bool:
+        """Whether some rows at a time are looked up and summed up: their products are long, and not what is stored."""
+        if not compute.joins or compute.joins[0].kind is not AccessKind.LOOKUP or compute.joins[0].is_indicator:
+            return False
+        parts = (p for p in self._parts(target.payload) if isinstance(p, MomentsPart))
+        return any(p.size >= LONG_PRODUCT for p in parts) and not set(delta.keys) <= set(target.keys)
+
+    def _look_up_in_turns(self, at: int) -> None:
+        """Makes the look-up at a place of the code one of the next rows."""
+        found = self.code[at]
+        assert isinstance(found, FindEntries), "a look-up begins with its entries"
+        self.code[at] = FindNextEntries(found.map, found.frame, found.out, found.rows, found.slots, NONE, found.keys)
+        self._fans.insert(0, at)
 
     def _summed_in_turns(self, delta: RowDelta, target: TreeViewDefinition, group: type[Group]) -> RowDelta:
         """The same where rows are paired with any number of entries: a bounded number of pairs is made and summed at a time.
@@ -184,7 +204,7 @@ class Assembler(CodeBuilder[RowDelta, PayloadPart]):
         for fan, cursor in zip(reversed(self._fans), reversed(cursors), strict=True):
             start = fan + 1
             pairing = self.code[start]
-            assert isinstance(pairing, SliceEntries | ScanEntries)
+            assert isinstance(pairing, FindNextEntries | SliceEntries | ScanEntries)
             self.code[start] = replace(pairing, cursor=cursor)
             self.code.append(Repeat(cursor, size_of(self.code[start:])))
         return summed

@@ -78,6 +78,19 @@ class FindEntries(Instruction):
     keys: Registers
 
 
+@instruction("next", "{out} := the next rows of {frame} * {map} by ({keys}), rows in {rows}, slots in {slots}{cursor}")
+class FindNextEntries(Instruction):
+    """Pairs the next ``LOOKUPS_AT_ONCE`` rows with the entries of their keys, so that long products stay in the cache."""
+
+    map: MapNumber
+    frame: FrameNumber
+    out: FrameNumber
+    rows: RegisterNumber
+    slots: RegisterNumber
+    cursor: CursorFrame
+    keys: Registers
+
+
 @instruction("slice", "{out} := {frame} * {map} index {index} by ({keys}), rows in {rows}, slots in {slots}{cursor}")
 class SliceEntries(Instruction):
     """Pairs each row with all entries of its key in a secondary index; with a cursor, the next pairs of these."""
@@ -355,6 +368,7 @@ class TellParts(Instruction):
 GROUP: Final = places(Group)
 SUM: Final = places(SumGroups)
 LOOKUP: Final = places(FindEntries)
+NEXT: Final = places(FindNextEntries)
 SLICE: Final = places(SliceEntries)
 SCAN: Final = places(ScanEntries)
 TAKE: Final = places(Take)

@@ -178,6 +178,10 @@ AT: Final = 7
 """In checked mode, the address of the instruction under way."""
 ENVIRONMENT_WORDS: Final = 8
 
+LOOKUPS_AT_ONCE: Final = 32
+"""Rows that are looked up before their products are summed up, where those have hundreds of words."""
+LONG_PRODUCT: Final = 40
+"""Moments of so many sums are such products."""
 PAIRS_AT_ONCE: Final = 1 << 14
 """Pairs of rows and entries that are made before they are summed up, and the next ones made.
 

@@ -1,0 +1,61 @@
+"""Covariance matrices over joins under updates: Housing, Retailer, Favorita; continuous, mixed and categorical features.
+
+    everview bench covariance [--quick]
+
+Batches of 1,000 rows of one table, round robin over all tables (F-IVM, sections 9.2 and 9.3), sorted by the variable order and
+shuffled, into tables that keep no rows. Beside ``create_covariance``:
+
+- *numpy*: after every batch the tables so far are joined by Arrow, XᵀX is computed by NumPy, and categories are counted;
+- *cells*: one SQL aggregate for each cell of the matrix, each a view of this engine, which is how DBToaster does it;
+- *first_order*: ``create_covariance(strategy="first_order")``, no view between the tables and the result.
+
+Timed is ``db.apply`` alone. A trial ends when its budget is exhausted, which its parameters say; a ratio is over the batches
+that both have run. Baselines have the first few features of each role only, and so has our own trial beside them (``features``
+says how many); all-categorical ones have few in every trial. Answers are compared with DuckDB's where the join has at most 20
+million rows. Metrics: ``tuples_per_second``, ``state_bytes``, ``ratio_to_numpy``, ``ratio_to_cells``,
+``ratio_to_first_order``, ``ratio_to_fivm_cpp``; ``seconds`` is the time to read all sums.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+# `everview bench` loads this file by its path, from wherever it is called.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from benchmarks.covariance_data import KINDS, feature_set, workloads
+from benchmarks.covariance_measure import FULL, QUICK, measure_case
+from benchmarks.spark_session import spark_session
+from everview.cli.bench_results import Figure
+
+
+def run(*, quick: bool) -> Iterator[Figure]:
+    """Measures, and prints a table at the end."""
+    plan = QUICK if quick else FULL
+    table = Table(title="covariance, thousands of tuples a second", title_justify="left")
+    for heading in (
+        "case",
+        "order",
+        "features",
+        "rate",
+        "by cpu",
+        "MB",
+        "read ms",
+        "x F-IVM C++",
+        "answer",
+        "baselines",
+    ):
+        table.add_column(heading, justify="right")
+    with spark_session() as spark:
+        for name, workload in workloads(quick=quick).items():
+            for kind in KINDS:
+                features = feature_set(workload, kind)
+                whole = features.first(plan.few) if kind == "categorical" else features
+                for order in plan.orders if kind == "continuous" else ("sorted",):
+                    yield from measure_case(spark, name, whole, features.first(plan.few), order, plan, table)
+    Console(width=160).print(table)
