@@ -29,7 +29,7 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.covariance_data import KINDS, feature_set, workloads
-from benchmarks.covariance_measure import FULL, QUICK, measure_case
+from benchmarks.covariance_measure import FULL, QUICK, measure_case, warm_up
 from benchmarks.spark_session import spark_session
 from everview.cli.bench_results import Figure
 
@@ -52,10 +52,12 @@ def run(*, quick: bool) -> Iterator[Figure]:
     ):
         table.add_column(heading, justify="right")
     with spark_session() as spark:
-        for name, workload in workloads(quick=quick).items():
+        data = workloads(quick=quick)
+        warm_up(spark, feature_set(data["housing"], "mixed").first(2))
+        for name, workload in data.items():
             for kind in KINDS:
                 features = feature_set(workload, kind)
-                whole = features.first(plan.few) if kind == "categorical" else features
+                whole = features.first(plan.few) if kind == "categorical" or (quick and kind == "mixed") else features
                 for order in plan.orders if kind == "continuous" else ("sorted",):
                     yield from measure_case(spark, name, whole, features.first(plan.few), order, plan, table)
     Console(width=160).print(table)

@@ -1,0 +1,111 @@
+"""``db.create_covariance`` on every backend: the matrix of the joined rows, by group and category, whatever comes and goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import everview as ev
+from everview.session.covariance import Covariance
+
+JOIN = "SELECT * FROM house JOIN town USING (place)"
+HOUSES = [
+    (1, 100.5, 3, "brick"),
+    (1, 80.0, 2, "wood"),
+    (2, 55.25, 1, None),
+    (2, None, 4, "wood"),
+    (3, 70.0, 2, "brick"),
+]
+TOWNS = [(1, 2.5, "north"), (2, -1.0, "south"), (2, 0.5, "north")]
+
+
+@pytest.fixture
+def houses(db: ev.Database) -> ev.Database:
+    """Two tables, with some rows."""
+    db.create_table("house", "place INT, price DOUBLE, rooms INT, walls STRING")
+    db.create_table("town", "place INT, growth DOUBLE, side STRING")
+    db.apply({"house": HOUSES, "town": TOWNS})
+    return db
+
+
+def joined(houses: list[Any], towns: list[Any], side: str | None = None) -> list[tuple[Any, ...]]:
+    """(price, rooms, growth, walls, side) of the joined rows that count."""
+    rows = [(p, float(r), g, w, s) for a, p, r, w in houses for b, g, s in towns if a == b and p is not None]
+    return [row for row in rows if side is None or row[4] == side]
+
+
+def check(covariance: Covariance, rows: list[tuple[Any, ...]], **group: Any) -> None:
+    """All sums against those of the rows."""
+    moments = covariance.moments(**group)
+    matrix = np.array([[1.0, *row[:3]] for row in rows]).reshape(len(rows), 4)
+    np.testing.assert_allclose(covariance.to_numpy(**group), matrix.T @ matrix, rtol=1e-9)
+    assert moments.count == len(rows)
+    walls = moments.categories["walls"]
+    for value, count, sums in zip(walls.values, walls.counts, walls.sums, strict=True):
+        own = [row for row in rows if row[3] == value]
+        assert len(own) == count
+        np.testing.assert_allclose(sums, np.array(own, dtype=object)[:, :3].astype(float).sum(axis=0), rtol=1e-9)
+    assert set(walls.values) == {row[3] for row in rows}
+    if ("walls", "side") in moments.pairs:
+        pairs, sides = moments.pairs["walls", "side"], moments.categories["side"].values
+        found = {(walls.values[a], sides[b]): n for a, b, n in zip(pairs.left, pairs.right, pairs.counts, strict=True)}
+        assert found == {p: sum(row[3:] == p for row in rows) for p in {row[3:] for row in rows}}
+
+
+def test_a_covariance_follows_its_tables(houses: ev.Database) -> None:
+    """Inserts, deletes, a category that disappears, and a join that becomes empty."""
+    roles: dict[str, Any] = {"continuous": ["price", "rooms", "growth"], "categorical": ["walls", "side"]}
+    covariance = houses.create_covariance("cov", JOIN, **roles)
+    check(covariance, joined(HOUSES, TOWNS))
+    more = [(3, 1.0, "east")]
+    houses.table("town").insert(more)
+    check(covariance, joined(HOUSES, TOWNS + more))
+    houses.table("house").delete([HOUSES[2]])
+    left = [h for h in HOUSES if h is not HOUSES[2]]
+    check(covariance, joined(left, TOWNS + more))
+    houses.table("town").delete(TOWNS + more)
+    check(covariance, [])
+    assert np.isnan(covariance.covariance()).all()
+
+
+def test_groups_have_a_matrix_each(houses: ev.Database) -> None:
+    """One of them for each value of the column; one that has no rows is 0."""
+    covariance = houses.create_covariance(
+        "cov", JOIN, continuous=["price", "rooms", "growth"], categorical=["walls"], group_by=["side"]
+    )
+    assert sorted(g["side"] for g in covariance.groups()) == ["north", "south"]
+    for side in ("north", "south", "west"):
+        check(covariance, joined(HOUSES, TOWNS, side), side=side)
+    with pytest.raises(ev.InvalidQuery, match="grouped by side"):
+        covariance.moments()
+
+
+def test_a_covariance_is_a_view(houses: ev.Database) -> None:
+    """It is listed, found by name, explained, verified and dropped, and its parts come and go with it."""
+    covariance = houses.create_covariance("cov", JOIN, continuous=["price", "growth"], categorical=["walls", "side"])
+    assert list(houses.views) == ["cov"]
+    assert isinstance(houses.view("COV"), Covariance)
+    assert covariance.columns[:3] == ("count", "sum_price", "sum_growth")
+    assert "cov__c0_c1" in covariance.explain()
+    assert covariance.stats()["rows"] == 1
+    assert "cov__c1" in str(houses.verify())
+    with pytest.raises(ev.DependencyError, match="part of the covariance 'cov'"):
+        houses.drop("cov__c0")
+    houses.drop("cov")
+    assert not houses.views
+    houses.create_covariance("cov", JOIN, continuous=["price"])
+
+
+def test_wrong_features_are_refused_by_name(houses: ev.Database) -> None:
+    """And nothing is left of what was made before."""
+    with pytest.raises(ev.InvalidQuery, match="'walls' is string"):
+        houses.create_covariance("cov", JOIN, continuous=["walls"])
+    with pytest.raises(ev.UnknownName, match="column 'pric'"):
+        houses.create_covariance("cov", JOIN, continuous=["pric"])
+    with pytest.raises(ev.InvalidQuery, match="stands twice"):
+        houses.create_covariance("cov", JOIN, continuous=["price", "price"])
+    with pytest.raises(ev.InvalidQuery, match="no features"):
+        houses.create_covariance("cov", JOIN)
+    assert not houses.views
