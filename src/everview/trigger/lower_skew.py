@@ -16,7 +16,7 @@ trigger moves rows between parts when a key turns heavy or light. The result sta
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from everview.planner.block import Block
@@ -41,7 +41,8 @@ from everview.trigger.tree_program import (
 
 
 def lower_skew(block: Block, plan: SkewPlan) -> TreeProgram:
-    """The program of a block over heavy and light parts."""
+    """The program of a block over heavy and light parts, whose sums are kept one by one."""
+    block = replace(block, moments=None)
     lowering = _SkewLowering(block, plan)
     triggers = tuple(Trigger(i, tuple(lowering.statements(i))) for i in range(len(block.atoms)))
     partitions = tuple(p for i in range(len(block.atoms)) for p in lowering.partitions(i))

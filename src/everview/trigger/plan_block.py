@@ -131,7 +131,7 @@ def plan_skew_block(
         note = "nothing is partitioned: every change is O(1) in this view tree"
         return replace(_lowered(block, tree, keeps_result=True), note=note)
     plan = plan_skew(block.query, options.of_atoms(block.query), is_refined=options.is_refined)
-    return Lowered(lower_skew(replace(block, moments=None), plan), None, None, plan)
+    return Lowered(lower_skew(block, plan), None, None, plan)
 
 
 def without_first_moments(lowered: Lowered) -> Lowered:
