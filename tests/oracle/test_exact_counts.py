@@ -41,7 +41,7 @@ def test_six_tables_of_2000_rows(spark: SparkSession) -> None:
     with ev.connect(spark=spark) as db:
         for i in range(6):
             db.create_table(f"t{i}", "k int, v int")
-        view = db.create_view("v", _query(6, "SELECT count(*) AS n, avg(t0.v) AS m"))
+        view = db.create_view("v", _query(6, "SELECT count(*) AS n, avg(t0.v) AS m"), on_error="reject")
         for i in range(5):
             db.table(f"t{i}").insert([(1, v % 7) for v in range(2000)])
         with pytest.raises(ev.EverviewError):
@@ -63,7 +63,8 @@ def test_aggregates_of_long_joins_are_exact(data: st.DataObject, spark: SparkSes
             db.create_table(name, "k int, v int")
         strategy = choices.pick(("auto", "first_order", "factorized"))
         grouped = "SELECT t0.k, count(*) AS n, sum(t1.v) AS s, avg(t1.v) AS m"
-        view = db.create_view("v", f"{_query(len(tables), grouped)} GROUP BY t0.k", strategy=strategy)
+        query = f"{_query(len(tables), grouped)} GROUP BY t0.k"
+        view = db.create_view("v", query, strategy=strategy, on_error="reject")
         for number in range(len(tables) + choices.count(1, 8)):
             name = tables[number] if number < len(tables) else choices.pick(tables)
             change = _change(choices, content[name])

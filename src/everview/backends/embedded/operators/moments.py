@@ -63,17 +63,16 @@ class MomentAccumulator(Accumulator):
             scatter_add_float(sums.data, 0, counters.data, 0, *terms)
 
     def _moderate(self, slots: Ints, values: list[Any], weights: Ints) -> list[Any]:
-        """The values, 0 in the rows that are summed aside and NaN in those that have something not finite."""
-        is_odd = (weights <= -SMALL_WEIGHT) | (weights >= SMALL_WEIGHT)
-        for column in values:
-            is_odd |= ~(np.abs(column) < _LARGE)
-        if not is_odd.any():
-            return values
-        is_finite = np.logical_and.reduce([np.isfinite(column) for column in values])
-        left = is_odd & is_finite
-        rows = zip(*(column[left].tolist() for column in values), strict=True)
-        self._large.add(slots[left].tolist(), (self._in_units(row) for row in rows), weights[left].tolist())
-        return [np.where(left, 0.0, np.where(is_finite, column, np.nan)) for column in values]
+        """The values, 0 in the rows that are summed aside, NaN for those that are not finite."""
+        is_left = (weights <= -SMALL_WEIGHT) | (weights >= SMALL_WEIGHT)
+        finite = [np.isfinite(column) for column in values]
+        for column, is_finite in zip(values, finite, strict=True):
+            is_left |= is_finite & (np.abs(column) >= _LARGE)
+        if is_left.any():
+            rows = zip(*(np.where(f, c, 0.0)[is_left].tolist() for c, f in zip(values, finite, strict=True)), strict=True)
+            self._large.add(slots[is_left].tolist(), (self._in_units(row) for row in rows), weights[is_left].tolist())
+            values = [np.where(is_left, 0.0, column) for column in values]
+        return [c if f.all() else np.where(f, c, np.nan) for c, f in zip(values, finite, strict=True)]
 
     def _in_units(self, row: tuple[float, ...]) -> list[int]:
         """The products of a row, in units of 2^-1074 for each factor."""
@@ -82,9 +81,9 @@ class MomentAccumulator(Accumulator):
 
     def result(self, slots: Ints) -> Vector:
         counts = self._counters[0].data[slots, FLOAT_COUNTERS]
-        finite = np.ones(len(slots), dtype=np.bool_)
-        for counters in self._counters:
-            finite &= ~counters.data[slots, :FLOAT_COUNTERS].any(axis=1)
+        finite = {
+            p: ~c.data[slots, :FLOAT_COUNTERS].any(axis=1) for p, c in zip(self._products, self._counters, strict=True)
+        }
         sums = {p: _pairs(s.data[slots]) for p, s in zip(self._products, self._sums, strict=True)}
         return finish_moments(self._call, counts, sums, finite, self._corrected(slots, counts))
 
@@ -139,18 +138,23 @@ def finish_moments(
     call: AggregateCall,
     counts: Ints,
     sums: Mapping[Product, Payloads],
-    finite: Bools,
+    finite: Mapping[Product, Bools],
     corrected: Corrected | None = None,
 ) -> Vector:
-    """The answers of groups from their sums; NaN where a number that went into them is not finite."""
+    """The answers of groups from their sums; a moment is NaN where a number that went into it is not finite."""
     declared = SUM_AGGREGATES[call.function]  # of whatever rows: DISTINCT is for the caller to see to
     assert declared.finish is not None, f"{call.function} is read off moments"
     nulls = counts < declared.least
+
+    def correct(product: Product, moments: Floats) -> None:
+        if corrected is not None:
+            corrected(product, moments)
+        moments[~finite[product]] = np.nan
+
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        values, undefined = declared.finish(CentralMoments(np.maximum(counts, 1), sums, corrected))
-    values = np.where(finite, values, np.nan)
+        values, undefined = declared.finish(CentralMoments(np.maximum(counts, 1), sums, correct))
     if undefined is not None:
-        nulls = nulls | (finite & undefined)
+        nulls = nulls | undefined
     if not nulls.any():
         return Vector(call.type, values)
     values[nulls] = 0

@@ -174,11 +174,12 @@ def _finish_moments(call: AggregateCall, sums: tuple[Terms, ...], valid: CountTe
 
     def finish(rows: Ints) -> Vector:
         read = [_floats(rows, terms) for terms in sums]
-        finite = ~np.logical_or.reduce([counters.any(axis=1) for _, counters in read])
+        finite = {product: ~counters.any(axis=1) for product, (_, counters) in zip(products, read, strict=True)}
         pairs = {product: pair for product, (pair, _) in zip(products, read, strict=True)}
         counts = _counts(rows, valid)
         if not bears_loss:
-            _check_digits(rows[:, noted] >> SPECIAL_BITS & _EXPONENT, counts, pairs, finite)
+            is_finite = np.logical_and.reduce([*finite.values()])
+            _check_digits(rows[:, noted] >> SPECIAL_BITS & _EXPONENT, counts, pairs, is_finite)
         return finish_moments(call, counts, pairs, finite)
 
     return finish

@@ -78,7 +78,9 @@ class WindowMoment(WindowFunction):
         spreads = [_scaled_central(c, c, counts, start, end) / divisor for c in columns]
         with np.errstate(over="ignore"):
             spread = spreads[0] * spreads[1]  # as Spark has it, also where a double cannot hold it
-        nulls |= np.logical_and.reduce(is_finite) & (spread == 0)  # a constant correlates with nothing
+        for own, finite in zip(spreads, is_finite, strict=True):
+            nulls |= finite & (own == 0)  # a constant correlates with nothing, not even with NaN
+        nulls |= np.logical_and.reduce(is_finite) & (spread == 0)
         return central / divisor / np.sqrt(np.where(spread == 0, 1.0, spread))
 
 
