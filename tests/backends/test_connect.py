@@ -131,20 +131,6 @@ def test_a_closed_database_says_so(backend: str) -> None:
     assert repr(database) == f"<Database {backend}, closed>"
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
-        (lambda db: db.create_covariance("c", "SELECT 1"), "no create_covariance: 'c' cannot be created."),
-    ],
-)
-def test_calls_of_later_versions(plain_db: ev.Database, backend: str, call: object, message: str) -> None:
-    """A call that a backend does not have says what there is instead."""
-    assert callable(call)
-    with pytest.raises(ev.UnsupportedOperation) as caught:
-        call(plain_db)
-    assert str(caught.value) == f"the {backend} backend has {message}"
-
-
 def test_checkpoints_of_what_lives_in_memory(plain_db: ev.Database, backend: str) -> None:
     """Where nothing is kept there is nothing to checkpoint; on Spark every transaction is on disk already."""
     if backend == "spark":

@@ -47,7 +47,9 @@ ROUNDS, ORDERS_A_BATCH = 3, 20
 def demo(backend: str) -> None:
     """The tour: data, views, a stream of changes, and verification."""
     console = Console()
-    os.environ.setdefault("SPARK_SUBMIT_OPTS", "")  # Spark's speed is shown: it gets no options that only start it sooner
+    os.environ.setdefault(
+        "SPARK_SUBMIT_OPTS", ""
+    )  # Spark's speed is shown: it gets no options that only start it sooner
     shop = Shop(CUSTOMERS, ORDERS)
     with ev.connect(backend=backend) as db:
         _load(db, shop, console)

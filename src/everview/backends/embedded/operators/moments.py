@@ -69,7 +69,9 @@ class MomentAccumulator(Accumulator):
         for column, is_finite in zip(values, finite, strict=True):
             is_left |= is_finite & (np.abs(column) >= _LARGE)
         if is_left.any():
-            rows = zip(*(np.where(f, c, 0.0)[is_left].tolist() for c, f in zip(values, finite, strict=True)), strict=True)
+            rows = zip(
+                *(np.where(f, c, 0.0)[is_left].tolist() for c, f in zip(values, finite, strict=True)), strict=True
+            )
             self._large.add(slots[is_left].tolist(), (self._in_units(row) for row in rows), weights[is_left].tolist())
             values = [np.where(is_left, 0.0, column) for column in values]
         return [c if f.all() else np.where(f, c, np.nan) for c, f in zip(values, finite, strict=True)]
