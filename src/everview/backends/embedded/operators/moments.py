@@ -83,8 +83,9 @@ class MomentAccumulator(Accumulator):
 
     def result(self, slots: Ints) -> Vector:
         counts = self._counters[0].data[slots, FLOAT_COUNTERS]
-        finite = {
-            p: ~c.data[slots, :FLOAT_COUNTERS].any(axis=1) for p, c in zip(self._products, self._counters, strict=True)
+        finite: dict[Product, Bools] = {
+            p: np.all(c.data[slots, :FLOAT_COUNTERS] == 0, axis=1)
+            for p, c in zip(self._products, self._counters, strict=True)
         }
         sums = {p: _pairs(s.data[slots]) for p, s in zip(self._products, self._sums, strict=True)}
         return finish_moments(self._call, counts, sums, finite, self._corrected(slots, counts))

@@ -174,7 +174,7 @@ def _finish_moments(call: AggregateCall, sums: tuple[Terms, ...], valid: CountTe
 
     def finish(rows: Ints) -> Vector:
         read = [_floats(rows, terms) for terms in sums]
-        finite = {product: ~counters.any(axis=1) for product, (_, counters) in zip(products, read, strict=True)}
+        finite = {p: np.all(counters == 0, axis=1) for p, (_, counters) in zip(products, read, strict=True)}
         pairs = {product: pair for product, (pair, _) in zip(products, read, strict=True)}
         counts = _counts(rows, valid)
         if not bears_loss:
