@@ -12,6 +12,7 @@ SUITE ?= tpch
 ARGS ?=
 WORKERS ?= 2
 MINUTES ?= 10
+ENDURANCE ?= 15
 SEED ?=
 PYTEST := $(PYTHON) -m pytest -q -n $(WORKERS) --dist=worksteal
 # What test-all runs a second time, with kernels that test every address (state/checks.py).
@@ -22,10 +23,10 @@ ifneq ($(shell cat $(INSTALLED) 2>/dev/null),$(CURDIR))
 .PHONY: $(INSTALLED)
 endif
 
-.PHONY: help demo test test-all soak check bench docs clean java
+.PHONY: help demo test test-all soak soak-endurance check bench docs clean java
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' Makefile
 
 demo: java $(INSTALLED) ## install, then the two-minute tour
 	@$(VENV)/bin/everview demo $(ARGS)
@@ -39,6 +40,9 @@ test-all: java $(INSTALLED) ## the same with the slow tests and long Hypothesis 
 
 soak: java $(INSTALLED) ## generated queries and streams, every answer compared: make soak MINUTES=60 SEED=7
 	@$(PYTHON) -m tests.soak --minutes $(MINUTES) --workers $(WORKERS) $(if $(SEED),--seed $(SEED)) $(ARGS)
+
+soak-endurance: java $(INSTALLED) ## twenty views at full speed, memory and latencies watched: 15 minutes
+	@$(PYTHON) -m tests.soak --endurance --minutes $(ENDURANCE) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 check: $(INSTALLED) ## ruff, mypy and the import rules; needs no Java
 	@$(PYTHON) -m ruff check --quiet .

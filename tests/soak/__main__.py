@@ -2,6 +2,7 @@
 
 ``python -m tests.soak [--minutes M] [--seed S] [--workers N] [--folder F]``, or the file of a difference to play it again, or
 ``--round SEED`` to play one round. The same seed and folder go on where they were. Exit status 1 if there was any difference.
+``--endurance`` is another run (``endurance.py``): transactions at full speed against the same twenty views.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from tests.soak.endurance import endure
 from tests.soak.worker import show
 
 _HANGS_AFTER = 300.0
@@ -31,6 +33,9 @@ def main() -> int:
     parser.add_argument("--seed", default=None, help="default: the time")
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--folder", default="soak", help="where what it finds is kept; a folder for each seed below it")
+    parser.add_argument(
+        "--endurance", action="store_true", help="transactions against twenty views at full speed instead"
+    )
     given = parser.parse_args()
     if given.file:
         runpy.run_path(given.file)
@@ -40,6 +45,9 @@ def main() -> int:
         return 0
     seed = given.seed or time.strftime("%Y%m%d%H%M%S")
     folder = Path(given.folder) / seed
+    if given.endurance:
+        print(f"seed {seed}, {given.minutes:g} minutes")
+        return endure(60 * given.minutes, seed, folder)
     folder.mkdir(parents=True, exist_ok=True)
     print(f"seed {seed}, {given.workers} processes, {given.minutes:g} minutes; what is found is kept in {folder}/")
     _soak(folder, seed, given.workers, time.time() + 60 * given.minutes)

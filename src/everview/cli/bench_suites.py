@@ -32,6 +32,7 @@ SUITES: dict[str, str] = {
     "covariance": "covariance matrices and regression",
     "matrix": "matrix chains under rank-1 updates",
     "stream": "micro-batches of Structured Streaming into views",
+    "doors": "rows handed in by every form, beside pyarrow's own conversion",
     "spark": "the spark backend beside full recomputation",
     "durability": "commits to disk and opening, beside SQLite and DuckDB",
     "rivals": "other systems on the same streams",

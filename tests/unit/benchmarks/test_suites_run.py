@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 import everview as ev
-from benchmarks import classes, favorita, housing, paths, retailer, triangle
+from benchmarks import classes, doors, favorita, housing, paths, retailer, triangle
 from benchmarks.classes_data import CLASSES, QueryClass
 from benchmarks.classes_measure import Sizes
 from benchmarks.joins_anchors import anchor_of, comparison
@@ -55,6 +55,14 @@ def test_join_suites_run(suite: str, spark: SparkSession, capsys: pytest.Capture
         measured = any(own.items() <= r.params.items() for r in results)
         assert measured or f"join strategy={strategy} representation={representation} " in said
     assert any(r.case == "sum, facts only" for r in results) == (suite != "housing")
+
+
+def test_doors_run() -> None:
+    """Every form of rows has its rate and its ratio to pyarrow, and brings the right rows."""
+    results = list(doors.measure(size=20, transactions=2))
+    forms = {form.name for form in doors.FORMS}
+    for metric in ("tuples_per_second", "latency_p50", "ratio_to_pyarrow"):
+        assert {r.params["form"] for r in results if r.metric == metric and r.value > 0} == forms
 
 
 def test_paths_run(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,6 +57,8 @@ def as_arrow(data: Any) -> Any:
         return data
     if isinstance(data, _frame_of("pyspark.sql")):
         return data.toArrow()
+    if isinstance(data, pa.RecordBatchReader):
+        return data.read_all()
     return pa.table(data) if hasattr(data, "__arrow_c_stream__") else data
 
 

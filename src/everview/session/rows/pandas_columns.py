@@ -37,10 +37,11 @@ def frame_columns(table: str, wanted: Schema, frame: Any) -> tuple[list[str], li
 
 
 def _copied(series: Any) -> pa.Array | pa.ChunkedArray:
-    """A column of numbers, times or pandas' own types. Arrow may share their memory, so they are copied first."""
+    """A column of numbers, times or pandas' own types. Arrow may share their memory, so all are copied but Arrow's own."""
     if isinstance(series.dtype, np.dtype):
         return pa.array(np.array(series.to_numpy()), from_pandas=True)
-    return pa.array(series.copy(), from_pandas=True)
+    values = series.array
+    return pa.array(values if hasattr(series.dtype, "pyarrow_dtype") else values.copy(), from_pandas=True)
 
 
 def _objects(values: Any, quick: QuickColumn | None) -> pa.Array:
