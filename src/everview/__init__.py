@@ -25,7 +25,8 @@ from everview.errors import (
     VerificationFailed,
     ViewSuspended,
 )
-from everview.session.database import Assertion, Commit, Database, Subscription, Table, Transaction, View, connect
+from everview.session.connecting import connect
+from everview.session.database import Assertion, Commit, Database, Subscription, Table, Transaction, View
 from everview.session.open_backend import backend_of
 from everview.session.queries import UnionMaxQuery, union_max
 from everview.session.results import Changes, Result

@@ -7,7 +7,7 @@ space. Contract: a view is only ever added after everything it reads, so the ord
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -112,6 +112,8 @@ class ViewOptions:
     partitions: str = "single"
     """Whether relations are partitioned on one key each, or on each of their keys (``refined``)."""
     on_error: str | None = "reject"
+    on_violation: str = "reject"
+    """Of an assertion: whether rows that it catches ``reject`` their transaction, are left out (``drop``), or put aside."""
 
     @property
     def may_be_suspended(self) -> bool:
@@ -281,12 +283,17 @@ class Catalog:
     @property
     def views(self) -> tuple[ViewDefinition, ...]:
         """All views without the assertions, each after what it reads."""
-        return tuple(d for d in self._computed() if not d.is_assertion)
+        return tuple(d for d in self.computed if not d.is_assertion)
 
     @property
     def assertions(self) -> tuple[ViewDefinition, ...]:
         """All assertions."""
-        return tuple(d for d in self._computed() if d.is_assertion)
+        return tuple(d for d in self.computed if d.is_assertion)
+
+    @property
+    def sorts_rows_out(self) -> bool:
+        """Whether an assertion leaves rows out of transactions."""
+        return any(a.options.on_violation != "reject" for a in self.computed)
 
     def constraint_views(self, table: TableDefinition) -> tuple[ViewDefinition, ...]:
         """The constraints of a table as assertions, with names that no view can have."""
@@ -333,7 +340,7 @@ class Catalog:
     def dependents(self, name: str) -> tuple[ViewDefinition, ...]:
         """The views and assertions that read this table or view directly."""
         wanted = name.lower()
-        return tuple(d for d in self._computed() if wanted in {s.lower() for s in tables_of(d.plan)})
+        return tuple(d for d in self.computed if wanted in {s.lower() for s in tables_of(d.plan)})
 
     def inputs_of(self, definition: ViewDefinition) -> tuple[Definition, ...]:
         """Everything a view needs, directly or through other views, each after what it needs itself."""
@@ -362,8 +369,10 @@ class Catalog:
                 f"there is already {_article(taken)} '{taken.name}'.", hint="choose another name or drop it."
             )
 
-    def _computed(self) -> Iterator[ViewDefinition]:
-        return (d for d in self._definitions.values() if isinstance(d, ViewDefinition))
+    @property
+    def computed(self) -> tuple[ViewDefinition, ...]:
+        """All views and assertions, each after what it reads."""
+        return tuple(d for d in self._definitions.values() if isinstance(d, ViewDefinition))
 
     @staticmethod
     def _near(name: str, among: Iterable[Definition]) -> str | None:

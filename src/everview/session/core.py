@@ -19,6 +19,7 @@ from everview.backends.base import Backend, Change, ChangeKind
 from everview.catalog import (
     Catalog,
     CovarianceFeatures,
+    Definition,
     TableDefinition,
     ViewDefinition,
     ViewOptions,
@@ -30,7 +31,7 @@ from everview.frontend.translation_cache import TranslationCache
 from everview.frontend.translator import Translator
 from everview.relational.arrow import arrow_schema
 from everview.relational.nodes import Schema
-from everview.relational.schema import schema as columns_of
+from everview.session.changing.sort_out import sort_out
 from everview.session.covariance_plans import covariance_plans
 from everview.session.database_lock import DatabaseLock
 from everview.session.queries import UnionMaxQuery, union_max_plan
@@ -70,6 +71,8 @@ class Core:
         self.sources: dict[str, DataFrame | UnionMaxQuery] = {}
         """What views were made from that is no text, by their lower-case names."""
         self.lock = DatabaseLock(self._follow if isinstance(backend, Follows) else None)
+        self._superseded: dict[int, tuple[Definition, Definition]] = {}
+        """Definitions that others have replaced, by identity: handles of the old find the new."""
         self.is_open = True
         self._gateway: SparkGateway | None = None
         self._translator = Translator(translations, lambda: self.gateway, spark is not None)
@@ -192,6 +195,16 @@ class Core:
             self.tell_spark_of(name)
             return definition
 
+    def fill_table(self, table: TableDefinition, rows: Any) -> TableDefinition:
+        """Gives a table that has just been made its first rows; if it cannot take them, it is dropped again."""
+        with self.locked():
+            try:
+                self.commit([self.read_change(table.name, rows, Mode.INSERT)])
+            except BaseException:
+                self.drop(table.name)
+                raise
+            return table
+
     def define_view(
         self, name: str, query: str | DataFrame | UnionMaxQuery, options: ViewOptions, *, is_assertion: bool
     ) -> ViewDefinition:
@@ -199,13 +212,8 @@ class Core:
         with self.locked():
             self.catalog.check_name(name)
             translated = self.translate(query)
-            if not is_assertion:
-                check_columns(f"view '{name}'", columns_of(translated.plan))
             self.heal()
-            zone, others = translated.settings.time_zone, translated.settings.others
-            definition = ViewDefinition(name, translated.plan, translated.text, zone, options, is_assertion, others)
-            if not is_assertion:
-                definition = self.with_on_error(definition)
+            definition = self.view_definition(name, translated, options, is_assertion=is_assertion)
             with guarded(query):
                 self.add_view(definition)
             if not isinstance(query, str):
@@ -253,6 +261,27 @@ class Core:
             self.catalog.add(definition)
             if not definition.is_assertion:
                 self.tell_spark_of(definition.name)
+
+    def view_definition(
+        self, name: str, translated: Translated, options: ViewOptions, *, is_assertion: bool = False
+    ) -> ViewDefinition:
+        """What is known of a view when its query is translated."""
+        zone, others = translated.settings.time_zone, translated.settings.others
+        view = ViewDefinition(name, translated.plan, translated.text, zone, options, is_assertion, others)
+        if is_assertion:
+            return view
+        check_columns(f"view '{name}'", view.fields)
+        return self.with_on_error(view)
+
+    def supersede(self, before: Definition, after: Definition) -> None:
+        """Notes that handles of one definition mean another from now on."""
+        self._superseded[id(before)] = before, after
+
+    def current(self, definition: Definition) -> Definition:
+        """What stands in the place of a definition, which may have been replaced."""
+        while id(definition) in self._superseded:
+            definition = self._superseded[id(definition)][1]
+        return definition
 
     def with_on_error(self, view: ViewDefinition) -> ViewDefinition:
         """The view with what becomes of it when it fails: a suspended one is computed anew, which needs rows.
@@ -358,6 +387,7 @@ class Core:
             for change in changes:
                 self._check_current(change)
             started = time.perf_counter()
+            changes, caught = sort_out(self, changes) if self.catalog.sorts_rows_out else (changes, {})
             before = self.backend.suspensions()
             deltas = self.backend.apply(changes, source=source)
             seconds = time.perf_counter() - started
@@ -372,6 +402,7 @@ class Core:
                 self.backend.refreshed(),
                 decomposed=found,
                 suspended={name: why for name, why in after.items() if name not in before} if after else {},
+                caught=caught,
             )
 
     def last_batch(self, source: str) -> int | None:

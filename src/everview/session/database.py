@@ -1,4 +1,4 @@
-"""The front door: ``connect``, and the ``Database`` that it opens.
+"""The front door: the ``Database`` that ``connect`` opens.
 
 The session resolves names, turns whatever users give into checked Arrow batches, asks Spark (through the gateway) what
 queries mean, and leaves state to a backend. Contract: a call that raises has changed nothing.
@@ -12,18 +12,18 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-import pyarrow as pa
-
 from everview.backends.base import Backend
 from everview.catalog import CovarianceFeatures, ViewDefinition, ViewOptions
 from everview.errors import UnknownName, UnsupportedOperation
-from everview.frontend.translation_cache import TranslationCache, open_cache
+from everview.frontend.translation_cache import TranslationCache
 from everview.learn.matrix_chain import MatrixChain, create_matrix_chain, matrix_chain
+from everview.session.changing.replace_view import replace_view
+from everview.session.changing.sort_out import define_assertion
+from everview.session.changing.table_source import table_source
 from everview.session.core import Core
 from everview.session.covariance import Covariance, named
 from everview.session.feeds.feeding import Feeds
 from everview.session.feeds.lake_storage import StoredInDelta
-from everview.session.open_backend import open_backend
 from everview.session.queries import UnionMaxQuery
 from everview.session.relations import Assertion, Table, View
 from everview.session.results import Result
@@ -40,46 +40,10 @@ from everview.session.view_options import check_options
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
-    from pyspark.sql.types import StructType
 
     from everview.session.feeds.lake_feed import DeltaFeed
 
-__all__ = ["Assertion", "Commit", "Database", "Subscription", "Table", "Transaction", "View", "connect"]
-
-
-def connect(
-    path: str | os.PathLike[str] | None = None,
-    *,
-    backend: str = "embedded",
-    spark: SparkSession | None = None,
-    translation_cache: bool | str | os.PathLike[str] = True,
-    **options: Any,
-) -> Database:
-    """Opens a database.
-
-    Args:
-        path: A directory to keep it in; in memory without one.
-        backend: The engine that maintains the views.
-        spark: The Spark session to resolve queries with; without one, the active session, or one started when needed.
-        translation_cache: Where translated queries are kept, so that a program that runs again starts no Spark for them: a
-            directory, True for the one that EVERVIEW_TRANSLATION_CACHE names or the user's own, False for none.
-        **options: What the backend takes. ``history``: for how many versions to keep the deltas of views. Embedded, with a
-            path: ``durability``: ``commit`` (a transaction is on disk when its call returns), ``batch`` (50 ms later) or
-            ``none``; ``read_only=True``: read what another process writes, and follow it; ``checkpoint_bytes``: how long the
-            log may become.
-
-    Raises:
-        UnsupportedOperation: the backend has no such option, or the session has a setting that everview cannot follow.
-        DatabaseLocked: another process writes to it, or this one.
-        CorruptDatabase: its files are not what was written, or a newer version of everview wrote them.
-        StorageFailed: the directory cannot be written.
-    """
-    if spark is not None:
-        importlib.import_module("everview.frontend.session_settings").read_settings(spark)
-    chosen = open_backend(backend, None if path is None else os.fspath(path), spark, options)
-    opened = Database(chosen, spark, open_cache(translation_cache))
-    opened._go_on_publishing()
-    return opened
+__all__ = ["Assertion", "Commit", "Database", "Subscription", "Table", "Transaction", "View"]
 
 
 class Database:
@@ -91,7 +55,7 @@ class Database:
         self._core = Core(backend, spark, translations)
         self._feeds = Feeds(self._core)
 
-    def _go_on_publishing(self) -> None:
+    def go_on_publishing(self) -> None:
         """Goes on with the publications that the database had when it was closed."""
         backend = self._core.backend
         if isinstance(backend, KeepsPublications) and backend.publications:
@@ -101,7 +65,7 @@ class Database:
     def create_table(
         self,
         name: str,
-        schema: str | pa.Schema | StructType,
+        schema: Any,
         *,
         primary_key: str | Iterable[str] | None = None,
         static: bool = False,
@@ -109,11 +73,12 @@ class Database:
         unique: Iterable[Columns] = (),
         foreign_keys: Mapping[Columns, str | tuple[str, Columns]] | None = None,
     ) -> Table:
-        """Creates an empty table.
+        """Creates a table: empty, or with the schema and the rows of what is given.
 
         Args:
             name: Its name; case does not matter afterwards.
-            schema: A Spark DDL string, a ``StructType`` or a ``pyarrow.Schema``.
+            schema: A Spark DDL string, a ``StructType`` or a ``pyarrow.Schema``; or rows: a Spark, pandas or Arrow frame, or
+                the path of a Parquet or CSV file, of a folder of Parquet files, or of a Delta table.
             primary_key: A column or several; they become NOT NULL.
             static: The table is loaded by one transaction and then never changes.
             retain: False keeps no rows of the table itself, only what its views need.
@@ -121,9 +86,11 @@ class Database:
             foreign_keys: From a column, or a tuple of columns, to the table whose primary key it refers to, or to the table
                 and its columns: ``{"item": "items", ("shop", "day"): ("openings", ("shop", "day"))}``. Checked at commit.
         """
-        return Table(
-            self._core, self._core.define_table(name, schema, primary_key, static, retain, unique, foreign_keys)
-        )
+        source = table_source(schema)
+        taken = schema if source is None else source.schema
+        with self._core.locked():
+            made = self._core.define_table(name, taken, primary_key, static, retain, unique, foreign_keys)
+            return Table(self._core, made if source is None else self._core.fill_table(made, source.rows))
 
     def create_view(
         self,
@@ -167,13 +134,33 @@ class Database:
         )
         return View(self._core, self._core.define_view(name, query, options, is_assertion=False))
 
-    def create_assertion(self, name: str, query: str | DataFrame) -> Assertion:
-        """Creates an assertion: a query that must stay empty. A transaction that would break it is rejected.
+    def create_assertion(self, name: str, query: str | DataFrame, *, on_violation: str = "reject") -> Assertion:
+        """Creates an assertion: a query that must stay empty.
+
+        Args:
+            name: Its name.
+            query: Its answer must be empty.
+            on_violation: A transaction that would break it is rejected (``reject``), or goes on without the inserted rows that
+                the query catches (``drop``); ``quarantine`` keeps them in table ``<name>_quarantine``. ``Commit.caught`` tells.
 
         Raises:
             AssertionViolated: it does not hold now.
+            UnsupportedQuery: it is to catch rows, and does not catch single rows of one table.
         """
-        return Assertion(self._core, self._core.define_view(name, query, ViewOptions(), is_assertion=True))
+        options = check_options(ViewOptions(on_violation=on_violation))
+        return Assertion(self._core, define_assertion(self._core, name, query, options))
+
+    def replace_view(self, name: str, query: str | DataFrame | UnionMaxQuery, **options: Any) -> View:
+        """Gives a view another query, with the options of ``create_view``; makes it if there is none.
+
+        What reads it stays, where each of its columns is still there with its type, and is made anew over the new rows.
+        Handles and subscriptions stay; ``changes`` begin with the new query.
+
+        Raises:
+            DependencyError: what reads it could not any more, or it is published.
+        """
+        chosen = check_options(ViewOptions(**{"on_error": None, **options}))
+        return View(self._core, replace_view(self._core, name, query, chosen))
 
     def drop(self, name: str) -> None:
         """Drops a table, view or assertion that nothing depends on.

@@ -18,6 +18,7 @@ from everview.backends.rejections import view_has_no_listing
 from everview.catalog import Definition, TableDefinition, ViewDefinition, find_column, kind_of
 from everview.errors import InvalidQuery, UnknownName, UnsupportedOperation
 from everview.relational.arrow import arrow_schema, public_rows
+from everview.session.changing.sequenced_rows import latest_rows
 from everview.session.database_lock import DatabaseLock
 from everview.session.feeds.lake_storage import StoredInDelta
 from everview.session.results import Changes, Readable
@@ -154,7 +155,9 @@ class _Relation(Readable):
     def _check(self) -> None:
         self._core.check_open()
         if not self._core.catalog.has(self._definition):
-            raise UnknownName(f"{self._title()} was dropped.")
+            self._definition = self._core.current(self._definition)
+            if not self._core.catalog.has(self._definition):
+                raise UnknownName(f"{self._title()} was dropped.")
 
     def _locked(self) -> DatabaseLock:
         """The database's lock, to read under: a stream may be committing in another thread."""
@@ -183,9 +186,30 @@ class Table(_Relation):
         """Removes rows, each as often as it is given; a row that is not there rejects the transaction."""
         return self._change(rows, Mode.DELETE, decompose)
 
-    def upsert(self, rows: Any) -> Commit:
-        """Replaces the rows with the same primary key, and adds those whose key is new."""
-        return self._change(rows, Mode.UPSERT)
+    def upsert(self, rows: Any, *, sequence_by: str | None = None) -> Commit:
+        """Replaces the rows with the same primary key, and adds those whose key is new.
+
+        Args:
+            rows: The rows.
+            sequence_by: A column that grows with time. Keys may then repeat, and the row with its greatest value counts, also
+                if it is the one that is stored: late rows do not overwrite newer ones. Reads the keys of the whole table.
+        """
+        if sequence_by is None:
+            return self._change(rows, Mode.UPSERT)
+        with self._locked():
+            change = self._core.read_change(self.name, rows, Mode.UPSERT)
+            stored = self._core.backend.read(self.name)
+            commit = self._core.commit([latest_rows(self._definition, change, sequence_by, stored)])
+        self._core.subscriptions.deliver()
+        return commit
+
+    def truncate(self) -> Commit:
+        """Deletes all rows."""
+        with self._locked():
+            rows = self._core.backend.read(self.name)
+            commit = self._core.commit([self._core.read_change(self.name, rows, Mode.DELETE)])
+        self._core.subscriptions.deliver()
+        return commit
 
     def delete_keys(self, keys: Any) -> Commit:
         """Removes the rows with these primary keys: tuples, dicts or a table; bare values for a key of one column."""

@@ -31,7 +31,8 @@ class Commit:
     ``refreshed`` says of each view that was brought up to date how (``.how``: incremental or full) and why (``.reason``).
     ``is_repeat`` is True where the given batch of a source had been committed before, so that nothing was done.
     ``decomposed`` says of each table with ``decompose=True`` which columns its rows are a product of; one group: of none.
-    ``suspended`` are the views that have no answer any more, and why.
+    ``suspended`` are the views that have no answer any more, and why. ``caught`` are the rows that assertions with
+    ``on_violation`` ``drop`` or ``quarantine`` have kept out, by assertion.
     """
 
     version: int
@@ -41,13 +42,15 @@ class Commit:
     is_repeat: bool = False
     decomposed: Mapping[str, tuple[tuple[str, ...], ...]] = field(default_factory=dict)
     suspended: Mapping[str, Suspension] = field(default_factory=dict)
+    caught: Mapping[str, pa.Table] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         if self.is_repeat:
             return f"<Commit version {self.version}, nothing done: the batch is part of it already>"
         moved = ", ".join(f"{name}: {delta.num_rows} rows" for name, delta in self.changes.items())
         failed = f", suspended: {', '.join(self.suspended)}" if self.suspended else ""
-        return f"<Commit version {self.version}, {moved or 'no view changed'}{failed}, {self.seconds:.3f} s>"
+        caught = "".join(f", {rows.num_rows} rows caught by {name}" for name, rows in self.caught.items())
+        return f"<Commit version {self.version}, {moved or 'no view changed'}{failed}{caught}, {self.seconds:.3f} s>"
 
 
 class GuardedDeltas(Mapping[str, pa.Table]):

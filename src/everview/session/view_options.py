@@ -12,6 +12,7 @@ REFRESHES = ("incremental", "auto", "incremental_strict", "full")
 """Incremental: from deltas; auto: by cost, deltas or anew; incremental_strict: an error instead of anew; full: always anew."""
 
 ON_ERRORS = ("suspend", "reject")
+ON_VIOLATIONS = ("reject", "drop", "quarantine")
 
 
 def check_options(options: ViewOptions) -> ViewOptions:
@@ -25,6 +26,7 @@ def check_options(options: ViewOptions) -> ViewOptions:
     """
     _check_choice("strategy", options.strategy, STRATEGIES)
     _check_choice("representation", options.representation, REPRESENTATIONS)
+    _check_choice("on_violation", options.on_violation, ON_VIOLATIONS)
     if options.on_error is not None:
         _check_choice("on_error", options.on_error, ON_ERRORS)
     if options.refresh is not None:

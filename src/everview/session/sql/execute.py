@@ -29,12 +29,14 @@ from everview.relational.types import (
     Struct,
     is_numeric,
 )
+from everview.session.changing.replace_view import replace_view
 from everview.session.relations import Assertion, Table, View
 from everview.session.results import Result
 from everview.session.rows.given_rows import Mode
 from everview.session.sql.statements import (
     CreateAssertion,
     CreateTable,
+    CreateTableAs,
     CreateView,
     Delete,
     Drop,
@@ -42,6 +44,7 @@ from everview.session.sql.statements import (
     Insert,
     Query,
     Statement,
+    Truncate,
     Update,
     parse_statement,
     quote,
@@ -75,10 +78,19 @@ def _execute(core: Core, statement: Statement) -> Outcome:
             if if_not_exists and name in core.catalog:
                 return Table(core, core.catalog.table(name))
             return Table(core, core.define_table(name, columns_text))
-        case CreateView(name, query, if_not_exists):
+        case CreateTableAs(name, query, if_not_exists):
+            if if_not_exists and name in core.catalog:
+                return Table(core, core.catalog.table(name))
+            with core.locked(), guarded(query):
+                rows = core.backend.query(core.translate(query).plan)
+                return Table(core, core.fill_table(core.define_table(name, rows.schema), rows))
+        case CreateView(name, query, if_not_exists, or_replace):
             if if_not_exists and name in core.catalog:
                 return View(core, core.catalog.view(name))
-            return View(core, core.define_view(name, query, ViewOptions(), is_assertion=False))
+            options = ViewOptions(on_error=None)
+            if or_replace:
+                return View(core, replace_view(core, name, query, options))
+            return View(core, core.define_view(name, query, options, is_assertion=False))
         case CreateAssertion(name, query):
             return Assertion(core, core.define_view(name, query, ViewOptions(), is_assertion=True))
         case Insert():
@@ -87,6 +99,8 @@ def _execute(core: Core, statement: Statement) -> Outcome:
             return _delete(core, statement)
         case Update():
             return _update(core, statement)
+        case Truncate(table):
+            return Table(core, core.catalog.table(table)).truncate()
         case Drop():
             _drop(core, statement)
             return None

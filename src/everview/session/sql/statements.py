@@ -23,11 +23,28 @@ class CreateTable:
 
 @dataclass(frozen=True, slots=True)
 class CreateView:
-    """``CREATE [MATERIALIZED] VIEW name [(columns)] AS query``."""
+    """``CREATE [OR REPLACE] [MATERIALIZED] VIEW name [(columns)] AS query``."""
 
     name: str
     query: str
     if_not_exists: bool
+    or_replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableAs:
+    """``CREATE TABLE name AS query``: a table with the columns and the rows of a query."""
+
+    name: str
+    query: str
+    if_not_exists: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    """``TRUNCATE TABLE name``."""
+
+    table: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,12 +107,24 @@ class Explain:
     is_name: bool
 
 
-Statement = CreateTable | CreateView | CreateAssertion | Insert | Delete | Update | Drop | Query | Explain
+Statement = (
+    CreateTable
+    | CreateTableAs
+    | CreateView
+    | CreateAssertion
+    | Insert
+    | Delete
+    | Update
+    | Truncate
+    | Drop
+    | Query
+    | Explain
+)
 
 _QUERY_STARTS = ("select", "with", "values", "table", "from", "(")
 _OTHER_STATEMENTS = re.compile(
     "alter|analyze|begin|cache|call|clear|comment|commit|declare|desc|describe|execute|grant|load|merge|msck|optimize|"
-    "refresh|repair|replace|reset|revoke|rollback|set|show|truncate|uncache|use|vacuum"
+    "refresh|repair|replace|reset|revoke|rollback|set|show|uncache|use|vacuum"
 )
 """What Spark and Delta have beside ours."""
 
@@ -136,6 +165,7 @@ def parse_statement(text: str) -> Statement:
         "insert": _insert,
         "delete": _delete,
         "update": _update,
+        "truncate": _truncate,
         "drop": _drop,
         "explain": _explain,
     }
@@ -154,13 +184,16 @@ def _unknown_statement(text: str, first: str, known: list[str]) -> EverviewError
 
 
 def _create(cursor: TokenCursor) -> Statement:
-    if cursor.next_is("or", "replace"):
-        raise UnsupportedOperation("CREATE OR REPLACE is not supported.", hint="DROP it first.")
+    or_replace = cursor.skip("or", "replace")
+    if or_replace and (cursor.next_is("table") or cursor.next_is("assertion")):
+        raise UnsupportedOperation("CREATE OR REPLACE is for views only.", hint="DROP the table or assertion first.")
     if cursor.skip("assertion"):
         return _create_assertion(cursor)
     if cursor.skip("table"):
         if_not_exists = cursor.skip("if", "not", "exists")
         name = cursor.name("a table name")
+        if cursor.skip("as"):
+            return CreateTableAs(name, cursor.rest("a query"), if_not_exists)
         if not cursor.next_is("("):
             raise cursor.unexpected("the columns, in parentheses,")
         statement = CreateTable(name, cursor.in_parentheses("the columns"), if_not_exists)
@@ -177,7 +210,7 @@ def _create(cursor: TokenCursor) -> Statement:
     if columns is not None:
         quoted = ", ".join(quote(c) for c in columns)
         query = f"SELECT * FROM ({query}\n) AS {quote(name)}({quoted})"
-    return CreateView(name, query, if_not_exists)
+    return CreateView(name, query, if_not_exists, or_replace)
 
 
 def _create_assertion(cursor: TokenCursor) -> Statement:
@@ -242,6 +275,13 @@ def _where(cursor: TokenCursor) -> str | None:
         return None
     cursor.expect("where")
     return cursor.rest("a condition")
+
+
+def _truncate(cursor: TokenCursor) -> Statement:
+    cursor.expect("table")
+    statement = Truncate(cursor.name("a table name"))
+    cursor.end()
+    return statement
 
 
 def _drop(cursor: TokenCursor) -> Statement:

@@ -1,0 +1,1 @@
+"""Changing what exists: tables made from rows, views replaced, rows in sequence, assertions that sort rows out."""

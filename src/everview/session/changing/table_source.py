@@ -1,0 +1,96 @@
+"""What a table can be made from, schema and rows together: frames, and files of Parquet, CSV and Delta.
+
+Text is a path if something is there, or if it ends like a file's name; else it is a schema, as ever.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from everview.errors import InvalidQuery, UnsupportedOperation
+
+_ENDINGS = (".parquet", ".csv", ".csv.gz")
+
+
+@dataclass(frozen=True, slots=True)
+class TableSource:
+    """A schema, as ``create_table`` takes it, and the rows to begin with."""
+
+    schema: Any
+    rows: Any
+
+
+def table_source(given: Any) -> TableSource | None:
+    """The schema and the rows of what ``create_table`` was given; None if it is a schema only.
+
+    Raises:
+        InvalidQuery: there is no such file, or it cannot be read.
+        UnsupportedOperation: the file has another format.
+    """
+    pandas, pyspark = sys.modules.get("pandas"), sys.modules.get("pyspark.sql")
+    if isinstance(given, os.PathLike) or (isinstance(given, str) and _is_path(given)):
+        return _from_arrow(_read(os.fspath(given)))
+    if isinstance(given, str | pa.Schema):
+        return None
+    if pandas is not None and isinstance(given, pandas.DataFrame):
+        return _from_arrow(pa.Table.from_pandas(given.copy(), preserve_index=False))
+    if pyspark is not None and isinstance(given, pyspark.DataFrame):
+        return TableSource(given.schema, given)
+    if isinstance(given, pa.RecordBatch):
+        return _from_arrow(pa.Table.from_batches([given]))
+    if isinstance(given, pa.Table):
+        return _from_arrow(given)
+    if hasattr(given, "__arrow_c_stream__"):
+        return _from_arrow(pa.table(given))
+    return None
+
+
+def _is_path(text: str) -> bool:
+    return text.lower().endswith(_ENDINGS) or os.path.exists(text)
+
+
+def _read(path: str) -> pa.Table:
+    try:
+        if os.path.isdir(os.path.join(path, "_delta_log")):
+            table: pa.Table = importlib.import_module("deltalake").DeltaTable(path).to_pyarrow_table()
+            return table
+        if path.lower().endswith((".csv", ".csv.gz")):
+            return importlib.import_module("pyarrow.csv").read_csv(path)
+        if path.lower().endswith(".parquet") or os.path.isdir(path):
+            return importlib.import_module("pyarrow.parquet").read_table(path)
+    except (OSError, pa.ArrowException) as error:
+        raise InvalidQuery(f"'{path}' cannot be read: {error}") from error
+    raise UnsupportedOperation(
+        f"'{path}' is no file that a table can be made from.",
+        hint="it is a Parquet or CSV file, by its ending, a folder of Parquet files, or a Delta table.",
+    )
+
+
+def _from_arrow(rows: pa.Table) -> TableSource:
+    return TableSource(pa.schema([_plain(f) for f in rows.schema]), rows)
+
+
+def _plain(field: pa.Field) -> pa.Field:
+    """The column as tables have it: text is text however Arrow lays it out, and times have microseconds."""
+    kind = field.type
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    if pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        kind = pa.string()
+    elif pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind):
+        kind = pa.binary()
+    elif pa.types.is_timestamp(kind):
+        kind = pa.timestamp("us", kind.tz)
+    elif pa.types.is_unsigned_integer(kind):
+        kind = {8: pa.int16(), 16: pa.int32(), 32: pa.int64()}.get(kind.bit_width, pa.decimal128(20, 0))
+    elif pa.types.is_float16(kind):
+        kind = pa.float32()
+    elif pa.types.is_date64(kind):
+        kind = pa.date32()
+    return pa.field(field.name, kind, field.nullable)
