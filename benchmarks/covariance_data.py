@@ -26,16 +26,20 @@ KINDS = ("continuous", "mixed", "categorical")
 
 @dataclass(frozen=True, slots=True)
 class FeatureSet:
-    """A workload with the features of one kind of covariance."""
+    """A workload with the features of one kind of covariance, all of them or some."""
 
     workload: Workload
     kind: str
     continuous: tuple[str, ...]
     categorical: tuple[str, ...]
+    is_whole: bool = True
 
     def first(self, count: int) -> FeatureSet:
         """The same with the first features of each role only."""
-        return replace(self, continuous=self.continuous[:count], categorical=self.categorical[:count])
+        if max(len(self.continuous), len(self.categorical)) <= count:
+            return self
+        xs, cs = self.continuous[:count], self.categorical[:count]
+        return replace(self, continuous=xs, categorical=cs, is_whole=False)
 
 
 def workloads(*, quick: bool) -> dict[str, Workload]:

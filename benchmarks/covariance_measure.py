@@ -72,7 +72,7 @@ def measure_case(
     yield Figure(case, "tuples_per_second", ours.timed.rate, "1/s", ours.params)
     yield Figure(case, "state_bytes", ours.state, "B", ours.params)
     yield Figure(case, "seconds", ours.reading, "s", {**ours.params, "what": "reading all sums"})
-    anchor = FIVM_CPP.get((name, features.kind, order))
+    anchor = FIVM_CPP.get((name, features.kind, order)) if features.is_whole else None
     ratio = None if anchor is None else ours.timed.rate / anchor / 1e6
     if ratio is not None:
         yield Figure(case, "ratio_to_fivm_cpp", ratio, "x", ours.params)

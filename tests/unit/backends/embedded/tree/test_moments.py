@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from everview.backends.base import Change, ChangeKind
 from everview.backends.embedded.backend import EmbeddedBackend
+from everview.backends.embedded.tree import assemble
 from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.catalog import CovarianceFeatures, TableDefinition, ViewDefinition
 from everview.errors import EvaluationError
@@ -300,3 +301,20 @@ def test_registers_grow_while_groups_are_known() -> None:
     kept.insert("d", *((i % 5, 0.5, float(i), i) for i in range(200)))
     rows = chain_rows(kept.held)
     check(kept, rows)
+
+
+def test_long_products_are_summed_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some rows at a time are looked up and summed up, also where a turn finds nothing, and where others follow."""
+    monkeypatch.setattr(assemble, "LONG_PRODUCT", 1)
+    kept = Kept(chain_join(), CovarianceFeatures(CONTINUOUS, (), ()))
+    assert "next " in kept.backend.explain("cov", "code")
+    rng = np.random.default_rng(6)
+    kept.insert("d", *((i, float(rng.normal()), float(i), 0) for i in range(60)))
+    kept.insert("a", *((i % 50, float(rng.normal()), i, 0) for i in range(100)))
+    kept.insert("b", *((i % 130, i % 70, float(rng.normal())) for i in range(150)))
+    check(kept, chain_rows(kept.held))
+    kept.delete("d", *(row for row in list(kept.held["d"]) if row[0] % 3))
+    kept.insert("a", *((i, 0.5, -i, 0) for i in range(90, 140)))
+    check(kept, chain_rows(kept.held))
+    kept.delete("b", *list(kept.held["b"].elements()))
+    check(kept, [])
