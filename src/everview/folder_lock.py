@@ -21,7 +21,7 @@ def lock_folder(path: Path) -> TextIO:
     Raises:
         DatabaseLocked: somebody else holds it.
     """
-    file = (path / "_lock").open("a+", encoding="utf-8")
+    file = (path / "_lock").open("a+", encoding="utf-8", errors="replace")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

@@ -30,7 +30,7 @@ from everview.session.durable.logged_changes import changes_to_log
 from everview.session.durable.recovery import RecoveredEngine
 from everview.storage.change_log import ChangeLog
 from everview.storage.definitions import definition_to_json
-from everview.storage.disk import Disk
+from everview.storage.disk import Disk, told_as_storage_failure
 
 CHECKPOINT_BYTES: Final = 64 * 2**20
 """How long the log may become before a checkpoint, and as long as the last checkpoint: so all writing stays linear."""
@@ -63,7 +63,8 @@ class DurableBackend(EngineReads):
     ) -> None:
         self._disk = disk or Disk()
         self._disk.make_folder(path)
-        self._lock = lock_folder(path)
+        with told_as_storage_failure("locking", path):
+            self._lock = lock_folder(path)
         try:
             self._log = ChangeLog(path, durability=durability, disk=self._disk)
             try:
