@@ -64,7 +64,7 @@ def replace_view(core: Core, name: str, query: str | DataFrame | UnionMaxQuery, 
 
 def _swap(core: Core, old: list[ViewDefinition], new: list[ViewDefinition]) -> None:
     """Puts views in the place of others, of the same names, all or none; each list with what is read first."""
-    with core.locked():
+    with core.locked(), core.together():
         made: list[ViewDefinition] = []
         for definition in reversed(old):
             core.backend.drop(definition.name)
