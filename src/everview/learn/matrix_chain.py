@@ -140,7 +140,17 @@ class MatrixChain(View):
 
 
 def create_matrix_chain(core: Core, name: str, matrices: tuple[str, ...], storage: str) -> MatrixChain:
-    """Makes a chain."""
+    """Maintains the product of matrices, which are tables (i, j, v): a missing cell is 0, several rows for one add up.
+
+    Args:
+        core: The database.
+        name: The name of the product, a view (i, j, v).
+        matrices: The tables to multiply, in order; one may occur more than once.
+        storage: ``dense`` keeps arrays, ``sparse`` the cells that there are; ``auto`` decides by what the tables hold.
+
+    Raises:
+        InvalidQuery: a table is no matrix, or its columns are of another type than the next one's rows.
+    """
     if storage not in STORAGES:
         raise UnsupportedOperation(f"there is no storage '{storage}'.", hint=f"it is one of {', '.join(STORAGES)}.")
     if not matrices:

@@ -7,17 +7,19 @@ from __future__ import annotations
 
 import importlib
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from everview.backends.base import VersionedDelta
 from everview.catalog import CovarianceFeatures
 from everview.errors import InvalidQuery
 from everview.learn.moments import CategoryCounts, Moments, PairCounts
 from everview.session.relations import View
+from everview.session.subscriptions import JointSubscription, Subscription
 
 if TYPE_CHECKING:
     from pyspark.ml.linalg import DenseMatrix
@@ -99,6 +101,26 @@ class Covariance(View):
         return Moments(
             features.continuous, features.categorical, float(row[0]), row[1 : 1 + k].copy(), products, categories, pairs
         )
+
+    def subscribe(self, callback: Callable[[VersionedDelta], object]) -> Subscription:
+        """Calls ``callback`` once after every commit that moves any of the sums, also only those of categories.
+
+        It is given the change of the covariance's own rows, or of the first part that moved.
+
+        Raises:
+            UnsupportedOperation: the covariance is lazy, so that commits do not compute its changes.
+        """
+        told = -1
+
+        def once(change: VersionedDelta) -> None:
+            nonlocal told
+            if change.version != told:
+                told = change.version
+                callback(change)
+
+        first = super().subscribe(once)
+        parts = self.features.parts(self.name)
+        return JointSubscription(first, [self._core.subscriptions.add(part, once) for part in parts])
 
     def to_numpy(self, **group: Any) -> FloatMatrix:
         """Σ z zᵀ over the joined rows of a group, where z is 1 and then the continuous features: (k + 1, k + 1), symmetric.

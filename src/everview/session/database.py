@@ -10,13 +10,14 @@ import importlib
 import os
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 from everview.backends.base import Backend
 from everview.catalog import CovarianceFeatures, ViewDefinition, ViewOptions
 from everview.errors import UnknownName, UnsupportedOperation
 from everview.frontend.translation_cache import TranslationCache
 from everview.learn.matrix_chain import MatrixChain, create_matrix_chain, matrix_chain
+from everview.session.bins import Bins, bin_name, with_bins
 from everview.session.changing.replace_view import replace_view
 from everview.session.changing.sort_out import define_assertion
 from everview.session.changing.table_source import table_source
@@ -366,6 +367,7 @@ class Database:
         *,
         continuous: Iterable[str] = (),
         categorical: Iterable[str] = (),
+        bins: Mapping[str, Bins] | None = None,
         group_by: Iterable[str] = (),
         strategy: str = "auto",
         lazy: bool = False,
@@ -378,26 +380,21 @@ class Database:
             query: A join, say, as for ``create_view``.
             continuous: The columns that are numbers to multiply.
             categorical: The columns whose values are categories, of which NULL is one.
+            bins: Columns to cut into bins of equal width, as categories named ``<column>_bin``: how many, over the values
+                that are there now, or (low, high, how many).
             group_by: Columns of which each combination of values gets a matrix of its own.
             strategy: As for ``create_view``.
             lazy: As for ``create_view``.
             refresh: As for ``create_view``.
         """
-        features = CovarianceFeatures(named(continuous), named(categorical), named(group_by))
+        binned = (bin_name(column) for column in bins or {})
+        features = CovarianceFeatures(named(continuous), (*named(categorical), *binned), named(group_by))
         options = check_options(ViewOptions(strategy, lazy, refresh=refresh))
-        return Covariance(self._core, self._core.define_covariance(name, query, features, options))
+        source = with_bins(self._core, query, bins or {})
+        return Covariance(self._core, self._core.define_covariance(name, source, features, options))
 
     def create_matrix_chain(self, name: str, matrices: Iterable[str], *, storage: str = "auto") -> MatrixChain:
-        """Maintains the product of matrices, which are tables (i, j, v): a missing cell is 0, several rows for one add up.
-
-        Args:
-            name: The name of the product, a view (i, j, v).
-            matrices: The tables to multiply, in order; one may occur more than once.
-            storage: ``dense`` keeps arrays, ``sparse`` the cells that there are; ``auto`` decides by what the tables hold.
-
-        Raises:
-            InvalidQuery: a table is no matrix, or its columns are of another type than the next one's rows.
-        """
+        """Maintains the product of matrices, as a view (i, j, v): see ``learn.matrix_chain.create_matrix_chain``."""
         return create_matrix_chain(self._core, name, tuple(matrices), storage)
 
     def matrix_chain(self, name: str) -> MatrixChain:
@@ -429,7 +426,3 @@ class Database:
 
     def _handle(self, definition: ViewDefinition) -> View:
         return View(self._core, definition) if definition.covariance is None else Covariance(self._core, definition)
-
-    def _missing(self, call: str, meanwhile: str) -> NoReturn:
-        self._core.check_open()
-        raise UnsupportedOperation(f"the {self._core.backend.name} backend has no {call}: {meanwhile}.")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import Lock
 
@@ -19,21 +19,39 @@ class Subscription:
     """One callback on one view, until ``cancel``."""
 
     def __init__(self, subscriptions: Subscriptions, view: str, callback: Callback) -> None:
-        self._subscriptions = subscriptions
+        self.subscriptions = subscriptions
         self.view = view
         self.callback = callback
 
     @property
     def is_active(self) -> bool:
         """Whether the callback will still be called."""
-        return self in self._subscriptions
+        return self in self.subscriptions
 
     def cancel(self) -> None:
         """Ends the subscription, at once and for good; cancelling again does nothing."""
-        self._subscriptions.remove(self)
+        self.subscriptions.remove(self)
 
     def __repr__(self) -> str:
         return f"<Subscription to {self.view}, {'active' if self.is_active else 'cancelled'}>"
+
+
+class JointSubscription(Subscription):
+    """One callback on several views; cancelling it ends all."""
+
+    def __init__(self, first: Subscription, others: Sequence[Subscription]) -> None:
+        super().__init__(first.subscriptions, first.view, first.callback)
+        self._all = (first, *others)
+
+    @property
+    def is_active(self) -> bool:
+        """Whether the callback will still be called."""
+        return any(s.is_active for s in self._all)
+
+    def cancel(self) -> None:
+        """Ends the subscription, at once and for good."""
+        for subscription in self._all:
+            subscription.cancel()
 
 
 @dataclass(frozen=True, slots=True)
