@@ -11,7 +11,7 @@
 - ``cells`` (*row*, small n only): the same rows into a chain with ``storage="sparse"``, a view tree over hash maps, which is
   what the paper's DBToaster runtime does.
 - ``first_order``: NumPy, δA = (A1 · δA2) · A3 with δA2 as a whole matrix; where δA2 is one row, A1 · δA2 is an outer product.
-- ``recompute``: NumPy, A1 · A2 · A3 again.
+- ``recompute``: NumPy, A1 · A2 · A3 again. Both do not depend on the rank, and are measured once for all ranks.
 
 All of them multiply with the same BLAS in the same process, on one thread. Every product is compared with NumPy's at the
 end. ``exponent`` is the slope of a strategy's time over n; the crossing is where an update of rank r takes as long as
@@ -144,18 +144,21 @@ def _ranks_at(n: int, seconds: float) -> Iterator[tuple[int, str, float]]:
     """The time for an update of A2, by rank and strategy."""
     start, random = random_matrices(n), np.random.default_rng(n)
     kept, hand = Maintained(start, "dense"), ByHand(start)
+    whole = random.normal(size=(n, n))  # by hand δA2 is a whole matrix, whatever its rank
+    by_hand = {
+        "first_order": timed(lambda: hand.first_order(whole), seconds),
+        "recompute": timed(lambda: hand.recompute(whole), seconds),
+    }
     rank = 1
     while rank <= n:
-        yield from ((rank, strategy, taken) for strategy, taken in _rank_at(kept, hand, random, rank, seconds))
+        yield from ((rank, strategy, taken) for strategy, taken in _rank_at(kept, random, rank, seconds))
+        yield from ((rank, strategy, taken) for strategy, taken in by_hand.items())
         rank *= 4
 
 
-def _rank_at(
-    kept: Maintained, hand: ByHand, random: np.random.Generator, rank: int, seconds: float
-) -> Iterator[tuple[str, float]]:
-    n = len(hand.product)
+def _rank_at(kept: Maintained, random: np.random.Generator, rank: int, seconds: float) -> Iterator[tuple[str, float]]:
+    n = len(kept.middle)
     u, v = random.normal(size=(n, rank)), random.normal(size=(n, rank))
-    whole = u @ v.T
 
     def update(kept: Maintained) -> None:
         kept.update(u, v)
@@ -166,8 +169,6 @@ def _rank_at(
 
     yield "factorized", _maintained(kept, update, seconds)
     yield "factorized, read", _maintained(kept, read_after, seconds)
-    yield "first_order", timed(lambda: hand.first_order(whole), seconds)
-    yield "recompute", timed(lambda: hand.recompute(whole), seconds)
 
 
 def _table(title: str, size: str, found: dict[str, dict[int, float]]) -> Table:
