@@ -62,14 +62,14 @@ def test_products_reach_every_ring(spark: SparkSession) -> None:
 
 def test_products_reach_a_covariance(spark: SparkSession) -> None:
     """A covariance takes in products as it takes in their rows: sums, categories and pairs are those of the reference."""
-    rng = random.Random(12)
+    rng = random.Random(13)
     reference, db = _open(spark, backend="reference"), _open(spark)
     query = "SELECT x, y, z, r.b AS b, t.d AS d FROM r JOIN s ON r.a = s.a JOIN t ON s.c = t.c"
     ours, theirs = (
         database.create_covariance("cov", query, continuous=["x", "y", "z"], categorical=["b", "d"])
         for database in (db, reference)
     )
-    for _ in range(10):
+    for _ in range(24):
         table = rng.choice(["r", "s", "t"])
         product = some_product(rng, table)
         for database in (reference, db):
