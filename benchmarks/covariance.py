@@ -9,6 +9,9 @@ shuffled, into tables that keep no rows. Beside ``create_covariance``:
 - *cells*: one SQL aggregate for each cell of the matrix, each a view of this engine, which is how DBToaster does it;
 - *first_order*: ``create_covariance(strategy="first_order")``, no view between the tables and the result.
 
+Over continuous features a regression is trained after every batch, over categorical ones mutual information and the Chow-Liu
+tree are computed: ``benchmarks/training.py``.
+
 Timed is ``db.apply`` alone. A trial ends when its budget is exhausted, which its parameters say; a ratio is over the batches
 that both have run. Baselines have the first few features of each role only, and so has our own trial beside them (``features``
 says how many); all-categorical ones have few in every trial. Answers are compared with DuckDB's where the join has at most 20
@@ -31,6 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.covariance_data import KINDS, feature_set, workloads
 from benchmarks.covariance_measure import FULL, QUICK, measure_case, warm_up
 from benchmarks.spark_session import spark_session
+from benchmarks.training import learning_figures
 from everview.cli.bench_results import Figure
 
 
@@ -60,4 +64,6 @@ def run(*, quick: bool) -> Iterator[Figure]:
                 whole = features.first(plan.few) if kind == "categorical" or (quick and kind == "mixed") else features
                 for order in plan.orders if kind == "continuous" else ("sorted",):
                     yield from measure_case(spark, name, whole, features.first(plan.few), order, plan, table)
+                if not quick or name == "housing":
+                    yield from learning_figures(spark, name, whole, plan.baseline)
     Console(width=160).print(table)

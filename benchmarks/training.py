@@ -13,15 +13,22 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 import everview as ev
-from benchmarks.steps import AnyStep
+from benchmarks.covariance_data import FeatureSet
+from benchmarks.steps import AnyStep, round_robin
 from benchmarks.timing import Budget
 from everview.cli.bench_results import Figure
 from everview.learn import ChowLiuTree, LearningWarning, LinearRegression, MutualInformation
 from everview.session.covariance import Covariance
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+BATCH = 1_000
 
 Make = Callable[[], tuple[ev.Database, Covariance]]
 """Makes an empty database and the covariance over it."""
@@ -41,6 +48,25 @@ class Learned:
     def rate(self, batches: int) -> float:
         """Rows a second over the first batches."""
         return sum(self.rows[:batches]) / sum(self.seconds[:batches])
+
+
+def learning_figures(spark: SparkSession, name: str, features: FeatureSet, budget: Budget) -> Iterator[Figure]:
+    """What is learned of one kind of features of a data set, sorted, in batches of 1,000; nothing of mixed ones."""
+    workload = features.workload
+
+    def make() -> tuple[ev.Database, Covariance]:
+        db = ev.connect(spark=spark)
+        for table, rows in workload.tables.items():
+            db.create_table(table, rows.schema, retain=False)
+        chosen = {"continuous": features.continuous, "categorical": features.categorical}
+        return db, db.create_covariance("cov", workload.join_sql, **chosen)
+
+    case, steps = f"{name}, {features.kind}", round_robin(workload.tables, BATCH)
+    if features.kind == "continuous":
+        label = "price" if name == "housing" else workload.summed
+        yield from training_figures(case, make, steps, label, budget)
+    elif features.kind == "categorical":
+        yield from information_figures(case, make, steps, budget)
 
 
 def training_figures(case: str, make: Make, steps: Sequence[AnyStep], label: str, budget: Budget) -> Iterator[Figure]:
