@@ -16,10 +16,12 @@ from everview.planner.block_join_builder import Facts, FactsOf, Refused
 from everview.planner.matrix_chain import MatrixTable, chain_of, chain_plan
 from everview.planner.skew_options import SkewOptions
 from everview.planner.skew_search import NoSkewPlan
-from everview.relational.expressions import Column, Expression, substitute
+from everview.relational.expressions import Call, Column, Expression, Literal, substitute
 from everview.relational.join_condition import split_join_condition
 from everview.relational.nodes import (
     Aggregate,
+    AggregateCall,
+    ExceptAll,
     Filter,
     Generate,
     Join,
@@ -35,8 +37,16 @@ from everview.relational.rules.prune_columns import prune_columns
 from everview.relational.rules.split_outer_join import split_outer_join
 from everview.relational.schema import columns, schema
 from everview.relational.traverse import inputs, nodes_of, rewrite_bottom_up, with_inputs
+from everview.relational.types import BOOLEAN, INT32
 from everview.trigger.block_source import block_source
-from everview.trigger.find_nested import as_relation, find_nested, origins_of, outer_columns, without_nested
+from everview.trigger.find_nested import (
+    as_relation,
+    compared_columns,
+    find_nested,
+    origins_of,
+    outer_columns,
+    without_nested,
+)
 from everview.trigger.operator_rules import rules_of
 from everview.trigger.order_accesses import has_ranges, order_accesses
 from everview.trigger.plan_block import (
@@ -254,6 +264,8 @@ class _Lowering:
                 return self.visit(Project(scan, expressions, relation.names))
             case Join(kind=JoinKind.SINGLE):
                 return self._single(relation)
+            case Join(kind=JoinKind.SEMI | JoinKind.ANTI) if (matched := self._matched_in_order(relation)) is not None:
+                return matched
             case Aggregate():
                 return self._aggregate(relation)
             case _:
@@ -300,6 +312,22 @@ class _Lowering:
             )
             flat, origins = without_nested(flat, origins, nested, self.add(statement, outer.fields))
         return None if flat is first else prune_columns(as_relation(flat, tuple(f.name for f in schema(relation))))
+
+    def _matched_in_order(self, join: Join) -> Scan | None:
+        """A semi- or anti-join on one inequality, by the running maximum of 1 over the right side: is there a partner?"""
+        found = compared_columns(join) if self._has_order else None
+        if found is None:
+            return None
+        outer_column, inner_column, comparison = found
+        left, one = self.visit(join.left), Literal(1, INT32)
+        column = columns(join.right)[inner_column - len(schema(join.left))]
+        inner = self.visit(Project(join.right, (column, one), ("compared", "one")))
+        call, passes = AggregateCall("max", (Column(1, INT32, nullable=False),), INT32), Column(0, INT32)
+        condition = Call(">=", (passes, one), BOOLEAN)
+        semi = self.add(
+            NestedFilter(left, inner, None, (), outer_column, 0, comparison, call, 1, condition), left.fields
+        )
+        return semi if join.kind is JoinKind.SEMI else self._apply(ExceptAll(left, semi))
 
     def _aggregate(self, aggregate: Aggregate) -> Scan:
         """The view tree of an aggregate, or an operator with the reason why it has none."""

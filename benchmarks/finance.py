@@ -1,0 +1,204 @@
+"""Order-book queries, row by row: the time of one update as the book grows, and the exponent that it grows with.
+
+    everview bench finance [--quick]        or        python benchmarks/finance.py [--quick]
+
+The six finance queries of DBToaster and the paper's examples 6.1 to 6.4, each over a synthetic book (prices around a middle,
+volumes of some hundreds, ten brokers, as many bids as asks) of 1,000 to 1,000,000 orders. An update is one row: an order goes,
+another comes. Timed is ``db.apply`` until the view is current, for each strategy; ``exponent`` is the b of time ≈ a · orders^b,
+of the median update in processor time. A strategy whose update takes longer than its budget at some size is not tried at
+larger ones. Then the day of the order-book file is replayed row by row under ``auto``. At the smallest size, and after the
+file, answers are compared with DuckDB's. ``--quick`` leaves out examples 6.1 and 6.2.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+from rich.console import Console
+from rich.table import Table
+
+# `everview bench` loads this file by its path, from wherever it is called.
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import everview as ev
+from benchmarks.answers import duckdb_answer, first_difference
+from benchmarks.classes_measure import exponent
+from benchmarks.spark_session import spark_session
+from benchmarks.steps import Step
+from benchmarks.timing import Budget, Timed, feed, state_bytes
+from everview.cli.bench_results import Figure
+from tests.corpus.data import BOOK_SCHEMA, finance_stream, queries
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+FINANCE = ("vwap", "mst", "psp", "axf", "bsp", "bsv")
+EXAMPLES = ("example_6_1", "example_6_2", "example_6_3", "example_6_4")
+STRATEGIES = ("auto", "first_order", "recompute")
+"""``recursive``, at every depth, takes its place here when it is there."""
+SEED = 11
+
+
+class Sizes(NamedTuple):
+    """What a run measures: books, updates at each, and when a strategy stops to grow."""
+
+    books: tuple[int, ...]
+    updates: int
+    budget: Budget
+    slowest: float
+    """Seconds of an update beyond which larger books are not tried."""
+    file: str
+
+
+FULL = Sizes((1_000, 10_000, 100_000, 1_000_000), 60, Budget(seconds=10), 0.3, "standard")
+QUICK = Sizes((1_000, 4_000), 12, Budget(seconds=0.3), 0.004, "tiny")
+
+
+def book(orders: int, first: int = 0) -> pa.Table:
+    """Orders with ascending numbers, prices around a middle, and everything else random."""
+    rng = np.random.default_rng((SEED, first))
+    numbers = np.arange(first, first + orders)
+    columns = {
+        "t": numbers,
+        "id": numbers,
+        "broker_id": rng.integers(0, 10, orders),
+        "volume": rng.integers(1, 50, orders) * 10,
+        "price": (10_000 + 2_000 * rng.normal(size=orders)).astype(np.int64),
+    }
+    return pa.table(columns).cast(BOOK_SCHEMA)
+
+
+def pairs(rows: int, first: int = 0) -> pa.Table:
+    """The relation R(A, B) of the examples: about ten rows for each A."""
+    rng = np.random.default_rng((SEED, first))
+    return pa.table({"a": rng.integers(0, max(1, rows // 10), rows), "b": rng.integers(1, 100, rows)})
+
+
+def run(*, quick: bool) -> Iterator[Figure]:
+    """Yields each figure when it has been measured; the table goes to stderr."""
+    sizes = QUICK if quick else FULL
+    wanted = {q.name: q.sql for folder in ("multilevel", "queryplan") for q in queries(folder)}
+    console = Console(stderr=True)
+    table = Table(
+        title="One changed order: microseconds of processor time by orders in each book", title_justify="left"
+    )
+    for heading in ("query", "strategy", *(f"{n:,}" for n in sizes.books), "exponent"):
+        table.add_column(heading, justify="left" if heading in ("query", "strategy") else "right")
+    with spark_session() as spark:
+        for name in (*FINANCE, *EXAMPLES[2 if quick else 0 :]):
+            for strategy in STRATEGIES:
+                figures = list(_grow(spark, name, wanted[name], strategy, sizes))
+                yield from figures
+                _add_row(table, name, strategy, figures, sizes)
+        console.print(table)
+        for name in FINANCE:
+            yield from _replay(spark, name, wanted[name], sizes)
+
+
+def _tables(sql: str, rows: int, first: int = 0) -> dict[str, pa.Table]:
+    if " r " in f"{sql} ".replace("\n", " "):
+        return {"r": pairs(rows, first)}
+    return {n: book(rows, first + i * 10**7) for i, n in enumerate(("bids", "asks")) if n in sql}
+
+
+def _grow(spark: SparkSession, name: str, sql: str, strategy: str, sizes: Sizes) -> Iterator[Figure]:
+    measured: list[tuple[int, float]] = []
+    for orders in sizes.books:
+        tables = _tables(sql, orders)
+        db = ev.connect(spark=spark)
+        for table, rows in tables.items():
+            db.create_table(table, rows.schema)
+            db.apply({table: rows})
+        view = db.create_view("v", sql, strategy=strategy)
+        steps = _updates(tables, sizes.updates)
+        feed(db, steps[:4])
+        timed = feed(db, steps[4:], sizes.budget)
+        median = float(np.median(timed.worked))
+        measured.append((orders, median))
+        params = {"strategy": strategy, "orders": orders, "updates": len(timed.seconds)}
+        if orders == sizes.books[0]:
+            params["answer"] = _answer(db, name, sql, tables)
+        yield Figure(name, "seconds", median, "s", {**params, "clock": "processor"})
+        yield Figure(name, "latency_p50", timed.percentile(50), "s", params)
+        yield Figure(name, "latency_p99", timed.percentile(99), "s", params)
+        yield Figure(name, "state_bytes", float(state_bytes(view)), "bytes", params)
+        db.close()
+        if median > sizes.slowest:
+            break
+    if len(measured) > 1:
+        books, seconds = zip(*measured, strict=True)
+        yield Figure(name, "exponent", exponent(books, seconds), "", {"strategy": strategy, "up_to": books[-1]})
+
+
+def _updates(tables: dict[str, pa.Table], count: int) -> list[Step]:
+    """One row after another, of each table in turn: one of those there goes, another comes, then they change places again."""
+    rng = np.random.default_rng(SEED)
+    steps: list[Step] = []
+    for number in range(count):
+        name = sorted(tables)[number % len(tables)]
+        gone = tables[name].slice(int(rng.integers(0, tables[name].num_rows)), 1)
+        new = (pairs if name == "r" else book)(1, 10**8 + number)
+        for row, weight in ((gone, -1), (new, 1), (new, -1), (gone, 1)):
+            changed = row.append_column("_weight", pa.array([weight], pa.int64()))
+            steps += [Step(name, batch) for batch in changed.combine_chunks().to_batches()]
+    return steps
+
+
+def _answer(db: ev.Database, name: str, sql: str, tables: dict[str, pa.Table]) -> str:
+    """Whether the view is DuckDB's answer over what the tables hold now."""
+    held = {table: db.table(table).to_arrow() for table in tables}
+    try:
+        theirs = duckdb_answer(sql, held)
+    except (
+        duckdb.OutOfRangeException
+    ):  # BSV multiplies decimals, of which DuckDB's products have fewer digits than Spark's
+        return "not checked: DuckDB overflows"
+    difference = first_difference(db.view("v").rows(), theirs)
+    if difference is not None:
+        Console(stderr=True).print(f"[bold red]WRONG ANSWER[/] {name}: {difference}")
+    return "right" if difference is None else "WRONG"
+
+
+def _replay(spark: SparkSession, name: str, sql: str, sizes: Sizes) -> Iterator[Figure]:
+    """The events of the file, each a transaction."""
+    db = ev.connect(spark=spark)
+    for table in ("bids", "asks"):
+        db.create_table(table, BOOK_SCHEMA)
+    db.create_view("v", sql)
+    steps = []
+    for event in finance_stream(sizes.file):
+        row = {c: [v] for c, v in zip(BOOK_SCHEMA.names, event.row, strict=True)}
+        batch = pa.table(row, BOOK_SCHEMA).append_column("_weight", pa.array([event.weight], pa.int64()))
+        steps.append(Step(event.table, batch.combine_chunks().to_batches()[0]))
+    timed: Timed = feed(db, steps, Budget(seconds=4 * sizes.budget.seconds))
+    params = {"file": sizes.file, "events": timed.rows}
+    if timed.stopped is None:
+        params["answer"] = _answer(db, name, sql, {"bids": book(0), "asks": book(0)})
+    yield Figure(name, "tuples_per_second", timed.rate, "1/s", params)
+    db.close()
+
+
+def _add_row(table: Table, name: str, strategy: str, figures: Sequence[Figure], sizes: Sizes) -> None:
+    times = {f.params["orders"]: f.value for f in figures if f.metric == "seconds"}
+    cells = [f"{times[n] * 1e6:,.0f}" if n in times else "-" for n in sizes.books]
+    found = [f"{f.value:.2f}" for f in figures if f.metric == "exponent"]
+    table.add_row(name, strategy, *cells, *(found or ["-"]))
+
+
+def main() -> int:
+    """The suite; ends with 1 if an answer was wrong."""
+    parser = argparse.ArgumentParser(description="One update of an order book, as the book grows")
+    parser.add_argument("--quick", action="store_true")
+    results = list(run(quick=parser.parse_args().quick))
+    return 1 if any(r.params.get("answer") == "WRONG" for r in results) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
