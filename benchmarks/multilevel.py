@@ -11,12 +11,9 @@ result, ``bytes_per_tuple`` is the state of the view over the rows that its tabl
 
 from __future__ import annotations
 
-import random
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,61 +27,21 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import everview as ev
 from benchmarks.answers import duckdb_answer, first_difference
+from benchmarks.multilevel_data import Extent, Stream, stream_of, weighted_row
 from benchmarks.spark_session import spark_session
 from benchmarks.timing import state_bytes
-from benchmarks.tpch_stream import tables_read
 from everview.cli.bench_results import Figure
-from tests.corpus.data import BOOK_SCHEMA, TPCH_KEYS, finance_stream, queries, tpch_tables
+from tests.corpus.data import queries
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 DEPTHS: tuple[int | None, ...] = (0, 1, 2, None)
-SEED = 11
 BASELINE = "depth_1"
-
-
-@dataclass(frozen=True, slots=True)
-class Extent:
-    """How much is measured: the TPC-H scale, events of the order book, refreshes and seconds for each depth of each query."""
-
-    scale: float
-    events: int
-    refreshes: int
-    seconds: float
 
 
 FULL = Extent(scale=0.1, events=50_000, refreshes=5_000, seconds=5.0)
 QUICK = Extent(scale=0.01, events=800, refreshes=200, seconds=0.15)
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One row that comes (weight 1) or goes (weight -1)."""
-
-    table: str
-    row: tuple[Any, ...]
-    weight: int
-
-
-@dataclass(frozen=True, slots=True)
-class Stream:
-    """The changes of a query's tables, in order; the first half is there before the view is."""
-
-    schemas: Mapping[str, pa.Schema]
-    keys: Mapping[str, tuple[str, ...]]
-    changes: Sequence[Change]
-
-    def after(self, count: int) -> dict[str, pa.Table]:
-        """The tables after so many changes."""
-        held: dict[str, dict[tuple[Any, ...], int]] = {name: {} for name in self.schemas}
-        for change in self.changes[:count]:
-            rows = held[change.table]
-            rows[change.row] = rows.get(change.row, 0) + change.weight
-        return {
-            name: _table([row for row, n in rows.items() for _ in range(n)], self.schemas[name])
-            for name, rows in held.items()
-        }
 
 
 def run(*, quick: bool) -> Iterator[Figure]:
@@ -95,7 +52,7 @@ def run(*, quick: bool) -> Iterator[Figure]:
         shown.add_column(heading, justify="right")
     with spark_session() as spark:
         for query in queries("multilevel"):
-            stream = _stream(query.sql, extent)
+            stream = stream_of(query.sql, extent)
             cells, rates = [], dict[str, float]()
             for depth in (*DEPTHS, "auto"):
                 label = depth if isinstance(depth, str) else _label(depth)
@@ -129,7 +86,8 @@ def _measure(
         else:
             view = db.create_view("v", sql, strategy="recursive", depth=depth)
         single = [
-            (c.table, _weighted(c, stream.schemas[c.table])) for c in stream.changes[first : first + extent.refreshes]
+            (c.table, weighted_row(c, stream.schemas[c.table]))
+            for c in stream.changes[first : first + extent.refreshes]
         ]
         warm = min(20, len(single) // 4)
         for table, row in single[:warm]:
@@ -166,28 +124,3 @@ def _views(view: ev.View) -> int:
     """The stored views of the hierarchies besides their results, and what operators keep."""
     kept = [name for name in view.stats()["bytes"] if "view " in name and "index by" not in name]
     return max(len(kept) - 1, 0)
-
-
-def _stream(sql: str, extent: Extent) -> Stream:
-    read = tables_read(sql)
-    if not read:
-        events = [Change(e.table, e.row, e.weight) for e in islice(finance_stream("standard"), extent.events)]
-        return Stream({"bids": BOOK_SCHEMA, "asks": BOOK_SCHEMA}, {}, events)
-    whole = tpch_tables(extent.scale)
-    most = 3 * extent.events
-    rows = [
-        Change(name, row, 1)
-        for name in read
-        for row in zip(*(column.to_pylist() for column in whole[name].slice(0, most).columns), strict=True)
-    ]
-    random.Random(SEED).shuffle(rows)
-    return Stream({name: whole[name].schema for name in read}, {name: TPCH_KEYS[name] for name in read}, rows)
-
-
-def _table(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.Table:
-    columns = list(zip(*rows, strict=True)) if rows else [() for _ in schema]
-    return pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema=schema)
-
-
-def _weighted(change: Change, schema: pa.Schema) -> pa.Table:
-    return _table([change.row], schema).append_column("_weight", pa.array([change.weight], pa.int64()))
