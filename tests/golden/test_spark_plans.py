@@ -105,6 +105,6 @@ ORDERED = ("q17", "scalar_correlated_inequality")
 
 @pytest.mark.parametrize("name", [n for n in (*TPCH, *GENERAL) if n not in ORDERED])
 def test_both_backends_execute_one_program(name: str, translate: Translate) -> None:
-    """The trigger program of a query is the same on the embedded and on the Spark backend, but for ordered state and why not."""
+    """The trigger program of a query without ordered state is the same on both backends, but for lines that say why not."""
     tables = {table: TableDefinition(table, fields, TPCH_KEYS.get(table, ())) for table, fields in _tables().items()}
     assert_same_program(ViewDefinition(name, translate(name), _sql()[name], "UTC"), tables)
