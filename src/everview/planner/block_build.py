@@ -52,6 +52,12 @@ def build_block(aggregate: Aggregate, facts_of: FactsOf, *, may_watch: bool = Fa
     return _Builder(aggregate, facts_of, may_watch=may_watch).build()
 
 
+def _needs_notes(call: AggregateCall) -> bool:
+    """Whether an answer asks how many digits of its sums are right (VAR, CORR, …), which moments in one part do not tell."""
+    declared = sum_aggregate(call)
+    return declared is not None and declared.summed is Summed.FLOATS
+
+
 class _Builder:
     def __init__(self, aggregate: Aggregate, facts_of: FactsOf, *, may_watch: bool) -> None:
         self.aggregate = aggregate
@@ -62,6 +68,8 @@ class _Builder:
         keys = [self._key(self._flat(k)) for k in self.aggregate.keys]
         answers = tuple(self._answer(call) for call in self.aggregate.aggregates)
         block = self.join.assemble(keys, answers)
+        if any(_needs_notes(call) for call in self.aggregate.aggregates):
+            return block
         return replace(block, moments=moments_shape(block.atoms, block.monomials))
 
     def _flat(self, expression: Expression) -> Expression:
