@@ -59,7 +59,7 @@ def test_a_dependency_makes_no_relation_of_a_predicate(shop: ev.Database) -> Non
     assert (
         "query over the output aggregate: free-connex acyclic, counting the predicate over avg(y), x as an edge" in text
     )
-    assert text.endswith("one changed row costs:\n  a: O(1)\n  b: O(log N)\n")
+    assert text.endswith("one changed row costs:\n  a: O(log N)\n  b: O(log N)\n")
 
 
 def test_the_class_of_a_part_says_what_it_is_a_part_of(shop: ev.Database) -> None:

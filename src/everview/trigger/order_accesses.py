@@ -17,7 +17,9 @@ from everview.planner.bound import Bound
 from everview.planner.cost import UpdateCost
 from everview.planner.dependencies import closure
 from everview.relational.ordered_condition import has_order, ordered_condition
-from everview.trigger.tree_program import Access, AccessKind, Compute, TreeProgram, TreeStatement
+from everview.trigger.tree_program import Access, AccessKind, Add, Compute, TreeProgram, TreeStatement
+
+LOGARITHMIC = Bound(logs=1)
 
 
 def order_accesses(program: TreeProgram) -> TreeProgram:
@@ -79,14 +81,26 @@ def _finds_one(program: TreeProgram, access: Access) -> bool:
 
 
 def costs_by_ranges(program: TreeProgram, costs: tuple[UpdateCost, ...]) -> tuple[UpdateCost, ...]:
-    """What changed rows cost, where ranges are summed that the plan of the tree takes to be paired."""
+    """What changed rows cost where ranges are summed, which the plan of the tree takes to be paired, and views are ordered."""
     numbers = {atom.name: i for i, atom in enumerate(program.block.atoms)}
-    return tuple(
-        replace(cost, bound=Bound(logs=1), reason=_why_logarithmic(program, numbers[cost.atom]))
-        if is_summed_by_ranges(program, numbers[cost.atom])
-        else cost
-        for cost in costs
-    )
+    return tuple(_cost_by_ranges(program, cost, numbers[cost.atom]) for cost in costs)
+
+
+def _cost_by_ranges(program: TreeProgram, cost: UpdateCost, atom: int) -> UpdateCost:
+    if is_summed_by_ranges(program, atom):
+        return replace(cost, bound=LOGARITHMIC, reason=_why_logarithmic(program, atom))
+    kept = kept_in_order(program, atom)
+    if not kept or cost.bound >= LOGARITHMIC:
+        return cost
+    return replace(cost, bound=LOGARITHMIC, reason=f"{cost.reason}; {', '.join(kept)} is kept in order")
+
+
+def kept_in_order(program: TreeProgram, atom: int) -> list[str]:
+    """The views that a change of an atom is added to, and of which somebody sums ranges."""
+    computed = (s for t in program.triggers for s in t.statements if isinstance(s, Compute))
+    ordered = {j.view for s in computed for j in s.joins if j.kind is AccessKind.RANGE}
+    trigger = next(t for t in program.triggers if t.atom == atom)
+    return [s.target for s in trigger.statements if isinstance(s, Add) and s.target in ordered]
 
 
 def _why_logarithmic(program: TreeProgram, atom: int) -> str:

@@ -30,6 +30,7 @@ from everview.catalog import ViewDefinition
 from everview.relational.expressions import columns_of
 from everview.relational.nodes import Project
 from everview.trigger.format_program import format_program
+from everview.trigger.order_accesses import kept_in_order
 from everview.trigger.program import Apply, Program, ProgramStatement, scans
 
 
@@ -67,10 +68,10 @@ def _touched(order: list[Operator], table: str) -> list[tuple[Operator, Cost]]:
 
 
 def _cost(operator: Operator, side: int) -> Cost:
-    """What one row of an input costs; a slice that dependencies leave one match of is O(1)."""
+    """What one row of an input costs; a slice that dependencies leave one match of is O(1), but for an order that is kept."""
     tree = as_tree(operator)
     if tree is not None and is_constant(tree, side):
-        return Cost.CONSTANT
+        return Cost.LOGARITHMIC if kept_in_order(tree.program, side) else Cost.CONSTANT
     return operator.update_cost(side)
 
 
