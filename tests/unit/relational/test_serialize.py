@@ -118,7 +118,6 @@ def test_schemas() -> None:
     "written",
     [
         {},
-        {"format": 2, "parts": [], "root": {"ref": 0}},
         {"format": 1, "parts": [], "root": {"ref": 0}},
         {"format": 1, "parts": [["Nonsense", 1]], "root": {"ref": 0}},
         {"format": 1, "parts": [["Scan", "t"]], "root": {"ref": 0}},
@@ -129,3 +128,11 @@ def test_what_was_not_written_by_us(written: dict[str, object]) -> None:
     """Other text is an error, never another plan."""
     with pytest.raises(CorruptDatabase, match="a stored plan cannot be read"):
         plan_from_json(written)
+
+
+def test_a_format_of_later_versions() -> None:
+    """It is told from text that nobody wrote."""
+    with pytest.raises(
+        CorruptDatabase, match="a stored plan has format 2, and this version of everview reads format 1"
+    ):
+        plan_from_json({"format": 2, "parts": [], "root": {"ref": 0}})

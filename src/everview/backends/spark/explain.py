@@ -17,6 +17,7 @@ from everview.relational.nodes import Aggregate, Join, JoinKind, Scan, TopK
 from everview.trigger.format_plan import class_lines, cost_lines, update_json
 from everview.trigger.format_program import format_program
 from everview.trigger.format_tree_program import format_tree_program
+from everview.trigger.order_accesses import has_ranges, order_accesses
 from everview.trigger.program import Anew, Apply, FactorizedBlock, MatrixBlock, ProgramStatement, TreeBlock
 
 _LOOKUPS: Final = (
@@ -126,9 +127,10 @@ def _triggers(view: ViewDefinition, program: StageProgram) -> str:
     """The trigger program, and in words where Spark does otherwise."""
     notes = {}
     for collection in program.program.collections:
-        note = _otherwise(collection.statement, program.choices.get(collection.name))
-        if note is not None:
-            notes[collection.name] = f"on Spark: {note}"
+        statement = collection.statement
+        told = [_otherwise(statement, program.choices.get(collection.name)), _unordered(statement)]
+        if any(told):
+            notes[collection.name] = f"on Spark: {'; '.join(filter(None, told))}"
     return format_program(view.name, program.program, notes) + f"\non Spark: {_LINEAR}\n"
 
 
@@ -163,6 +165,13 @@ def _otherwise(statement: ProgramStatement, choice: BlockChoice | None) -> str |
             return "every stage computed anew from its inputs"
         case _:
             return None
+
+
+def _unordered(statement: ProgramStatement) -> str | None:
+    """What Spark does where another engine sums ranges of an ordered view."""
+    if isinstance(statement, TreeBlock) and has_ranges(order_accesses(statement.lowered.program)):
+        return "no view is kept in order; rows that an inequality joins are paired, and then summed"
+    return None
 
 
 def _groups(node: Aggregate) -> str:

@@ -84,11 +84,6 @@ def test_statements(text: str, statement: Statement) -> None:
             UnsupportedOperation,
             "db.sql has no MERGE statement. Hint: db.sql has CREATE, INSERT, DELETE, ",
         ),
-        (
-            "CREATE OR REPLACE VIEW v AS SELECT 1",
-            UnsupportedOperation,
-            "CREATE OR REPLACE is not supported. Hint: DROP it",
-        ),
         ("INSERT OVERWRITE t VALUES (1)", UnsupportedOperation, "INSERT OVERWRITE is not supported. Hint: DELETE FROM"),
         (
             "CREATE TABLE t",

@@ -29,7 +29,14 @@ from numba.core.compiler import CompileResult
 from numba.misc.appdirs import AppDirs
 
 PACKAGE = Path(__file__).resolve().parents[1]
-SOURCES = ("state/*.py", "tree/layout.py", "tree/instructions.py", "tree/kernels/*.py", "*/*_kernels.py")
+SOURCES = (
+    "state/*.py",
+    "tree/layout.py",
+    "tree/instruction.py",
+    "tree/instructions.py",
+    "tree/kernels/*.py",
+    "*/*_kernels.py",
+)
 """All modules with kernels, and all whose constants, intrinsics and kernels these use, as seen from the embedded backend."""
 IS_CHECKED = os.environ.get("EVERVIEW_CHECKED", "") not in ("", "0")
 """Whether kernels test what they read and write (see ``checks``)."""
