@@ -1,8 +1,7 @@
 """Running the statements of ``db.sql``.
 
 Whatever is a query goes to Spark for its meaning and to the backend for its answer. INSERT, DELETE and UPDATE become a
-query for the rows to take away and the rows to add, and then one transaction. Values are cast to the column's type as
-Spark does on INSERT in ANSI mode (``_can_assign`` is its store assignment rule; the cast itself fails on overflow).
+query for the rows to take away and the rows to add, and then one transaction; so does MERGE, with a query a clause.
 """
 
 from __future__ import annotations
@@ -11,28 +10,19 @@ from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
 
-from everview.backends.base import WEIGHT
 from everview.catalog import TableDefinition, ViewDefinition, ViewOptions, find_column
-from everview.errors import EvaluationError, EverviewError, InvalidQuery, UnknownName, guarded
-from everview.relational.expressions import Cast, Column, Expression, Literal
+from everview.errors import EverviewError, InvalidQuery, UnknownName, guarded
+from everview.relational.expressions import Expression, Literal
 from everview.relational.format import format_plan
-from everview.relational.nodes import Field, Project, Relation
+from everview.relational.nodes import Project
 from everview.relational.schema import columns, schema
-from everview.relational.types import (
-    DATE,
-    NULL,
-    STRING,
-    TIMESTAMP,
-    TIMESTAMP_NTZ,
-    Array,
-    DataType,
-    Struct,
-    is_numeric,
-)
 from everview.session.changing.replace_view import replace_view
 from everview.session.relations import Assertion, Table, View
 from everview.session.results import Result
 from everview.session.rows.given_rows import Mode
+from everview.session.sql.assignment import assigned, new_rows, nullable, weighted
+from everview.session.sql.merge import merge
+from everview.session.sql.merge_statement import Merge
 from everview.session.sql.statements import (
     CreateAssertion,
     CreateTable,
@@ -47,9 +37,9 @@ from everview.session.sql.statements import (
     Truncate,
     Update,
     parse_statement,
-    quote,
     split_statements,
 )
+from everview.session.sql.tokens import quote
 
 if TYPE_CHECKING:
     from everview.session.core import Core
@@ -99,6 +89,8 @@ def _execute(core: Core, statement: Statement) -> Outcome:
             return _delete(core, statement)
         case Update():
             return _update(core, statement)
+        case Merge():
+            return merge(core, statement)
         case Truncate(table):
             return Table(core, core.catalog.table(table)).truncate()
         case Drop():
@@ -149,12 +141,12 @@ def _insert(core: Core, statement: Insert) -> Commit:
             )
         sources = dict(zip(positions, columns(plan), strict=True))
         values = [
-            _assigned(table, field, sources[i], translated.settings.time_zone)
+            assigned(table, field, sources[i], translated.settings.time_zone)
             if i in sources
             else Literal(None, field.type)
             for i, field in enumerate(table.fields)
         ]
-        rows = _query(core, table, Project(plan, tuple(values), tuple(f.name for f in table.fields)))
+        rows = new_rows(core, table, Project(plan, tuple(values), tuple(f.name for f in table.fields)))
         commit = core.commit([core.read_change(table.name, rows, Mode.INSERT)])
     core.subscriptions.deliver()
     return commit
@@ -173,7 +165,7 @@ def _delete(core: Core, statement: Delete) -> Commit:
     table = core.catalog.table(statement.table)
     with core.locked():
         plan = core.translate(_select(table, statement.alias, "", statement.condition)).plan
-        rows = _query(core, table, plan)
+        rows = new_rows(core, table, plan)
         commit = core.commit([core.read_change(table.name, rows, Mode.DELETE)])
     core.subscriptions.deliver()
     return commit
@@ -189,12 +181,12 @@ def _update(core: Core, statement: Update) -> Commit:
         width = len(table.fields)
         values: list[Expression] = list(found[:width])
         for target, source in zip(targets, found[width:], strict=True):
-            values[target] = _assigned(table, table.fields[target], source, translated.settings.time_zone)
+            values[target] = assigned(table, table.fields[target], source, translated.settings.time_zone)
         names = tuple(f.name for f in table.fields)
         both = Project(translated.plan, (*found[:width], *values), (*names, *names))
-        rows = _query(core, table, both)
+        rows = new_rows(core, table, both)
         old, updated = rows.select(list(range(width))), rows.select(list(range(width, 2 * width)))
-        changes = pa.concat_tables([_weighted(old, -1), _weighted(updated.cast(_nullable(old.schema)), 1)])
+        changes = pa.concat_tables([weighted(old, -1), weighted(updated.cast(nullable(old.schema)), 1)])
         commit = core.commit([core.read_change(table.name, changes, Mode.APPLY)])
     core.subscriptions.deliver()
     return commit
@@ -204,51 +196,3 @@ def _select(table: TableDefinition, alias: str | None, more: str, condition: str
     named = quote(alias or table.name)
     where = "" if condition is None else f" WHERE ({condition}\n)"
     return f"SELECT {named}.*{more} FROM {quote(table.name)} AS {named}{where}"
-
-
-def _query(core: Core, table: TableDefinition, plan: Relation) -> pa.Table:
-    try:
-        with guarded(f"of the new values for table {table.name}"):
-            return core.backend.query(plan)
-    except EvaluationError as error:
-        message = f"the new values for table '{table.name}' cannot be computed: {error.message}"
-        raise EvaluationError(message, condition=error.condition, hint=error.hint) from error
-
-
-def _weighted(rows: pa.Table, weight: int) -> pa.Table:
-    weights = pa.repeat(pa.scalar(weight, pa.int64()), rows.num_rows)
-    return rows.cast(_nullable(rows.schema)).append_column(WEIGHT, weights)
-
-
-def _nullable(arrow: pa.Schema) -> pa.Schema:
-    """The same schema without promises, which the old and the new rows may make differently."""
-    return pa.schema([f.with_nullable(True) for f in arrow])
-
-
-def _assigned(table: TableDefinition, field: Field, source: Column, zone: str) -> Expression:
-    if source.type == field.type:
-        return source
-    if not _can_assign(source.type, field.type):
-        raise InvalidQuery(
-            f"column '{field.name}' of table '{table.name}' is {field.type} and cannot be assigned a {source.type}.",
-            hint="write a CAST if that is what you mean.",
-        )
-    return Cast(source, field.type, zone=zone)
-
-
-def _can_assign(source: DataType, target: DataType) -> bool:
-    """Spark's ``Cast.canANSIStoreAssign``: numbers among themselves, moments too, and anything simple to text."""
-    moments = (DATE, TIMESTAMP, TIMESTAMP_NTZ)
-    match source, target:
-        case _ if source in (target, NULL):
-            return True
-        case Array(inner), Array(outer):
-            return _can_assign(inner, outer)
-        case Struct(_, inner_types), Struct(_, outer_types):
-            return len(inner_types) == len(outer_types) and all(map(_can_assign, inner_types, outer_types))
-        case _ if is_numeric(source) and is_numeric(target):
-            return True
-        case _ if source in moments and target in moments:
-            return True
-        case _:
-            return target == STRING and not isinstance(source, Array | Struct)

@@ -9,7 +9,8 @@ import re
 from dataclasses import dataclass
 
 from everview.errors import EverviewError, InvalidQuery, UnsupportedOperation, did_you_mean
-from everview.session.sql.tokens import TokenCursor, Word, words_of
+from everview.session.sql.merge_statement import Merge, parse_merge
+from everview.session.sql.tokens import TokenCursor, Word, alias_before, quote, words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,7 @@ Statement = (
     | Insert
     | Delete
     | Update
+    | Merge
     | Truncate
     | Drop
     | Query
@@ -123,7 +125,7 @@ Statement = (
 
 _QUERY_STARTS = ("select", "with", "values", "table", "from", "(")
 _OTHER_STATEMENTS = re.compile(
-    "alter|analyze|begin|cache|call|clear|comment|commit|declare|desc|describe|execute|grant|load|merge|msck|optimize|"
+    "alter|analyze|begin|cache|call|clear|comment|commit|declare|desc|describe|execute|grant|load|msck|optimize|"
     "refresh|repair|replace|reset|revoke|rollback|set|show|uncache|use|vacuum"
 )
 """What Spark and Delta have beside ours."""
@@ -165,6 +167,7 @@ def parse_statement(text: str) -> Statement:
         "insert": _insert,
         "delete": _delete,
         "update": _update,
+        "merge": parse_merge,
         "truncate": _truncate,
         "drop": _drop,
         "explain": _explain,
@@ -239,14 +242,14 @@ def _insert(cursor: TokenCursor) -> Statement:
 def _delete(cursor: TokenCursor) -> Statement:
     cursor.expect("from")
     table = cursor.name("a table name")
-    alias = _alias(cursor, "where")
+    alias = alias_before(cursor, "where")
     condition = _where(cursor)
     return Delete(table, alias, condition)
 
 
 def _update(cursor: TokenCursor) -> Statement:
     table = cursor.name("a table name")
-    alias = _alias(cursor, "set")
+    alias = alias_before(cursor, "set")
     cursor.expect("set")
     assignments: list[tuple[str, str]] = []
     while True:
@@ -262,12 +265,6 @@ def _update(cursor: TokenCursor) -> Statement:
         if folded.count(column) > 1:
             raise InvalidQuery(f"UPDATE sets column '{column}' twice.")
     return Update(table, alias, tuple(assignments), _where(cursor))
-
-
-def _alias(cursor: TokenCursor, keyword: str) -> str | None:
-    if cursor.skip("as"):
-        return cursor.name("an alias")
-    return None if cursor.at_end or cursor.next_is(keyword) else cursor.name("an alias")
 
 
 def _where(cursor: TokenCursor) -> str | None:
@@ -302,12 +299,3 @@ def _explain(cursor: TokenCursor) -> Statement:
     text = cursor.rest("a view or a query")
     is_name = word is not None and word.is_name and text == cursor.text[word.start : word.end]
     return Explain(word.text if is_name and word is not None else text, is_name)
-
-
-def quote(name: str) -> str:
-    """A name as Spark SQL reads it, whatever is in it.
-
-    >>> quote("order")
-    '`order`'
-    """
-    return "`" + name.replace("`", "``") + "`"

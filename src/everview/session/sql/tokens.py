@@ -141,12 +141,15 @@ class TokenCursor:
         return self.until(wanted)
 
     def until(self, wanted: str, *stops: str) -> str:
-        """The text up to the first of these keywords outside all parentheses, or to the end; it must not be empty."""
+        """The text up to the first of these keywords outside all parentheses and CASE … END, or to the end; not empty."""
         first = self.word
-        depth = 0
+        depth = cases = 0
         last: Word | None = None
-        while (word := self.word) is not None and not (depth == 0 and word.keyword in stops):
+        while (word := self.word) is not None and not (depth == cases == 0 and word.keyword in stops):
             depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(word.keyword, 0)
+            is_field = last is not None and last.keyword == "."
+            cases += 1 if word.keyword == "case" and not is_field else 0
+            cases -= 1 if word.keyword == "end" and not is_field and cases else 0
             last = word
             self._at += 1
         if first is None or last is None:
@@ -177,3 +180,19 @@ class TokenCursor:
         found = "the end" if self.word is None else f"'{self.text[self.word.start : self.word.end]}'"
         shown = self.text if len(self.text) <= 100 else self.text[:99] + "…"
         return InvalidQuery(f"the {self._what} {shown!r} has {found} where {wanted} should be.")
+
+
+def alias_before(cursor: TokenCursor, keyword: str) -> str | None:
+    """The alias of a table, with AS or without, if there is one before this keyword or the end."""
+    if cursor.skip("as"):
+        return cursor.name("an alias")
+    return None if cursor.at_end or cursor.next_is(keyword) else cursor.name("an alias")
+
+
+def quote(name: str) -> str:
+    """A name as Spark SQL reads it, whatever is in it.
+
+    >>> quote("order")
+    '`order`'
+    """
+    return "`" + name.replace("`", "``") + "`"

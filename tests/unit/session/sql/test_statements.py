@@ -80,9 +80,9 @@ def test_statements(text: str, statement: Statement) -> None:
     [
         ("SELEC 1", InvalidQuery, "'SELEC 1' is not a statement. Hint: did you mean 'select'?"),
         (
-            "MERGE INTO t",
+            "VACUUM t",
             UnsupportedOperation,
-            "db.sql has no MERGE statement. Hint: db.sql has CREATE, INSERT, DELETE, ",
+            "db.sql has no VACUUM statement. Hint: db.sql has CREATE, INSERT, DELETE, ",
         ),
         ("INSERT OVERWRITE t VALUES (1)", UnsupportedOperation, "INSERT OVERWRITE is not supported. Hint: DELETE FROM"),
         (

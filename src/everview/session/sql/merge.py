@@ -1,0 +1,112 @@
+"""``MERGE INTO``: the net change of the target, by one query for each clause, as one transaction.
+
+With T the target, S the source, p the condition and c_i the rows of clause i that no earlier clause of its kind takes:
+
+    WHEN MATCHED                 σ c_i (T ⋈p S)     old rows out, new ones in
+    WHEN NOT MATCHED             σ c_i (S ▷p T)     rows in
+    WHEN NOT MATCHED BY SOURCE   σ c_i (T ▷p S)     old rows out, new ones in
+
+Each target row must match one source row at most. Rows have no identity here, and need none: n equal rows of T that match m
+rows of S are n·m times in T ⋈p S, so the condition is that (T ⋈p S) ∸ T, the difference of bags, is empty. As in Spark, it is
+not asked if the only WHEN MATCHED is DELETE without a condition; the join is a semijoin then.
+"""
+
+from __future__ import annotations
+
+from itertools import takewhile
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from everview.catalog import TableDefinition, find_column
+from everview.errors import InvalidChange, InvalidQuery
+from everview.relational.expressions import Expression, Literal
+from everview.relational.nodes import ExceptAll, Project
+from everview.relational.schema import columns
+from everview.session.rows.given_rows import Mode
+from everview.session.sql.assignment import assigned, new_rows, nullable, weighted
+from everview.session.sql.merge_statement import Action, Merge, MergeClause, When
+from everview.session.sql.tokens import quote
+
+if TYPE_CHECKING:
+    from everview.session.core import Core
+    from everview.session.transaction import Commit
+
+
+def merge(core: Core, statement: Merge) -> Commit:
+    """Runs the statement.
+
+    Raises:
+        InvalidChange: several source rows match one target row.
+    """
+    table = core.catalog.table(statement.table)
+    with core.locked():
+        matched = [c for c in statement.clauses if c.when is When.MATCHED]
+        deletes_all = len(matched) == 1 and matched[0].action is Action.DELETE and matched[0].condition is None
+        if matched and not deletes_all:
+            _check_matches_once(core, table, statement)
+        changes = [_change(core, table, statement, c, is_semijoin=deletes_all) for c in statement.clauses]
+        commit = core.commit([core.read_change(table.name, pa.concat_tables(changes), Mode.APPLY)])
+    core.subscriptions.deliver()
+    return commit
+
+
+def _check_matches_once(core: Core, table: TableDefinition, statement: Merge) -> None:
+    pairs = core.translate(f"SELECT {quote(statement.alias)}.* FROM {_sides(statement, When.MATCHED)}").plan
+    several = new_rows(core, table, ExceptAll(pairs, table.scan))
+    if several.num_rows:
+        row = tuple(several.slice(0, 1).to_pylist()[0].values())
+        raise InvalidChange(
+            f"MERGE INTO '{table.name}': several rows of the source match one row of the table, {row}.",
+            hint="let the source have one row for each, by GROUP BY or a narrower condition.",
+        )
+
+
+def _sides(statement: Merge, when: When, *, is_semijoin: bool = False) -> str:
+    """The FROM of the rows that a kind of clauses is for."""
+    target = f"{quote(statement.table)} AS {quote(statement.alias)}"
+    left, right = (statement.source, target) if when is When.NOT_MATCHED else (target, statement.source)
+    kind = "LEFT SEMI" if is_semijoin else "INNER" if when is When.MATCHED else "LEFT ANTI"
+    return f"{left} {kind} JOIN {right} ON ({statement.condition}\n)"
+
+
+def _where(statement: Merge, clause: MergeClause) -> str:
+    """The rows of a clause among those of its kind: no earlier clause takes them, and its condition holds."""
+    same = [c for c in statement.clauses if c.when is clause.when]
+    own = "true" if clause.condition is None else f"({clause.condition}\n)"
+    earlier = "".join(f" WHEN ({c.condition}\n) THEN false" for c in takewhile(lambda c: c is not clause, same))
+    if earlier:
+        return f" WHERE CASE{earlier} ELSE {own} END"
+    return "" if clause.condition is None else f" WHERE {own}"
+
+
+def _change(
+    core: Core, table: TableDefinition, statement: Merge, clause: MergeClause, *, is_semijoin: bool
+) -> pa.Table:
+    """What a clause takes from the table and adds to it, weighted."""
+    given = clause.values
+    if given is None:
+        given = tuple((f.name, f"{quote(statement.source_alias)}.{quote(f.name)}") for f in table.fields)
+    targets = [find_column(f"table '{table.name}'", table.fields, name) for name, _ in given]
+    for target in targets:
+        if targets.count(target) > 1:
+            raise InvalidQuery(f"{clause.action.value} of a MERGE sets column '{table.fields[target].name}' twice.")
+    is_insert = clause.action is Action.INSERT
+    listed = [] if is_insert else [f"{quote(statement.alias)}.*"]
+    listed += [f"({text}\n) AS `new value {i}`" for i, (_, text) in enumerate(given)]
+    sides = _sides(statement, clause.when, is_semijoin=is_semijoin and clause.when is When.MATCHED)
+    translated = core.translate(f"SELECT {', '.join(listed)} FROM {sides}{_where(statement, clause)}")
+    found = columns(translated.plan)
+    width = len(table.fields)
+    old = () if is_insert else found[:width]
+    values: list[Expression] = list(old) or [Literal(None, f.type) for f in table.fields]
+    for target, source in zip(targets, found[len(old) :], strict=True):
+        values[target] = assigned(table, table.fields[target], source, translated.settings.time_zone)
+    names = tuple(f.name for f in table.fields)
+    if is_insert:
+        return weighted(new_rows(core, table, Project(translated.plan, tuple(values), names)), 1)
+    if clause.action is Action.DELETE:
+        return weighted(new_rows(core, table, translated.plan), -1)
+    rows = new_rows(core, table, Project(translated.plan, (*old, *values), (*names, *names)))
+    before, after = rows.select(list(range(width))), rows.select(list(range(width, 2 * width)))
+    return pa.concat_tables([weighted(before, -1), weighted(after.cast(nullable(before.schema)), 1)])
