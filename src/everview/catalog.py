@@ -195,6 +195,12 @@ class Catalog:
         """Forgets a definition that ``droppable`` has given."""
         del self._definitions[definition.name.lower()]
 
+    def exchange(self, before: Definition, after: Definition) -> None:
+        """Puts a definition in the place of another, also under another name."""
+        self._definitions = {
+            (after if d is before else d).name.lower(): after if d is before else d for d in self._definitions.values()
+        }
+
     def droppable(self, name: str) -> Definition:
         """The definition of this name, which nothing else needs.
 
@@ -303,6 +309,12 @@ class Catalog:
             )
             for c in table.constraints
         )
+
+    def constraints_over(self, table: TableDefinition) -> tuple[ViewDefinition, ...]:
+        """The constraints, of whichever table, that read a table, as assertions."""
+        wanted = table.name.lower()
+        every = (c for t in self.tables for c in self.constraint_views(t))
+        return tuple(c for c in every if wanted in {s.lower() for s in tables_of(c.plan)})
 
     def with_references(self, table: TableDefinition) -> TableDefinition:
         """The table with its foreign keys checked against what they refer to, and written out.

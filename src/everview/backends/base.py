@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from everview.catalog import Definition, TableDefinition, ViewDefinition
+from everview.relational.expressions import Literal
 from everview.relational.nodes import Relation
 from everview.relational.types import Value
 
@@ -107,6 +108,35 @@ def without_sources_of(table: str, batches: Mapping[str, int]) -> dict[str, int]
     """
     ending = source_of_table("", table)
     return {source: number for source, number in batches.items() if not source.endswith(ending)}
+
+
+def sources_moved(before: str, after: str, batches: Mapping[str, int]) -> dict[str, int]:
+    """The recorded batches when a table gets another name: what feeds it goes on where it was.
+
+    >>> sources_moved("T", "u", {"queue": 3, source_of_table("stream:7", "t"): 5})
+    {'queue': 3, 'stream:7>u': 5}
+    """
+    ending = source_of_table("", before)
+    return {
+        source_of_table(source.removesuffix(ending), after) if source.endswith(ending) else source: number
+        for source, number in batches.items()
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class AlteredTable:
+    """What becomes of a table: its new definition, and for each column its place before, None for a new one.
+
+    ``filling`` is what the rows that are there get in the new columns.
+    """
+
+    definition: TableDefinition
+    columns: tuple[int | None, ...]
+    filling: Literal
+
+    def undone(self, before: TableDefinition) -> AlteredTable:
+        """What leads back to the definition before."""
+        return AlteredTable(before, tuple(self.columns.index(i) for i in range(len(before.fields))), self.filling)
 
 
 class Backend(Protocol):
@@ -209,6 +239,14 @@ class KeepsMatrices(Protocol):
 
     def matrix(self, view: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """The values of i and of j of a product, and its cells."""
+
+
+@runtime_checkable
+class AltersTables(Protocol):
+    """A backend whose tables can get other columns and names."""
+
+    def alter_table(self, name: str, altered: AlteredTable) -> None:
+        """Alters a table that no view reads, and no constraint; its rows stay, and the version."""
 
 
 class InMemory:

@@ -147,6 +147,11 @@ class Core:
         if self._gateway is not None:
             self._gateway.register(name, self.catalog.get(name).fields)
 
+    def forget_in_spark(self, name: str) -> None:
+        """Takes the name of a table or view from queries."""
+        if self._gateway is not None:
+            self._gateway.unregister(name)
+
     def translate(self, query: str | DataFrame | UnionMaxQuery) -> Translated:
         """What Spark says that a query means."""
         with guarded(query):
@@ -251,8 +256,7 @@ class Core:
         for view in views:
             self.backend.drop(view.name)
             self.catalog.remove(view)
-            if self._gateway is not None:
-                self._gateway.unregister(view.name)
+            self.forget_in_spark(view.name)
 
     def add_view(self, definition: ViewDefinition) -> None:
         """Makes a view of which all is known already; its name has been checked."""
@@ -336,8 +340,8 @@ class Core:
             self.catalog.remove(definition)
             self.sources.pop(definition.name.lower(), None)
             self.subscriptions.remove_view(definition.name)
-            if self._gateway is not None and not (isinstance(definition, ViewDefinition) and definition.is_assertion):
-                self._gateway.unregister(definition.name)
+            if not (isinstance(definition, ViewDefinition) and definition.is_assertion):
+                self.forget_in_spark(definition.name)
 
     def _drop_from_backend(self, names: list[str]) -> None:
         """A table comes with the constraints over it, which go first."""

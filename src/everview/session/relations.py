@@ -50,17 +50,17 @@ class _Relation(Readable):
     @property
     def name(self) -> str:
         """The name, as it was given."""
-        return self._definition.name
+        return self._core.current(self._definition).name
 
     @property
     def schema(self) -> pa.Schema:
         """The columns as an Arrow schema."""
-        return arrow_schema(self._definition.fields)
+        return arrow_schema(self._core.current(self._definition).fields)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
-        return tuple(f.name for f in self._definition.fields)
+        return tuple(f.name for f in self._core.current(self._definition).fields)
 
     def to_arrow(self) -> pa.Table:
         with self._locked():

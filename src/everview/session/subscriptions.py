@@ -91,6 +91,12 @@ class Subscriptions:
         """Ends all subscriptions to a view."""
         self._active = [s for s in self._active if s.view.lower() != view.lower()]
 
+    def rename_view(self, before: str, after: str) -> None:
+        """Lets the subscriptions to a view go on under its new name."""
+        for subscription in self._active:
+            if subscription.view.lower() == before.lower():
+                subscription.view = after
+
     def announce(self, version: int, deltas: Mapping[str, pa.Table]) -> None:
         """Enters the deltas of a commit that has just been made, for those who listen."""
         if not self._active:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from everview.backends import rejections
+from everview.backends import base, rejections
 from everview.backends.base import WEIGHT, Change, InMemory, Refresh, Suspension, VersionedDelta, without_sources_of
 from everview.backends.embedded.arrow_columns import arrow_table
 from everview.backends.embedded.dependencies import below, kept
@@ -162,6 +162,12 @@ class EmbeddedBackend(InMemory):
         else:
             del self._graph.tables[key]
             self._batches = without_sources_of(name, self._batches)
+
+    def alter_table(self, name: str, altered: base.AlteredTable) -> None:
+        """Alters a table that nothing reads."""
+        self._settle()
+        self._graph.alter_table(name, altered)
+        self._batches = base.sources_moved(name, altered.definition.name, self._batches)
 
     def _views_changed(self) -> None:
         self._propagation.set_lazy(k for k, v in self._views.items() if v.is_lazy)

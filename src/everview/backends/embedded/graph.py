@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from everview.backends.base import AlteredTable
 from everview.backends.embedded.build_operators import Sources, build_operators
 from everview.backends.embedded.dependencies import below, forgets
 from everview.backends.embedded.dictionary import Dictionary
@@ -70,6 +71,12 @@ class Graph:
     def views_over(self, operator: Operator) -> tuple[str, ...]:
         """The names of the views that an operator is used by."""
         return tuple(name for name, root in self.roots.items() if any(o is operator for o in below(root)))
+
+    def alter_table(self, name: str, altered: AlteredTable) -> None:
+        """Puts a table that nothing reads into its new form."""
+        table = self.tables[name.lower()].table.altered(altered)
+        del self.tables[name.lower()]
+        self.tables[table.name.lower()] = TableInput(table, self.dictionary)
 
     @property
     def _sources(self) -> Sources:

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from everview.algebra.zset import ZSet, bag, difference, expand, size
-from everview.backends import rejections
+from everview.backends import base, rejections
 from everview.backends.base import WEIGHT, Change, InMemory, Refresh, Suspension, VersionedDelta, without_sources_of
 from everview.backends.reference.evaluate_plan import evaluate_plan
 from everview.backends.reference.state import TableState
@@ -110,6 +110,19 @@ class ReferenceBackend(InMemory):
         views = {key: view for key, view in self._state.views.items() if key != name.lower()}
         batches = without_sources_of(name, self._state.batches)
         self._state = replace(self._state, tables=tables, views=views, batches=batches)
+
+    def alter_table(self, name: str, altered: base.AlteredTable) -> None:
+        """Alters a table that nothing reads."""
+        tables = dict(self._state.tables)
+        table = tables.pop(name.lower())
+        filling = altered.filling.value
+        rows = {
+            tuple(filling if i is None else row[i] for i in altered.columns): weight
+            for row, weight in table.rows.items()
+        }
+        tables[altered.definition.name.lower()] = TableState(altered.definition, rows, table.has_received_rows)
+        batches = base.sources_moved(name, altered.definition.name, self._state.batches)
+        self._state = replace(self._state, tables=tables, batches=batches)
 
     def apply(self, changes: Sequence[Change], *, source: tuple[str, int] | None = None) -> Mapping[str, pa.Table]:
         """Commits one transaction: the next tables, then every view over what moved, in order of creation."""

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 
 from everview.catalog import TableDefinition, ViewDefinition, ViewOptions
 from everview.errors import DependencyError, InvalidQuery, UnsupportedOperation, guarded
-from everview.relational.expressions import Column, Literal, columns_of
+from everview.relational.expressions import Column, Literal
 from everview.relational.nodes import Project, Relation, Scan, Schema
-from everview.relational.traverse import inputs, nodes_of, rewrite_bottom_up, tables_of
+from everview.relational.traverse import rewrite_bottom_up, tables_of
+from everview.session.changing.readers import columns_read, views_over
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -41,7 +42,7 @@ def replace_view(core: Core, name: str, query: str | DataFrame | UnionMaxQuery, 
         translated = core.translate(query)
         core.heal()
         new = core.view_definition(old.name, translated, options)
-        over = _all_over(core, old)
+        over = views_over(core, old.name)
         _check_reads(new, [old, *over], core)
         for definition in (old, *over):
             for check in core.drop_checks:
@@ -54,7 +55,7 @@ def replace_view(core: Core, name: str, query: str | DataFrame | UnionMaxQuery, 
             text = None if is_open_ended else definition.query
             kept[definition.name.lower()] = replace(definition, plan=plan, query=text)
         with guarded(query):
-            _swap(core, [old, *over], list(kept.values()))
+            swap_views(core, [old, *over], list(kept.values()))
         if isinstance(query, str):
             core.sources.pop(old.name.lower(), None)
         else:
@@ -62,8 +63,8 @@ def replace_view(core: Core, name: str, query: str | DataFrame | UnionMaxQuery, 
         return new
 
 
-def _swap(core: Core, old: list[ViewDefinition], new: list[ViewDefinition]) -> None:
-    """Puts views in the place of others, of the same names, all or none; each list with what is read first."""
+def swap_views(core: Core, old: list[ViewDefinition], new: list[ViewDefinition]) -> None:
+    """Puts views in the place of others, all or none; each list with what is read first."""
     with core.locked(), core.together():
         made: list[ViewDefinition] = []
         for definition in reversed(old):
@@ -87,16 +88,6 @@ def _swap(core: Core, old: list[ViewDefinition], new: list[ViewDefinition]) -> N
                 core.tell_spark_of(after.name)
 
 
-def _all_over(core: Core, view: ViewDefinition) -> list[ViewDefinition]:
-    """The views and assertions over a view, directly or through others, each after those that it reads."""
-    reached, found = {view.name.lower()}, []
-    for definition in core.catalog.computed:
-        if not reached.isdisjoint(n.lower() for n in tables_of(definition.plan)):
-            reached.add(definition.name.lower())
-            found.append(definition)
-    return found
-
-
 def _check_reads(new: ViewDefinition, replaced: list[ViewDefinition], core: Core) -> None:
     """Raises if the new view would read itself, if it lacks what others read, or if something could not be made anew."""
     names = {d.name.lower() for d in replaced}
@@ -105,7 +96,7 @@ def _check_reads(new: ViewDefinition, replaced: list[ViewDefinition], core: Core
         raise InvalidQuery(f"view '{new.name}' would read '{own}', which is itself or reads it.")
     old, over = replaced[0], replaced[1:]
     columns = {f.name.lower(): f for f in new.fields}
-    readers = {d.name: (d, _columns_read(d.plan, old.name)) for d in over}
+    readers = {d.name: (d, columns_read(d.plan, old.name)) for d in over}
     for number, field in enumerate(old.fields):
         reader = next((d for d, read in readers.values() if number in read), None)
         if reader is None:
@@ -128,20 +119,6 @@ def _check_reads(new: ViewDefinition, replaced: list[ViewDefinition], core: Core
                 "over it can be made anew.",
                 hint="create another view beside it before the rows arrive.",
             )
-
-
-def _columns_read(plan: Relation, name: str) -> set[int]:
-    """The columns of a view that a plan computes with: those of projections over it, all of them under other operators."""
-    found: set[int] = set()
-    for node in (*nodes_of(plan), None):
-        below = (plan,) if node is None else inputs(node)
-        for scan in below:
-            if isinstance(scan, Scan) and scan.table.lower() == name.lower():
-                if isinstance(node, Project):
-                    found |= {c for e in node.expressions for c in columns_of(e)}
-                else:
-                    found |= set(range(len(scan.fields)))
-    return found
 
 
 def _reading(kept: dict[str, ViewDefinition]) -> Callable[[Relation], Relation | None]:

@@ -19,13 +19,14 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from everview.backends.base import Change
+from everview.backends.base import AlteredTable, Change
 from everview.backends.embedded.backend import EmbeddedBackend
 from everview.catalog import Definition, TableDefinition, ViewDefinition
 from everview.errors import StorageFailed
 from everview.folder_lock import lock_folder
 from everview.session.durable.checkpointing import Checkpointing, Snapshot
 from everview.session.durable.engine_reads import EngineReads
+from everview.session.durable.logged_alterations import altered_to_log
 from everview.session.durable.logged_changes import changes_to_log
 from everview.session.durable.recovery import RecoveredEngine
 from everview.storage.change_log import ChangeLog
@@ -122,6 +123,18 @@ class DurableBackend(EngineReads):
             self._differs(f"'{definition.name}' is dropped on disk and not in memory")
             raise
         self._recovered.catalog.remove(definition)
+
+    def alter_table(self, name: str, altered: AlteredTable) -> None:
+        """Alters a table that nothing reads."""
+        self._check_usable()
+        before = self._recovered.catalog.table(name)
+        self._engine.alter_table(name, altered)
+        try:
+            self._append({"kind": "alter", "name": before.name, **altered_to_log(altered)})
+        except BaseException:
+            self._engine.alter_table(altered.definition.name, altered.undone(before))
+            raise
+        self._recovered.catalog.exchange(before, altered.definition)
 
     # Transactions
 

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 import pyarrow as pa
 
-from everview.backends.base import Change
+from everview.backends.base import AlteredTable, Change
 from everview.backends.embedded.backend import EmbeddedBackend
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import UnsupportedOperation
@@ -49,6 +49,10 @@ class FollowingBackend(EngineReads):
         self._refuse()
 
     def create_view(self, view: ViewDefinition) -> None:
+        """Raises: nothing is changed here."""
+        self._refuse()
+
+    def alter_table(self, name: str, altered: AlteredTable) -> None:
         """Raises: nothing is changed here."""
         self._refuse()
 

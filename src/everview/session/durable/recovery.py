@@ -17,6 +17,7 @@ from typing import Any
 import pyarrow as pa
 
 from everview.algebra.registry import is_registered
+from everview.backends.base import AlteredTable
 from everview.backends.embedded.backend import EmbeddedBackend
 from everview.backends.embedded.tables.stored_table import TableContent
 from everview.catalog import Catalog, Definition, TableDefinition, ViewDefinition
@@ -24,6 +25,7 @@ from everview.errors import CorruptDatabase, EverviewError, UnknownName
 from everview.relational.arrow import arrow_schema
 from everview.relational.nodes import Aggregate
 from everview.relational.traverse import nodes_of
+from everview.session.durable.logged_alterations import altered_from_log
 from everview.session.durable.logged_changes import changes_from_log
 from everview.session.durable.progress import OpeningProgress
 from everview.storage.change_log import ChangeLog
@@ -186,6 +188,8 @@ class RecoveredEngine:
                 self.define(definition_from_json(said["definition"]))
             case "drop":
                 self.drop(self.catalog.get(said["name"]))
+            case "alter":
+                self._alter(self.catalog.table(said["name"]), altered_from_log(said))
             case "publish":
                 self.publications[said["view"], said["uri"]] = said["has_options"]
             case "unpublish":
@@ -240,6 +244,15 @@ class RecoveredEngine:
                     hint="register it with ev.register_ring before connect().",
                 )
         self.engine.create_view(view)
+
+    def _alter(self, before: TableDefinition, altered: AlteredTable) -> None:
+        """Alters a table that no view reads; constraints are made anew."""
+        for constraint in self.catalog.constraints_over(before):
+            self.engine.drop(constraint.name)
+        self.engine.alter_table(before.name, altered)
+        self.catalog.exchange(before, altered.definition)
+        for constraint in self.catalog.constraints_over(altered.definition):
+            self._create_view(constraint)
 
     def drop(self, definition: Definition) -> None:
         """Removes a table with its constraints, or a view."""

@@ -16,10 +16,14 @@ from everview.relational.expressions import Expression, Literal
 from everview.relational.format import format_plan
 from everview.relational.nodes import Project
 from everview.relational.schema import columns, schema
+from everview.session.changing.alter_table import rename_column, rename_table
+from everview.session.changing.rename_view import rename_view
 from everview.session.changing.replace_view import replace_view
 from everview.session.relations import Assertion, Table, View
 from everview.session.results import Result
 from everview.session.rows.given_rows import Mode
+from everview.session.sql.add_column import add_column
+from everview.session.sql.alter_statement import AddColumn, Rename, RenameColumn
 from everview.session.sql.assignment import assigned, new_rows, nullable, weighted
 from everview.session.sql.merge import merge
 from everview.session.sql.merge_statement import Merge
@@ -91,6 +95,14 @@ def _execute(core: Core, statement: Statement) -> Outcome:
             return _update(core, statement)
         case Merge():
             return merge(core, statement)
+        case AddColumn(table, column, default):
+            return Table(core, add_column(core, table, column, default))
+        case RenameColumn(table, column, name):
+            return Table(core, rename_column(core, table, column, name))
+        case Rename("view", relation, name):
+            return View(core, rename_view(core, relation, name))
+        case Rename(_, relation, name):
+            return Table(core, rename_table(core, relation, name))
         case Truncate(table):
             return Table(core, core.catalog.table(table)).truncate()
         case Drop():

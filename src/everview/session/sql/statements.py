@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass
 
 from everview.errors import EverviewError, InvalidQuery, UnsupportedOperation, did_you_mean
+from everview.session.sql.alter_statement import Alteration, parse_alter
 from everview.session.sql.merge_statement import Merge, parse_merge
 from everview.session.sql.tokens import TokenCursor, Word, alias_before, quote, words_of
 
@@ -117,6 +118,7 @@ Statement = (
     | Delete
     | Update
     | Merge
+    | Alteration
     | Truncate
     | Drop
     | Query
@@ -125,7 +127,7 @@ Statement = (
 
 _QUERY_STARTS = ("select", "with", "values", "table", "from", "(")
 _OTHER_STATEMENTS = re.compile(
-    "alter|analyze|begin|cache|call|clear|comment|commit|declare|desc|describe|execute|grant|load|msck|optimize|"
+    "analyze|begin|cache|call|clear|comment|commit|declare|desc|describe|execute|grant|load|msck|optimize|"
     "refresh|repair|replace|reset|revoke|rollback|set|show|uncache|use|vacuum"
 )
 """What Spark and Delta have beside ours."""
@@ -168,6 +170,7 @@ def parse_statement(text: str) -> Statement:
         "delete": _delete,
         "update": _update,
         "merge": parse_merge,
+        "alter": parse_alter,
         "truncate": _truncate,
         "drop": _drop,
         "explain": _explain,

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 import pyarrow as pa
 
-from everview.backends.base import Change, ChangeKind
+from everview.backends.base import AlteredTable, Change, ChangeKind
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.tables.bag_rows import BagRows
 from everview.backends.embedded.tables.keyed_rows import KeyedRows
@@ -23,7 +23,7 @@ from everview.backends.embedded.tables.transaction_rows import Content, TableDel
 from everview.backends.embedded.vectors import Ints
 from everview.backends.rejections import not_retained, static_changed
 from everview.catalog import TableDefinition
-from everview.relational.arrow import arrow_schema
+from everview.relational.arrow import arrow_schema, rows_to_arrow
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +77,7 @@ class StoredTable:
 
     def __init__(self, definition: TableDefinition, dictionary: Dictionary) -> None:
         self.definition = definition
+        self._dictionary = dictionary
         self.has_received_rows = False
         """Whether any change ever arrived, also where it left no trace."""
         self._received_before = False
@@ -171,6 +172,22 @@ class StoredTable:
             self.prepare([Change(self.name, ChangeKind.WEIGHTED, content.rows, content.weights)])
             self.commit()
         self.has_received_rows = content.received
+
+    def altered(self, altered: AlteredTable) -> StoredTable:
+        """Another table: the rows of this one in the columns that are asked for."""
+        made, content = StoredTable(altered.definition, self._dictionary), self.whole()()
+        fields, count = altered.definition.fields, content.rows.num_rows
+        columns = [
+            rows_to_arrow([(altered.filling.value,)], (field,))
+            .take(pa.array(np.zeros(count, dtype=np.int64)))
+            .column(0)
+            if before is None
+            else content.rows.column(before)
+            for field, before in zip(fields, altered.columns, strict=True)
+        ]
+        rows = pa.table(columns, schema=arrow_schema(fields))
+        made.restore(TableContent(made.name, rows, content.weights, content.received))
+        return made
 
     def lookup(self, keys: pa.Table) -> tuple[Ints, pa.Table]:
         """The positions of the keys that some row has, ascending, and those rows.

@@ -1,0 +1,150 @@
+"""``ALTER TABLE`` and ``ALTER VIEW``: columns added, columns, tables and views renamed, and what is refused."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import everview as ev
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+@pytest.fixture(params=["reference", "embedded", "disk"])
+def db(request: pytest.FixtureRequest, spark: SparkSession, tmp_path: Path) -> Iterator[ev.Database]:
+    """A table with a key and a child, and views over it; on disk too, where it is opened again at the end."""
+    on_disk = request.param == "disk"
+    database = ev.connect(tmp_path / "db", spark=spark) if on_disk else ev.connect(backend=request.param, spark=spark)
+    with database:
+        table = database.create_table("t", "k int, s string, x int", primary_key="k", unique=["s"])
+        database.create_table("child", "k int REFERENCES t")
+        database.create_table("apart", "a int, b int").insert([(1, 2), (1, 2)])
+        table.insert([(1, "a", 5), (2, "b", None)])
+        database.create_view("all_of_t", "SELECT * FROM t")
+        database.create_view("sums", "SELECT count(*) AS n, sum(x) AS x FROM t")
+        database.create_view("above", "SELECT n + 1 AS m FROM sums")
+        yield database
+        if not on_disk:
+            return
+        before = _contents(database)
+    with ev.connect(tmp_path / "db") as again:
+        assert _contents(again) == before
+    with ev.connect(tmp_path / "db", spark=spark) as again:
+        again.checkpoint()
+        again.verify()
+    with ev.connect(tmp_path / "db") as again:
+        assert _contents(again) == before
+
+
+def _contents(db: ev.Database) -> dict[str, tuple[tuple[str, ...], list[str]]]:
+    return {
+        name: (relation.columns, sorted(map(repr, relation.rows())))
+        for name, relation in {**db.tables, **db.views}.items()
+    }
+
+
+def test_a_column_more(db: ev.Database) -> None:
+    """Rows get the default or NULL, views keep their rows and columns, and constraints go on."""
+    table, stars, above = db.table("t"), db.view("all_of_t"), db.view("above")
+    told: list[int] = []
+    above.subscribe(lambda change: told.append(change.version))
+    version = db.version
+    db.sql("ALTER TABLE t ADD COLUMN day date DEFAULT DATE'2024-02-29'; ALTER TABLE t ADD COLUMN note string")
+    day = datetime.date(2024, 2, 29)
+    assert sorted(table.rows()) == [(1, "a", 5, day, None), (2, "b", None, day, None)]
+    assert (table.columns, stars.columns) == (("k", "s", "x", "day", "note"), ("k", "s", "x"))
+    assert (stars.query, db.view("sums").query) == (None, "SELECT count(*) AS n, sum(x) AS x FROM t")
+    assert db.version == version
+    table.upsert([(2, "b", 7, None, "new"), (3, "c", 1, day, "new")])
+    assert (sorted(stars.rows()), above.rows()) == ([(1, "a", 5), (2, "b", 7), (3, "c", 1)], [(4,)])
+    assert told == [version + 1]
+    later = db.create_view("days", "SELECT day, count(*) AS n FROM t GROUP BY day")
+    assert set(later.rows()) == {(day, 2), (None, 1)}
+    with pytest.raises(ev.AssertionViolated, match="UNIQUE"):
+        table.insert([(9, "a", 0, None, None)])
+    with pytest.raises(ev.AssertionViolated, match="FOREIGN KEY"):
+        db.table("child").insert([(9,)])
+    db.sql("ALTER TABLE apart ADD c decimal(9,2) NOT NULL DEFAULT 1 + 1")
+    assert [str(row) for row in db.table("apart").rows()] == ["(1, 2, Decimal('2.00'))"] * 2
+    db.verify()
+
+
+@pytest.mark.parametrize(
+    ("statement", "error", "says"),
+    [
+        ("TABLE t ADD COLUMN X int", ev.InvalidQuery, "two columns named 'X'"),
+        ("TABLE t ADD COLUMN y int NOT NULL", ev.InvalidQuery, "would be NULL in the rows"),
+        ("TABLE t ADD COLUMN y int DEFAULT 'a' || 'b'", ev.InvalidQuery, "cannot be assigned"),
+        ("TABLE t ADD COLUMN y tinyint DEFAULT 1000", ev.EvaluationError, "cannot be computed"),
+        ("TABLE t ADD COLUMN y int UNIQUE", ev.UnsupportedOperation, "without keys and constraints"),
+        ("TABLE t ADD COLUMNS (y int, z int)", ev.UnsupportedOperation, "one column at a time"),
+        ("TABLE t DROP COLUMN x", ev.UnsupportedOperation, "ALTER TABLE DROP is not supported"),
+        ("TABLE sums ADD COLUMN y int", ev.UnknownName, "'sums' is a view"),
+        ("TABLE t RENAME TO u", ev.DependencyError, "renamed: view 'all_of_t', view 'sums' read it"),
+        ("TABLE t RENAME COLUMN x TO y", ev.DependencyError, "renamed: view 'all_of_t', view 'sums' read it"),
+        ("TABLE child RENAME COLUMN k TO t", ev.DependencyError, "FOREIGN KEY .* of table 'child' reads it"),
+        ("TABLE apart RENAME COLUMN a TO b", ev.InvalidQuery, "two columns named 'b'"),
+        ("TABLE apart RENAME TO sums", ev.AlreadyExists, "'sums'"),
+        ("VIEW sums RENAME TO totals", ev.DependencyError, "renamed: view 'above' reads it"),
+        ("VIEW t RENAME TO u", ev.UnknownName, "not a view"),
+    ],
+)
+def test_what_cannot_be_altered(db: ev.Database, statement: str, error: type[ev.EverviewError], says: str) -> None:
+    """A clear error, and nothing has changed."""
+    before = _contents(db)
+    with pytest.raises(error, match=says):
+        db.sql(f"ALTER {statement}")
+    assert _contents(db) == before
+    db.table("t").insert([(3, "c", 1)])
+    assert db.view("above").rows() == [(4,)]
+
+
+def test_other_names(db: ev.Database) -> None:
+    """Handles follow a table, a column and a view; the old names are free."""
+    apart, above = db.table("apart"), db.view("above")
+    told: list[int] = []
+    above.subscribe(lambda change: told.append(change.version))
+    db.sql("ALTER TABLE apart RENAME TO Far; ALTER TABLE far RENAME COLUMN b TO c; ALTER VIEW above RENAME TO top")
+    apart.insert([(3, 4)])
+    assert (apart.name, apart.columns, sorted(apart.rows())) == ("Far", ("a", "c"), [(1, 2), (1, 2), (3, 4)])
+    db.table("t").insert([(3, "c", 1)])
+    assert (above.name, db.view("top").rows(), told) == ("top", [(4,)], [db.version])
+    db.sql("CREATE TABLE apart (z int); CREATE VIEW above AS SELECT c, m FROM far CROSS JOIN top")
+    assert sorted(db.view("above").rows()) == [(2, 4), (2, 4), (4, 4)]
+    with pytest.raises(ev.UnknownName):
+        db.sql("SELECT b FROM far")
+    db.sql("ALTER TABLE child RENAME TO children")
+    with pytest.raises(ev.AssertionViolated, match="FOREIGN KEY"):
+        db.table("children").insert([(9,)])
+    db.verify()
+
+
+def test_a_view_that_cannot_be_made_anew_undoes_it(spark: SparkSession) -> None:
+    """What cannot be kept is refused before anything is touched: assertions that sort rows out, rows that are gone."""
+    with ev.connect(spark=spark) as db:
+        db.create_table("t", "k int")
+        db.create_assertion("positive", "SELECT * FROM t WHERE k < 0", on_violation="quarantine")
+        db.create_table("passing", "k int", retain=False)
+        db.create_view("n", "SELECT count(*) AS n FROM passing")
+        for table, says in (
+            ("t", "sorts its rows out"),
+            ("positive_quarantine", "sorts"),
+            ("passing", "keeps no rows"),
+        ):
+            with pytest.raises(ev.UnsupportedOperation, match=says):
+                db.sql(f"ALTER TABLE {table} ADD COLUMN c int")
+        db.table("t").insert([(1,), (-1,)])
+        assert db.table("t").rows() == [(1,)]
+
+
+def test_spark_refuses_by_name() -> None:
+    """The Spark backend alters no tables, and says so."""
+    with ev.connect(backend="spark") as db:
+        db.create_table("t", "k int")
+        with pytest.raises(ev.UnsupportedOperation, match="spark backend does not alter tables"):
+            db.sql("ALTER TABLE t ADD COLUMN c int")
