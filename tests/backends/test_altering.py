@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import everview as ev
+from everview.catalog import ViewDefinition
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -65,9 +66,9 @@ def test_a_column_more(db: ev.Database) -> None:
     assert told == [version + 1]
     later = db.create_view("days", "SELECT day, count(*) AS n FROM t GROUP BY day")
     assert set(later.rows()) == {(day, 2), (None, 1)}
-    with pytest.raises(ev.AssertionViolated, match="UNIQUE"):
+    with pytest.raises(ev.InvalidChange, match="UNIQUE"):
         table.insert([(9, "a", 0, None, None)])
-    with pytest.raises(ev.AssertionViolated, match="FOREIGN KEY"):
+    with pytest.raises(ev.InvalidChange, match="FOREIGN KEY"):
         db.table("child").insert([(9,)])
     db.sql("ALTER TABLE apart ADD c decimal(9,2) NOT NULL DEFAULT 1 + 1")
     assert [str(row) for row in db.table("apart").rows()] == ["(1, 2, Decimal('2.00'))"] * 2
@@ -119,7 +120,7 @@ def test_other_names(db: ev.Database) -> None:
     with pytest.raises(ev.UnknownName):
         db.sql("SELECT b FROM far")
     db.sql("ALTER TABLE child RENAME TO children")
-    with pytest.raises(ev.AssertionViolated, match="FOREIGN KEY"):
+    with pytest.raises(ev.InvalidChange, match="FOREIGN KEY"):
         db.table("children").insert([(9,)])
     db.verify()
 
@@ -148,3 +149,39 @@ def test_spark_refuses_by_name() -> None:
         db.create_table("t", "k int")
         with pytest.raises(ev.UnsupportedOperation, match="spark backend does not alter tables"):
             db.sql("ALTER TABLE t ADD COLUMN c int")
+
+
+def test_a_failure_in_the_midst_undoes_everything(db: ev.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """If the last view cannot be made anew, the table, its views and its constraints are as they were."""
+    before, backend = _contents(db), db._core.backend
+    create = backend.create_view
+    failed: list[str] = []
+
+    def fail_once(view: ViewDefinition) -> None:
+        if view.name == "above" and not failed:
+            failed.append(view.name)
+            raise MemoryError
+        create(view)
+
+    monkeypatch.setattr(backend, "create_view", fail_once)
+    with pytest.raises(MemoryError):
+        db.sql("ALTER TABLE t ADD COLUMN y int")
+    assert (failed, _contents(db)) == (["above"], before)
+    db.table("t").insert([(3, "c", 1)])
+    assert db.view("above").rows() == [(4,)]
+    with pytest.raises(ev.InvalidChange, match="UNIQUE"):
+        db.table("t").insert([(9, "a", 0)])
+
+
+@pytest.mark.slow
+def test_a_view_gets_another_name_on_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """There too, and it is there again when the database is opened."""
+    with ev.connect(tmp_path / "lake", backend="spark", spark=spark) as db:
+        table = db.create_table("t", "k int")
+        db.create_view("v", "SELECT k + 1 AS k FROM t")
+        table.insert([(1,)])
+        db.sql("ALTER VIEW v RENAME TO w")
+        table.insert([(2,)])
+        assert sorted(db.view("w").rows()) == [(2,), (3,)]
+    with ev.connect(tmp_path / "lake", backend="spark", spark=spark) as db:
+        assert (list(db.views), sorted(db.view("w").rows())) == (["w"], [(2,), (3,)])

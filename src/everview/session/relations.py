@@ -50,17 +50,17 @@ class _Relation(Readable):
     @property
     def name(self) -> str:
         """The name, as it was given."""
-        return self._core.current(self._definition).name
+        return self._current().name
 
     @property
     def schema(self) -> pa.Schema:
         """The columns as an Arrow schema."""
-        return arrow_schema(self._core.current(self._definition).fields)
+        return arrow_schema(self._current().fields)
 
     @property
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
-        return tuple(f.name for f in self._core.current(self._definition).fields)
+        return tuple(f.name for f in self._current().fields)
 
     def to_arrow(self) -> pa.Table:
         with self._locked():
@@ -152,11 +152,15 @@ class _Relation(Readable):
     def _title(self) -> str:
         return f"{kind_of(self._definition)} '{self.name}'"
 
+    def _current(self) -> Definition:
+        """What the handle means now; tables are altered, and views replaced."""
+        self._definition = self._core.current(self._definition)
+        return self._definition
+
     def _check(self) -> None:
         self._core.check_open()
         if not self._core.catalog.has(self._definition):
-            self._definition = self._core.current(self._definition)
-            if not self._core.catalog.has(self._definition):
+            if not self._core.catalog.has(self._current()):
                 raise UnknownName(f"{self._title()} was dropped.")
 
     def _locked(self) -> DatabaseLock:
@@ -165,7 +169,7 @@ class _Relation(Readable):
         return self._core.lock
 
     def _columns_text(self) -> str:
-        return ", ".join(f"{f.name} {f.type}{'' if f.nullable else ' not null'}" for f in self._definition.fields)
+        return ", ".join(f"{f.name} {f.type}{'' if f.nullable else ' not null'}" for f in self._current().fields)
 
 
 class Table(_Relation):
@@ -176,6 +180,7 @@ class Table(_Relation):
     @property
     def primary_key(self) -> tuple[str, ...]:
         """The columns of the primary key; none without one."""
+        self._current()
         return self._definition.primary_key
 
     def insert(self, rows: Any, *, decompose: bool = False) -> Commit:
@@ -233,6 +238,7 @@ class View(_Relation):
     @property
     def query(self) -> str | None:
         """The SQL text of the view; None for one made from a DataFrame."""
+        self._current()
         return self._definition.query
 
     @property

@@ -147,7 +147,7 @@ def _reading(name: str, altered: AlteredTable) -> Callable[[Relation], Relation 
     fields = altered.definition.fields
 
     def rule(node: Relation) -> Relation | None:
-        if not isinstance(node, Scan) or node.table.lower() != name.lower():
+        if not isinstance(node, Scan) or node.table.lower() != name.lower() or node.fields == fields:
             return None
         places = [altered.columns.index(i) for i in range(len(node.fields))]
         columns = tuple(Column(i, fields[i].type, fields[i].nullable) for i in places)

@@ -30,7 +30,8 @@ def altered_from_log(said: Mapping[str, Any]) -> AlteredTable:
     """
     definition, filling = definition_from_json(said["definition"]), value_from_json(said["filling"])
     columns = tuple(said["columns"])
-    is_table = isinstance(definition, TableDefinition) and isinstance(filling, Literal)
-    if is_table and len(columns) == len(definition.fields) and all(c is None or isinstance(c, int) for c in columns):
-        return AlteredTable(definition, columns, filling)
-    raise CorruptDatabase("the log has an alteration of a table that cannot be read.")
+    if not isinstance(definition, TableDefinition) or not isinstance(filling, Literal):
+        raise CorruptDatabase("the log has an alteration of a table that cannot be read.")
+    if len(columns) != len(definition.fields) or not all(c is None or isinstance(c, int) for c in columns):
+        raise CorruptDatabase(f"the log has an alteration of table '{definition.name}' that cannot be read.")
+    return AlteredTable(definition, columns, filling)
