@@ -159,9 +159,8 @@ class _Relation(Readable):
 
     def _check(self) -> None:
         self._core.check_open()
-        if not self._core.catalog.has(self._definition):
-            if not self._core.catalog.has(self._current()):
-                raise UnknownName(f"{self._title()} was dropped.")
+        if not self._core.catalog.has(self._definition) and not self._core.catalog.has(self._current()):
+            raise UnknownName(f"{self._title()} was dropped.")
 
     def _locked(self) -> DatabaseLock:
         """The database's lock, to read under: a stream may be committing in another thread."""
