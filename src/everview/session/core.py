@@ -70,7 +70,8 @@ class Core:
         """What else is asked before a table or view is dropped: each raises if something outside hangs on it."""
         self.sources: dict[str, DataFrame | UnionMaxQuery] = {}
         """What views were made from that is no text, by their lower-case names."""
-        self.lock = DatabaseLock(self._follow if isinstance(backend, Follows) else None)
+        self._follows = isinstance(backend, Follows)  # asking a protocol takes longer than a small transaction
+        self.lock = DatabaseLock(self._follow if self._follows else None)
         self._superseded: dict[int, tuple[Definition, Definition]] = {}
         """Definitions that others have replaced, by identity: handles of the old find the new."""
         self.is_open = True
@@ -85,7 +86,7 @@ class Core:
     def check_open(self) -> None:
         """Raises if the database is closed; one that another process writes is brought up to date."""
         self.check_not_closed()
-        if isinstance(self.backend, Follows):
+        if self._follows:
             with self.lock:
                 pass  # whoever enters takes in what the writer has committed
             self.subscriptions.deliver()

@@ -388,7 +388,7 @@ class _Lowering:
         source = block_source(relation, block, read)
         over = _over(block, read)
         ordered = [
-            None if p is None else order_accesses(p) if self._has_order else p
+            None if p is None else order_accesses(p, self._facts_of) if self._has_order else p
             for p in (lowered.program, lowered.loading)
         ]
         if any(p is not None and has_ranges(p) for p in ordered):
