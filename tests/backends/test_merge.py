@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -40,7 +41,8 @@ def _merged(target: list[Row], source: dict[int | None, int | None]) -> Counter[
                 row = (k, None if v is None else v + new, None if v is None else f"was {v}")
         else:
             row = None if v == 0 else (k, v, "gone")
-        result[row] += 1 if row is not None else 0
+        if row is not None:
+            result[row] += 1
     there = {k for k, _, _ in target if k is not None}
     for k, new in source.items():
         if k in there:
@@ -134,3 +136,23 @@ def test_what_no_merge_is(
     with pytest.raises(error, match=says):
         db.sql(f"MERGE INTO t {statement}")
     assert sorted(tables.rows()) == [(1, 10, "a"), (2, 20, "b")]
+
+
+def test_a_frame_as_the_source(db: ev.Database, tables: ev.Table) -> None:
+    """The rules call it by a name, which is free again afterwards."""
+    rules = (
+        "ON t.k = source.k WHEN MATCHED THEN UPDATE SET v = source.v WHEN NOT MATCHED THEN INSERT (k, v) VALUES (k, v)"
+    )
+    frame = pa.table({"v": [7, None, 9], "k": [2, 1, 5]})
+    tables.merge(frame, rules)
+    assert sorted(tables.rows()) == [(1, None, "a"), (2, 7, "b"), (5, 9, None)]
+    tables.merge(frame.to_pandas(), "ON t.k = f.k WHEN NOT MATCHED BY SOURCE THEN DELETE", name="f")
+    with pytest.raises(ev.InvalidChange, match="several rows"):
+        tables.merge(pa.concat_tables([frame, frame]), rules)
+    with pytest.raises(ev.AlreadyExists):
+        tables.merge(frame, rules, name="s")
+    with pytest.raises(ev.InvalidQuery, match="cannot be merged"):
+        tables.merge([(1, 2)], rules)
+    with pytest.raises(ev.UnknownName):
+        db.sql("SELECT * FROM source")
+    assert len(tables.rows()) == 3

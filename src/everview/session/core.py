@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import importlib
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,7 @@ class Core:
         self.lock = DatabaseLock(self._follow if self._follows else None)
         self._superseded: dict[int, tuple[Definition, Definition]] = {}
         """Definitions that others have replaced, by identity: handles of the old find the new."""
+        self._borrowed: dict[str, Schema] = {}
         self.is_open = True
         self._gateway: SparkGateway | None = None
         self._translator = Translator(translations, lambda: self.gateway, spark is not None)
@@ -153,6 +154,19 @@ class Core:
         if self._gateway is not None:
             self._gateway.unregister(name)
 
+    @contextmanager
+    def also_readable(self, name: str, fields: Schema) -> Iterator[None]:
+        """Lets queries read something under a name that nothing has, as long as it lasts."""
+        self.catalog.check_name(name)
+        self._borrowed[name] = fields
+        if self._gateway is not None:
+            self._gateway.register(name, fields)
+        try:
+            yield
+        finally:
+            del self._borrowed[name]
+            self.forget_in_spark(name)
+
     def translate(self, query: str | DataFrame | UnionMaxQuery) -> Translated:
         """What Spark says that a query means."""
         with guarded(query):
@@ -164,7 +178,7 @@ class Core:
     def _readable(self) -> dict[str, Schema]:
         """What queries may read, by name."""
         definitions: list[TableDefinition | ViewDefinition] = [*self.catalog.tables, *self.catalog.views]
-        return {d.name: d.fields for d in definitions}
+        return {**{d.name: d.fields for d in definitions}, **self._borrowed}
 
     def to_spark(self, rows: pa.Table) -> DataFrame:
         """Rows as a DataFrame of the user's session."""

@@ -24,6 +24,7 @@ from everview.session.feeds.lake_storage import StoredInDelta
 from everview.session.results import Changes, Readable
 from everview.session.rows.convert_values import Unfit, converter_to, or_null
 from everview.session.rows.given_rows import Mode
+from everview.session.sql.merge import merge_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -214,6 +215,20 @@ class Table(_Relation):
             commit = self._core.commit([self._core.read_change(self.name, rows, Mode.DELETE)])
         self._core.subscriptions.deliver()
         return commit
+
+    def merge(self, source: Any, rules: str, *, name: str = "source") -> Commit:
+        """``MERGE INTO`` this table from a Spark, pandas or Arrow frame, or a Parquet, CSV or Delta path.
+
+        Args:
+            source: The rows; they are held in memory while it lasts.
+            rules: The statement from ON on: ``ON orders.id = source.id WHEN MATCHED THEN UPDATE SET * …``.
+            name: What the rules call the source; nothing in the database has this name.
+
+        Raises:
+            InvalidChange: several source rows match one row of the table; nothing has changed.
+        """
+        self._check()
+        return merge_rows(self._core, self._definition, source, rules, name)
 
     def delete_keys(self, keys: Any) -> Commit:
         """Removes the rows with these primary keys: tuples, dicts or a table; bare values for a key of one column."""

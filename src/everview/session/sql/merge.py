@@ -13,28 +13,58 @@ not asked if the only WHEN MATCHED is DELETE without a condition; the join is a 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import takewhile
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from everview.catalog import TableDefinition, find_column
 from everview.errors import InvalidChange, InvalidQuery
+from everview.frontend.translated import Translated
+from everview.relational.arrow import rows_from_arrow
 from everview.relational.expressions import Expression, Literal
-from everview.relational.nodes import ExceptAll, Project
+from everview.relational.nodes import ExceptAll, Project, Relation, Scan, Values
 from everview.relational.schema import columns
+from everview.relational.traverse import rewrite_bottom_up
+from everview.session.changing.table_source import table_source
+from everview.session.rows.changes import read_changes
 from everview.session.rows.given_rows import Mode
 from everview.session.sql.assignment import assigned, new_rows, nullable, weighted
-from everview.session.sql.merge_statement import Action, Merge, MergeClause, When
-from everview.session.sql.tokens import quote
+from everview.session.sql.ddl import read_schema
+from everview.session.sql.merge_statement import Action, Merge, MergeClause, When, parse_merge_rules
+from everview.session.sql.tokens import TokenCursor, quote
 
 if TYPE_CHECKING:
     from everview.session.core import Core
     from everview.session.transaction import Commit
 
 
-def merge(core: Core, statement: Merge) -> Commit:
-    """Runs the statement.
+def merge_rows(core: Core, table: TableDefinition, source: Any, rules: str, name: str) -> Commit:
+    """Merges a frame, which ``rules``, from ON on, call by this name.
+
+    Raises:
+        InvalidQuery: it is no frame, or the rules cannot be read.
+        InvalidChange: several source rows match one target row.
+    """
+    found = table_source(source)
+    if found is None:
+        raise InvalidQuery(
+            f"a source of type {type(source).__name__} cannot be merged.",
+            hint="give a Spark, pandas or Arrow frame, or the path of a file; db.sql('MERGE INTO …') takes queries.",
+        )
+    cursor = TokenCursor(rules, "merge")
+    condition, clauses = parse_merge_rules(cursor)
+    statement = Merge(table.name, table.name, quote(name), name, condition, clauses)
+    with core.locked():
+        read = TableDefinition(name, read_schema(name, found.schema, None).fields)
+        rows = read_changes(read, found.rows, Mode.INSERT).rows
+        with core.also_readable(name, read.fields):
+            return merge(core, statement, Values(tuple(rows_from_arrow(rows, read.fields)), read.fields))
+
+
+def merge(core: Core, statement: Merge, given: Values | None = None) -> Commit:
+    """Runs the statement; ``given`` are the rows of a source that is not in the catalog.
 
     Raises:
         InvalidChange: several source rows match one target row.
@@ -44,15 +74,28 @@ def merge(core: Core, statement: Merge) -> Commit:
         matched = [c for c in statement.clauses if c.when is When.MATCHED]
         deletes_all = len(matched) == 1 and matched[0].action is Action.DELETE and matched[0].condition is None
         if matched and not deletes_all:
-            _check_matches_once(core, table, statement)
-        changes = [_change(core, table, statement, c, is_semijoin=deletes_all) for c in statement.clauses]
+            _check_matches_once(core, table, statement, given)
+        changes = [_change(core, table, statement, c, given, is_semijoin=deletes_all) for c in statement.clauses]
         commit = core.commit([core.read_change(table.name, pa.concat_tables(changes), Mode.APPLY)])
     core.subscriptions.deliver()
     return commit
 
 
-def _check_matches_once(core: Core, table: TableDefinition, statement: Merge) -> None:
-    pairs = core.translate(f"SELECT {quote(statement.alias)}.* FROM {_sides(statement, When.MATCHED)}").plan
+def _translated(core: Core, query: str, source: str, given: Values | None) -> Translated:
+    """The algebra of a query, with the rows that were given in the place of their name."""
+    translated = core.translate(query)
+    if given is None:
+        return translated
+
+    def rule(node: Relation) -> Relation | None:
+        return given if isinstance(node, Scan) and node.table.lower() == source.lower() else None
+
+    return replace(translated, plan=rewrite_bottom_up(translated.plan, rule))
+
+
+def _check_matches_once(core: Core, table: TableDefinition, statement: Merge, given: Values | None) -> None:
+    query = f"SELECT {quote(statement.alias)}.* FROM {_sides(statement, When.MATCHED)}"
+    pairs = _translated(core, query, statement.source_alias, given).plan
     several = new_rows(core, table, ExceptAll(pairs, table.scan))
     if several.num_rows:
         row = tuple(several.slice(0, 1).to_pylist()[0].values())
@@ -81,7 +124,13 @@ def _where(statement: Merge, clause: MergeClause) -> str:
 
 
 def _change(
-    core: Core, table: TableDefinition, statement: Merge, clause: MergeClause, *, is_semijoin: bool
+    core: Core,
+    table: TableDefinition,
+    statement: Merge,
+    clause: MergeClause,
+    given_rows: Values | None,
+    *,
+    is_semijoin: bool,
 ) -> pa.Table:
     """What a clause takes from the table and adds to it, weighted."""
     given = clause.values
@@ -95,7 +144,8 @@ def _change(
     listed = [] if is_insert else [f"{quote(statement.alias)}.*"]
     listed += [f"({text}\n) AS `new value {i}`" for i, (_, text) in enumerate(given)]
     sides = _sides(statement, clause.when, is_semijoin=is_semijoin and clause.when is When.MATCHED)
-    translated = core.translate(f"SELECT {', '.join(listed)} FROM {sides}{_where(statement, clause)}")
+    query = f"SELECT {', '.join(listed)} FROM {sides}{_where(statement, clause)}"
+    translated = _translated(core, query, statement.source_alias, given_rows)
     found = columns(translated.plan)
     width = len(table.fields)
     old = () if is_insert else found[:width]
