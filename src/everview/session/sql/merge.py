@@ -60,15 +60,24 @@ def merge_rows(core: Core, table: TableDefinition, source: Any, rules: str, name
         read = TableDefinition(name, read_schema(name, found.schema, None).fields)
         rows = read_changes(read, found.rows, Mode.INSERT).rows
         with core.also_readable(name, read.fields):
-            return merge(core, statement, Values(tuple(rows_from_arrow(rows, read.fields)), read.fields))
+            commit = _merged(core, statement, Values(tuple(rows_from_arrow(rows, read.fields)), read.fields))
+    core.subscriptions.deliver()
+    return commit
 
 
-def merge(core: Core, statement: Merge, given: Values | None = None) -> Commit:
-    """Runs the statement; ``given`` are the rows of a source that is not in the catalog.
+def merge(core: Core, statement: Merge) -> Commit:
+    """Runs the statement.
 
     Raises:
         InvalidChange: several source rows match one target row.
     """
+    commit = _merged(core, statement, None)
+    core.subscriptions.deliver()
+    return commit
+
+
+def _merged(core: Core, statement: Merge, given: Values | None) -> Commit:
+    """Commits the changes, of which subscribers are still to be told; ``given`` is a source that is not in the catalog."""
     table = core.catalog.table(statement.table)
     with core.locked():
         matched = [c for c in statement.clauses if c.when is When.MATCHED]
@@ -76,9 +85,7 @@ def merge(core: Core, statement: Merge, given: Values | None = None) -> Commit:
         if matched and not deletes_all:
             _check_matches_once(core, table, statement, given)
         changes = [_change(core, table, statement, c, given, is_semijoin=deletes_all) for c in statement.clauses]
-        commit = core.commit([core.read_change(table.name, pa.concat_tables(changes), Mode.APPLY)])
-    core.subscriptions.deliver()
-    return commit
+        return core.commit([core.read_change(table.name, pa.concat_tables(changes), Mode.APPLY)])
 
 
 def _translated(core: Core, query: str, source: str, given: Values | None) -> Translated:
