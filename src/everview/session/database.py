@@ -239,8 +239,8 @@ class Database:
         """Runs statements, separated by semicolons, and returns the result of the last.
 
         A SELECT gives a ``Result``; INSERT, DELETE, UPDATE, MERGE and TRUNCATE the ``Commit`` (each is a transaction of its
-        own); CREATE and ALTER the handle of what they made; EXPLAIN text, DROP None. The first statement that fails ends the run, and its error
-        has the statement; those before it have happened.
+        own); CREATE and ALTER the handle of what they made; EXPLAIN text, DROP None. The first statement
+        that fails ends the run, and its error has the statement; those before it have happened.
         """
         self._core.check_open()
         return execute_script(self._core, text)
