@@ -19,9 +19,7 @@ from everview.planner.bound import Bound
 from everview.planner.cost import UpdateCost
 from everview.planner.dependencies import closure
 from everview.relational.expressions import Column
-from everview.relational.nodes import Filter, Project, Scan
 from everview.relational.ordered_condition import has_order, ordered_condition
-from everview.relational.traverse import nodes_of
 from everview.relational.unique_keys import unique_keys
 from everview.trigger.tree_program import Access, AccessKind, Add, Compute, TreeProgram, TreeStatement
 
@@ -31,8 +29,8 @@ LOGARITHMIC = Bound(logs=1)
 def order_accesses(program: TreeProgram, facts_of: FactsOf = lambda _: Facts()) -> TreeProgram:
     """The program with ranges where it can have them.
 
-    Where the equalities beside an inequality fix the key of a table in the block, few rows of another are expected to agree on
-    them, and a slice of these costs less than an order (TPC-H 17: a third).
+    Where the equalities beside an inequality fix the key of a table or aggregate in the block, few rows of another are expected
+    to agree on them, and a slice of these costs less than an order (TPC-H 17: a third).
     """
     if program.block.has_rings:
         return program
@@ -48,11 +46,10 @@ def order_accesses(program: TreeProgram, facts_of: FactsOf = lambda _: Facts()) 
 
 
 def _is_keyed_by(atom: BlockAtom, variables: tuple[str, ...], facts_of: FactsOf) -> bool:
-    """Whether an atom is a table, of which some of these variables are a key."""
-    if not all(isinstance(node, Scan | Filter | Project) for node in nodes_of(atom.input)):
-        return False
+    """Whether some of these variables are a key of an atom: a table, or groups by them."""
     known = {e.index for name, e in atom.variables if isinstance(e, Column) and name in variables}
-    return any(key.columns <= known for key in unique_keys(atom.input, lambda scan: facts_of(scan).keys))
+    keys = unique_keys(atom.input, lambda scan: facts_of(scan).keys)
+    return any(key.columns and key.columns <= known for key in keys)
 
 
 def _ordered(program: TreeProgram, statement: TreeStatement, finds_few: Callable[[Access], bool]) -> TreeStatement:
