@@ -185,21 +185,23 @@ class Catalog:
 
     def __init__(self) -> None:
         self._definitions: dict[str, Definition] = {}
+        self._sorts: bool | None = None
 
     def add(self, definition: Definition) -> None:
         """Enters a definition whose name and columns have been checked."""
         assert definition.name.lower() not in self._definitions, definition.name
         self._definitions[definition.name.lower()] = definition
+        self._sorts = None
 
     def remove(self, definition: Definition) -> None:
         """Forgets a definition that ``droppable`` has given."""
         del self._definitions[definition.name.lower()]
+        self._sorts = None
 
     def exchange(self, before: Definition, after: Definition) -> None:
         """Puts a definition in the place of another, also under another name."""
-        self._definitions = {
-            (after if d is before else d).name.lower(): after if d is before else d for d in self._definitions.values()
-        }
+        exchanged = [after if d is before else d for d in self._definitions.values()]
+        self._definitions, self._sorts = {d.name.lower(): d for d in exchanged}, None
 
     def droppable(self, name: str) -> Definition:
         """The definition of this name, which nothing else needs.
@@ -298,8 +300,10 @@ class Catalog:
 
     @property
     def sorts_rows_out(self) -> bool:
-        """Whether an assertion leaves rows out of transactions."""
-        return any(a.options.on_violation != "reject" for a in self.computed)
+        """Whether an assertion leaves rows out of transactions; every transaction asks."""
+        if self._sorts is None:
+            self._sorts = any(a.options.on_violation != "reject" for a in self.computed)
+        return self._sorts
 
     def constraint_views(self, table: TableDefinition) -> tuple[ViewDefinition, ...]:
         """The constraints of a table as assertions, with names that no view can have."""
