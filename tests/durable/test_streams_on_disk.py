@@ -13,7 +13,7 @@ import hypothesis.strategies as st
 import pytest
 
 import everview as ev
-from everview.session.changing.replace_view import _swap
+from everview.session.changing.replace_view import swap_views
 from everview.storage.change_log import FILE
 from tests.durable.conftest import MEMORY
 from tests.durable.shop import add_view, check, contents, make_shop, plans, transaction
@@ -83,7 +83,7 @@ def test_definitions_that_belong_together(tmp_path: Path) -> None:
             db.drop("none")
             raise RuntimeError
         old = core.catalog.view("by_city")
-        _swap(core, [old], [replace(old, plan=plans(db)["by_kind"])])
+        swap_views(core, [old], [replace(old, plan=plans(db)["by_kind"])])
     with ev.connect(tmp_path / "before") as db:
         assert "large" in db.views
         assert "largest" not in db.views
