@@ -181,7 +181,7 @@ class _Lowering:
             return Facts() if is_own else facts_of(relation)
 
         self._skew = skew
-        self._why_no_parts: str | None = "it sums nothing"
+        self._has_parts, self._is_summed, self._why_no_parts = False, False, ""
         self._facts_of, self._blocks, self._keeps_rows, self._no_tree = known_facts, blocks, keeps_rows, no_tree
         self._trees_from = 2 if blocks.strategy in TREES_FOR_JOINS and no_tree is None else None
         self._collections: dict[str, Collection] = {}
@@ -199,8 +199,8 @@ class _Lowering:
             ProgramInput(scan.table, scan.fields, self._facts_of(scan).updatable) for scan in self._inputs.values()
         )
         program = Program(inputs_read, tuple(self._collections.values()), root.table)
-        if self._blocks.strategy == "skew" and self._why_no_parts is not None:
-            raise NoSkewPlan(self._why_no_parts)
+        if self._blocks.strategy == "skew" and not self._has_parts and (self._why_no_parts or not self._is_summed):
+            raise NoSkewPlan(self._why_no_parts or "it sums nothing")
         verify_program(program)
         return program
 
@@ -340,14 +340,13 @@ class _Lowering:
                 return self._tree(aggregate, self._planned(aggregate))
             except Refused as refused:
                 why = str(refused)
-                if self._why_no_parts is not None:
-                    self._why_no_parts = why
+                self._why_no_parts = self._why_no_parts or why
         return self._apply(replace(aggregate, child=self.visit(aggregate.child)), why)
 
     def _planned(self, aggregate: Aggregate) -> Lowered:
         lowered = self._plan(aggregate, may_watch=True)
         block = lowered.program.block
-        self._why_no_parts = None
+        self._has_parts, self._is_summed = self._has_parts or lowered.skew is not None, True
         if not any(self._forgets(atom.input) for atom in block.atoms):
             return lowered
         if block.may_leave_tree:
@@ -356,7 +355,12 @@ class _Lowering:
 
     def _plan(self, aggregate: Aggregate, *, may_watch: bool) -> Lowered:
         if self._blocks.strategy == "skew" and self._skew is not None:
-            return plan_skew_block(aggregate, self._facts_of, self._skew, may_watch=may_watch)
+            try:
+                return plan_skew_block(aggregate, self._facts_of, self._skew, may_watch=may_watch)
+            except NoSkewPlan as none:  # another block of the view may have parts; ``finish`` asks for one
+                self._why_no_parts = self._why_no_parts or str(none)
+                tree = plan_block(aggregate, self._facts_of, BlockOptions("auto"), may_watch=may_watch)
+                return replace(tree, note=f"no heavy and light parts here: {none}")
         may_split = self._blocks.strategy == "auto" and self._skew is not None
         return plan_block(aggregate, self._facts_of, self._blocks, may_watch=may_watch, may_split=may_split)
 

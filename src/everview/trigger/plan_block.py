@@ -13,10 +13,10 @@ from everview.planner.materialize import materialized_nodes
 from everview.planner.plan_recursive import RecursivePlan, compare_with_tree, plan_recursive
 from everview.planner.plan_tree import TreePlan, plan_tree
 from everview.planner.recursive_views import TooManyViewsError
-from everview.planner.skew_choice import choose_skew
+from everview.planner.skew_choice import choose_skew, tree_exponents
 from everview.planner.skew_options import SkewOptions
 from everview.planner.skew_plan import SkewPlan
-from everview.planner.skew_search import plan_skew
+from everview.planner.skew_search import NoSkewPlan, dearness, plan_skew
 from everview.planner.view_tree import InnerView, Leaf, ViewTree
 from everview.relational.nodes import Aggregate, Relation
 from everview.trigger.lower_recursive import lower_recursive
@@ -130,7 +130,11 @@ def plan_skew_block(
     if all(cost.is_constant for cost in tree.costs):
         note = "nothing is partitioned: every change is O(1) in this view tree"
         return replace(_lowered(block, tree, keeps_result=True), note=note)
-    plan = plan_skew(block.query, options.of_atoms(block.query), is_refined=options.is_refined)
+    epsilons = options.of_atoms(block.query)
+    plan = plan_skew(block.query, epsilons, is_refined=options.is_refined)
+    bound = max(max(e, 1 - e) for e in epsilons.values())
+    if plan.exponent > bound and dearness(plan.exponents, bound) >= dearness(tree_exponents(tree), bound):
+        raise NoSkewPlan("no partition of its relations into heavy and light parts is better than a view tree")
     return Lowered(lower_skew(block, plan), None, None, plan)
 
 

@@ -15,7 +15,7 @@ from everview.backends.embedded.tree.block_layout import words_per_key
 from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.backends.embedded.tree.tree_state import TreeState
 from everview.catalog import TableDefinition, ViewDefinition, ViewOptions
-from everview.planner.skew_plan import RelationPart, SkewPlan
+from everview.planner.skew_plan import Element, RelationPart, SkewPlan
 from everview.relational.arrow import rows_from_arrow, rows_to_arrow
 from everview.relational.expressions import Call, Column, Expression, conjunction
 from everview.relational.nodes import Aggregate, AggregateCall, Field, Filter, Join, JoinKind, Relation, Scan
@@ -129,7 +129,7 @@ def check_invariants(operator: TreeOperator) -> None:
     partitions = state.partitions
     if partitions is None:
         return
-    parts = {p: _counts(state, plan.part_name(p)) for i in range(len(plan.query.atoms)) for p in plan.parts_of(i)}
+    parts = {p: _counts(state, plan.name_of(p)) for i in range(len(plan.query.atoms)) for p in plan.parts_of(i)}
     size = sum(len(content) for content in parts.values())
     assert partitions.size == size
     assert partitions.base // 4 <= size < partitions.base
@@ -150,15 +150,16 @@ def check_invariants(operator: TreeOperator) -> None:
         for value, degree in degrees.items():
             assert degree >= theta / 2 if value in heavy else degree < 1.5 * theta
     for view in plan.views:
-        assert _counts(state, view.name) == _joined_parts(plan, view.parts, view.keys, parts)
+        held = {e: parts[e] if isinstance(e, RelationPart) else _counts(state, plan.name_of(e)) for e in view.parts}
+        assert _counts(state, view.name) == _joined_parts(plan, view.parts, view.keys, held)
 
 
 def _joined_parts(
-    plan: SkewPlan, chosen: Sequence[RelationPart], keys: Iterable[str], contents: Mapping[RelationPart, dict[Row, int]]
+    plan: SkewPlan, chosen: Sequence[Element], keys: Iterable[str], contents: Mapping[Element, dict[Row, int]]
 ) -> dict[Row, int]:
     combinations: dict[tuple[tuple[str, object], ...], int] = {(): 1}
     for part in chosen:
-        variables = plan.query.atoms[part.atom].variables
+        variables = plan.variables_of(part)
         found: Counter[tuple[tuple[str, object], ...]] = Counter()
         known_variables = {v for known in combinations for v, _ in known}
         by = [v for v in variables if v in known_variables]
