@@ -114,6 +114,21 @@ class SkewCase:
 
 
 @dataclass(frozen=True, slots=True)
+class BranchStep:
+    """An entry of a row of a listing is in ``source``; the payload of a row is the product of its factors."""
+
+    source: RelationPart | AuxiliaryView
+    is_factor: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SkewBranch:
+    """The rows of a listing over one combination of parts: an entry of each step, by what the steps before have bound."""
+
+    steps: tuple[BranchStep, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class SkewPlan:
     """The partitions, by atom; the auxiliary views, each after those that keep it; and by atom the cases of a change."""
 
@@ -123,6 +138,8 @@ class SkewPlan:
     partitions: tuple[tuple[PartitionKey, ...], ...]
     views: tuple[AuxiliaryView, ...]
     cases: tuple[tuple[SkewCase, ...], ...]
+    branches: tuple[SkewBranch, ...] = ()
+    """Where the result is no sum but a listing that stays factorized: its rows are those of all branches."""
 
     def name_of(self, step: Element | AuxiliaryView) -> str:
         """A name for what is joined: of a part the relation's own, where there is only one."""

@@ -59,6 +59,12 @@ def plan_skew(query: JoinQuery, epsilons: Mapping[str, Fraction], *, is_refined:
     return best
 
 
+def cyclic_keys(query: JoinQuery, epsilons: Mapping[str, Fraction]) -> Keys | None:
+    """What the relations of a triangle are partitioned on, as in section 3; None if it is none, nor what generalizes it."""
+    search = _Search(query)
+    return next(search.candidates(epsilons, is_refined=False))[0] if search.is_cyclic else None
+
+
 def dearness(exponents: tuple[Fraction, ...], bound: Fraction) -> tuple[int, tuple[Fraction, ...]]:
     """What plans are compared by: of how many relations a change costs more than N^bound, then what changes cost."""
     return sum(e > bound for e in exponents), exponents

@@ -77,15 +77,13 @@ def plan_parts(
 
     ``given_up`` are relations whose changes may cost anything, so that those of the others cost less.
     """
-    ways = _Ways(query, keys, limit, given_up)
+    ways = PartWays(query, keys, limit, given_up)
     parts = [parts_by(i, own) for i, own in enumerate(keys)]
     naming = _Naming()
     cases = []
     for i in range(len(parts)):
-        found = []
-        for others in product(*(parts[j] for j in range(len(parts)) if j != i)):
-            found.append(SkewCase(others, naming.join(ways.of_case(i, others))))
-        cases.append(tuple(found))
+        combined = product(*(parts[j] for j in range(len(parts)) if j != i))
+        cases.append(tuple(SkewCase(others, naming.join(ways.of_case(i, others))) for others in combined))
     return SkewPlan(query, shape, keys, tuple(naming.views.values()), tuple(cases))
 
 
@@ -107,10 +105,10 @@ class _Naming:
         return self.views[draft]
 
 
-class _Ways:
+class PartWays:
     """The search over one choice of partitions; what it has found it keeps."""
 
-    def __init__(self, query: JoinQuery, keys: Keys, limit: Fraction, given_up: frozenset[int]) -> None:
+    def __init__(self, query: JoinQuery, keys: Keys, limit: Fraction, given_up: frozenset[int] = frozenset()) -> None:
         self._query, self._keys, self._limit = query, keys, limit
         self._counts = [a.updatable and i not in given_up for i, a in enumerate(query.atoms)]
         self._own = [frozenset(a.variables) for a in query.atoms]
@@ -127,6 +125,10 @@ class _Ways:
         if not self._counts[changed]:
             return self._best(known, others, others, FREELY)
         return self._best(known, others, others, self._limit)
+
+    def join(self, changed: RelationPart, others: tuple[RelationPart, ...]) -> PartJoin:
+        """How a change of a part is joined with others, one after another."""
+        return _Naming().join(self._one_by_one(self._own[changed.atom], others))
 
     def _variables(self, step: Element | _Draft) -> Names:
         match step:

@@ -18,7 +18,15 @@ def skew_lines(plan: SkewPlan) -> list[str]:
     for view in plan.views:
         product = " * ".join(_part(plan, p) for p in view.parts)
         lines.append(f"  {view.name}[{', '.join(view.keys)}] = Σ {product}  *  at most {_power(view.size)} entries")
-    lines.append("a changed row meets the parts of the others:")
+    if plan.branches:
+        lines.append("rows are enumerated with constant delay, from")
+        lines += [f"  {', then '.join(plan.name_of(s.source) for s in branch.steps)}" for branch in plan.branches]
+        lines.append("a changed row is joined for the views:")
+        for view in plan.views:
+            upkeep = zip(view.parts, view.upkeep, strict=True)
+            lines += [f"  δ{plan.name_of(own)} for {view.name}: {_join(plan, join)}" for own, join in upkeep]
+    else:
+        lines.append("a changed row meets the parts of the others:")
     for name, cases in zip(names, plan.cases, strict=True):
         for case in cases:
             how = f"a look-up in {case.view.name}: O(1)" if case.view and not case.exponent else _join(plan, case.join)
@@ -68,6 +76,8 @@ def _part(plan: SkewPlan, part: Element) -> str:
 
 def _join(plan: SkewPlan, join: PartJoin) -> str:
     names = [plan.name_of(step) for step in join.steps]
+    if not names:
+        return "as it is: O(1)"
     if not join.exponent:
         return f"look-ups in {', '.join(names)}: O(1)"
     promise = "" if join.is_promised else ", for which nothing is promised"

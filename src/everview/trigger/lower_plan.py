@@ -122,13 +122,14 @@ def lower_plan(
     return lowering.finish(lowering.root(plan, is_view=not is_read_once))
 
 
-def lower_factorized_view(plan: Relation, facts_of: FactsOf) -> Program:
-    """The program of a view whose result stays factorized.
+def lower_factorized_view(plan: Relation, facts_of: FactsOf, skew: SkewOptions | None = None) -> Program:
+    """The program of a view whose result stays factorized, with ``skew`` over heavy and light parts.
 
     Raises:
         Refused: it cannot, and why.
+        NoSkewPlan: it cannot by heavy and light parts, and why.
     """
-    planned = plan_factorized(plan, facts_of)
+    planned = plan_factorized(plan, facts_of, skew)
     lowering = _Lowering(plan, facts_of, BlockOptions("auto"), lambda _: True, None, None)
     read = [lowering.visit(atom.input) for atom in planned.block.atoms]
     source = block_source(_block_of(plan), planned.block, read)

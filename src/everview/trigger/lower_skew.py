@@ -22,6 +22,7 @@ from itertools import product
 
 from everview.planner.block import Block
 from everview.planner.skew_plan import Element, HeavyKeys, PartitionKey, PartJoin, RelationPart, SkewPlan
+from everview.trigger.lower_factorized import Branch, EnumerationStep, FactorizedProgram
 from everview.trigger.lower_tree import RESULT, restrict
 from everview.trigger.tree_program import (
     Access,
@@ -48,8 +49,24 @@ def lower_skew(block: Block, plan: SkewPlan) -> TreeProgram:
     triggers = tuple(Trigger(i, tuple(lowering.statements(i))) for i in range(len(block.atoms)))
     partitions = tuple(p for i in range(len(block.atoms)) for p in lowering.partitions(i))
     sizes = tuple(lowering.size_view(i) for i in range(len(block.atoms))) if plan.is_partitioned else ()
-    views = lowering.views
-    return TreeProgram(block, tuple(views.values()), frozenset(lowering.stored), RESULT, triggers, partitions, sizes)
+    views, result = lowering.views, "" if plan.branches else RESULT
+    return TreeProgram(block, tuple(views.values()), frozenset(lowering.stored), result, triggers, partitions, sizes)
+
+
+def lower_skew_listing(block: Block, plan: SkewPlan) -> FactorizedProgram:
+    """The program of a listing over heavy and light parts that stays factorized, and the steps of its enumeration."""
+    branches = []
+    for branch in plan.branches:
+        known: set[str] = set()
+        steps = []
+        for step in branch.steps:
+            keys = plan.variables_of(step.source)
+            bound, new = (tuple(k for k in keys if (k in known) == is_known) for is_known in (True, False))
+            steps.append(EnumerationStep(plan.name_of(step.source), bound, new, step.is_factor))
+            known |= set(keys)
+        branches.append(Branch(tuple(steps), (steps[0].view,)))
+    first, *more = branches
+    return FactorizedProgram(lower_skew(block, plan), None, first.steps, first.roots, tuple(more))
 
 
 @dataclass(slots=True)
@@ -61,7 +78,8 @@ class _SkewLowering:
 
     def __post_init__(self) -> None:
         everything = frozenset(range(len(self.block.atoms)))
-        self._define(RESULT, tuple(dict.fromkeys(self.block.keys)), everything)
+        if not self.plan.branches:
+            self._define(RESULT, tuple(dict.fromkeys(self.block.keys)), everything)
         for i, atom in enumerate(self.block.query.atoms):
             own = frozenset({i})
             self._define(atom.name, atom.variables, own, is_stored=len(self.plan.parts_of(i)) == 1)

@@ -192,7 +192,7 @@ def test_triangles_inside_a_larger_join() -> None:
 
 
 def test_other_joins_have_no_plan() -> None:
-    """Squares, long paths, joins of two, predicates that are no equalities, refined partitions of four relations: each says why."""
+    """Squares, long paths, joins of two, refined partitions of four relations: each says why."""
     for shape, why in (
         ({"R": "AB", "S": "BC", "T": "CD", "U": "DA"}, "no partition"),
         ({"R": "A", "S": "AB", "T": "BC", "U": "CD", "W": "D"}, "no partition"),

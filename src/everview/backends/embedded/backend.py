@@ -25,7 +25,7 @@ from everview.backends.embedded.matrix.chain_operator import MatrixChainOperator
 from everview.backends.embedded.matrix.stored_matrix import Floats
 from everview.backends.embedded.operators.base import Operator, consolidated
 from everview.backends.embedded.propagation import OperatorFailed, Propagation, Running
-from everview.backends.embedded.rebalancing_stats import rebalancing_stats
+from everview.backends.embedded.rebalancing_stats import rebalancing_stats, work_of
 from everview.backends.embedded.restoration import add_to_graph, made_anew
 from everview.backends.embedded.sources import TableInput
 from everview.backends.embedded.suspended_views import Failing, SuspendedViews
@@ -400,7 +400,7 @@ class EmbeddedBackend(InMemory):
         share_out(self._views, self._graph.operators)
 
     def stats(self, view: str) -> dict[str, Any]:
-        """Rows, bytes by structure, updates and seconds."""
+        """Rows, bytes by structure, updates, seconds, and the rows that its view trees have read or made."""
         try:
             self._catch_up_for(view)
         except ViewSuspended:
@@ -408,7 +408,7 @@ class EmbeddedBackend(InMemory):
         self._share_out()
         known = self._views[view.lower()]
         told: dict[str, Any] = {"rows": known.root.count(), "bytes": state_sizes(known.root)}
-        told |= {"updates": known.updates, "seconds": known.seconds}
+        told |= {"updates": known.updates, "seconds": known.seconds, "work": work_of(below(known.root))}
         rebalancing = rebalancing_stats(below(known.root))
         return told if rebalancing is None else {**told, "rebalancing": rebalancing}
 

@@ -31,7 +31,8 @@ def add_to_graph(graph: Graph, view: ViewDefinition, choices: ViewChoices) -> Op
         tested = expose_text_tests(tested.plan, {name: source.tests for name, source in graph.tables.items()})
     plan = tested.plan
     if choices.representation == "factorized":
-        program = lower_factorized_view(plan, graph.facts_of)
+        skew = choices.skew if choices.strategy == "skew" else None
+        program = lower_factorized_view(plan, graph.facts_of, skew)
     else:
         program = lower_plan(
             plan,
