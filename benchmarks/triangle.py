@@ -10,9 +10,9 @@ transaction has a fixed cost of some hundred microseconds, under which √N disa
 dearest kind of updates, in processor time and in rows touched, and of the bytes of state. Loading is not timed there; a
 strategy whose load exhausts its budget is not tried at larger sizes, and says so.
 
-Then: time and space against ε (figures 1 and 7 of the paper); all edges inserted from nothing, whose total time is compared
-with a static count (``ratio_to_static``); and batches of 1,000 edges against single ones (``ratio_to_single``). Every count is
-compared with the static one.
+Then: time and rows touched against ε, over a graph of every degree, and space, over the worst case (figures 1 and 7 of the
+paper); all edges inserted from nothing, whose total time is compared with a static count (``ratio_to_static``); and batches of
+1,000 edges against single ones (``ratio_to_single``). Every count is compared with the static one.
 """
 
 from __future__ import annotations
@@ -38,7 +38,18 @@ from benchmarks.classes_measure import exponent
 from benchmarks.spark_session import spark_session
 from benchmarks.steps import Step, round_robin
 from benchmarks.timing import Timed, feed, state_bytes
-from benchmarks.triangle_data import COLUMNS, GRAPHS, HUBS, SQL, Graph, static_count, tables
+from benchmarks.triangle_data import (
+    COLUMNS,
+    GRAPHS,
+    HUBS,
+    PARTS,
+    SQL,
+    Graph,
+    every_degree,
+    first_of,
+    static_count,
+    tables,
+)
 from benchmarks.triangle_sizes import FULL, QUICK, TriangleSizes
 from everview.cli.bench_results import Figure
 
@@ -143,10 +154,13 @@ def _updates(graph_name: str, graph: Graph, count: int) -> dict[str, list[Step]]
         hubs = {name: np.array([HUBS[name]] * count) for name in graph}
         dense = {n: e[-1 - rng.integers(0, len(e) // 4, count)] for n, e in graph.items()}
         kinds = {"between hubs": hubs, "dense": dense}
-    return {
-        what: [s for i in range(count // 6) for name in graph for s in _edge_steps(name, chosen[name][i : i + 1])]
-        for what, chosen in kinds.items()
-    }
+    return {what: _turns({n: e[: count // 6] for n, e in chosen.items()}) for what, chosen in kinds.items()}
+
+
+def _turns(edges: Mapping[str, Any]) -> list[Step]:
+    """The edges of the tables in turn, each deleted and inserted again."""
+    count = len(next(iter(edges.values())))
+    return [s for i in range(count) for name in edges for s in _edge_steps(name, edges[name][i : i + 1])]
 
 
 def _edge_steps(name: str, edges: Any) -> list[Step]:
@@ -162,21 +176,25 @@ def _edge_steps(name: str, edges: Any) -> list[Step]:
 
 def _against_epsilon(spark: SparkSession, sizes: TriangleSizes) -> Iterator[Figure]:
     """Time and space of the worst-case graph for growing ε: figures 1 and 7."""
-    graph = GRAPHS["worst case"](sizes.epsilon_rows)
-    for partitions in ("single", "refined"):
-        for epsilon in sizes.epsilons:
-            with counted(spark, strategy="skew", epsilon=epsilon, partitions=partitions) as (db, view):
-                loaded = feed(db, round_robin(tables(graph), LOAD_BATCH), sizes.load)
-                if loaded.stopped is not None:
-                    _say(f"ε = {epsilon}, {partitions}: loading stopped {loaded.stopped}")
-                    continue
-                params = {"strategy": f"skew, {partitions}", "epsilon": epsilon, "answer": _answer(view, graph)}
-                steps = _updates("worst case", graph, sizes.updates)
-                measured = [_measured(db, view, own, sizes) for own in steps.values()]
-                dearest, most = max(t.percentile(50) for t, _ in measured), max(touched for _, touched in measured)
-                yield Figure("against ε", "latency_p50", dearest, "s", {**params, "what": "ε, time"})
-                yield Figure("against ε", "rows_touched", most, "rows", {**params, "what": "ε, rows touched"})
+    graphs = {"time": every_degree(sizes.epsilon_rows), "space": GRAPHS["worst case"](sizes.epsilon_rows)}
+    cases = [(p, e, what) for p in ("single", "refined") for e in sizes.epsilons for what in graphs]
+    for partitions, epsilon, what in cases:
+        graph = graphs[what]
+        with counted(spark, strategy="skew", epsilon=epsilon, partitions=partitions) as (db, view):
+            loaded = feed(db, round_robin(tables(graph), LOAD_BATCH), sizes.load)
+            if loaded.stopped is not None:
+                _say(f"ε = {epsilon}, {partitions}: loading stopped {loaded.stopped}")
+                continue
+            params = {"strategy": f"skew, {partitions}", "epsilon": epsilon, "answer": _answer(view, graph)}
+            if what == "space":
                 yield Figure("against ε", "state_bytes", state_bytes(view), "B", {**params, "what": "ε, space"})
+                continue
+            values = np.array([first_of(k, sizes.epsilon_rows) for k in PARTS])
+            edges = {name: np.stack([values, values], axis=1) for name in graph}
+            measured = [_measured(db, view, _turns({n: e[[i] * 4] for n, e in edges.items()}), sizes) for i in range(9)]
+            dearest, most = max(t.percentile(50) for t, _ in measured), max(touched for _, touched in measured)
+            yield Figure("against ε", "latency_p50", dearest, "s", {**params, "what": "ε, time"})
+            yield Figure("against ε", "rows_touched", most, "rows", {**params, "what": "ε, rows touched"})
 
 
 def _from_scratch(spark: SparkSession, sizes: TriangleSizes) -> Iterator[Figure]:

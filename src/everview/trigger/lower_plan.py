@@ -348,6 +348,7 @@ class _Lowering:
         lowered = self._plan(aggregate, may_watch=True)
         block = lowered.program.block
         self._has_parts, self._is_summed = self._has_parts or lowered.skew is not None, True
+        self._why_no_parts = self._why_no_parts or lowered.why_no_parts
         if not any(self._forgets(atom.input) for atom in block.atoms):
             return lowered
         if block.may_leave_tree:
@@ -356,12 +357,7 @@ class _Lowering:
 
     def _plan(self, aggregate: Aggregate, *, may_watch: bool) -> Lowered:
         if self._blocks.strategy == "skew" and self._skew is not None:
-            try:
-                return plan_skew_block(aggregate, self._facts_of, self._skew, may_watch=may_watch)
-            except NoSkewPlan as none:  # another block of the view may have parts; ``finish`` asks for one
-                self._why_no_parts = self._why_no_parts or str(none)
-                tree = plan_block(aggregate, self._facts_of, BlockOptions("auto"), may_watch=may_watch)
-                return replace(tree, note=f"no heavy and light parts here: {none}")
+            return plan_skew_block(aggregate, self._facts_of, self._skew, may_watch=may_watch)
         may_split = self._blocks.strategy == "auto" and self._skew is not None
         return plan_block(aggregate, self._facts_of, self._blocks, may_watch=may_watch, may_split=may_split)
 

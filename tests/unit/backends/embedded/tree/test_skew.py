@@ -18,7 +18,7 @@ from everview.backends.embedded.vectors import Batch, Vector
 from everview.catalog import ViewDefinition, ViewOptions
 from everview.errors import EverviewError, UnsupportedQuery
 from everview.relational.expressions import Call, Column, Literal
-from everview.relational.nodes import Aggregate, AggregateCall, Filter, Project
+from everview.relational.nodes import Aggregate, AggregateCall, Field, Filter, Join, JoinKind, Project, Scan
 from everview.relational.types import BOOLEAN, DATE, FLOAT64, INT64, STRING, DataType, Decimal, Row
 from tests.unit.backends.embedded.tree.skew_streams import (
     COUNT,
@@ -446,6 +446,53 @@ def test_what_has_no_parts_is_refused() -> None:
         SkewDatabase(Aggregate(plan, (), (COUNT,), ("n",)), skew((("x", 0.5),)))
 
 
+CLASSICAL: dict[str, tuple[float | tuple[tuple[str, float], ...], set[str]]] = {
+    "all heavy": (0.0, set()),
+    "all light": (1.0, set()),
+    "factorized": ((("r", 0.0), ("s", 0.0), ("t", 1.0)), {"V1"}),
+}
+
+
+@pytest.mark.parametrize("name", sorted(CLASSICAL))
+def test_other_methods_are_recovered(name: str) -> None:
+    """With ε = 0 or 1 only relations and result are stored (A.1); with mixed ε also the whole join of two (A.2)."""
+    epsilon, views = CLASSICAL[name]
+    shape = SHAPES["triangle"]
+    plan, _ = joined(shape)
+    db = SkewDatabase(Aggregate(plan, (), (COUNT,), ("n",)), skew(epsilon))
+    rng = random.Random(6)
+    for _ in range(20):
+        db.apply(random_changes(rng, db, shape, rng.choice((1, 8)), 7))
+        assert db.answer() == Counter({(count_joined(shape, db.held),): 1})
+    state = db.operator.state
+    assert state.partitions is None
+    assert state.maps.keys() == {"r", "s", "t", "result"} | views
+    if views:
+        pairs = {(b, c) for a, b, _ in db.held["r"] for c, d, _ in db.held["t"] if a == d and None not in (a, b, c)}
+        assert len(state.maps["V1"]) == len(pairs)
+
+
+def test_sub_blocks_have_parts() -> None:
+    """A triangle count below another aggregate and beside a join has parts; blocks without say why, and keep their trees."""
+    inner, _ = joined(SHAPES["triangle"])
+    counts = Aggregate(inner, (Column(0, INT64),), (COUNT,), ("a", "n"))
+    names = Scan("names", (Field("id", INT64, True), Field("k", INT64, True)))
+    at = Call("=", (Column(0, INT64), Column(2, INT64)), BOOLEAN)
+    above = Join(counts, names, JoinKind.INNER, at)
+    total = AggregateCall("sum", (Column(1, INT64),), INT64)
+    db = SkewDatabase(Aggregate(above, (Column(3, INT64),), (total,), ("k", "s")), skew())
+    db.add_view("anew", ViewOptions(strategy="recompute"))
+    rng = random.Random(9)
+    for i in range(20):
+        changes = dict(random_changes(rng, db, SHAPES["triangle"], 6, 7))
+        changes["names"] = [((i, i % 3), 1)]
+        db.apply(changes)
+        assert db.answer() == db.answer("anew")
+    text = db.backend.explain("v", "text")
+    assert "query: triangle with groups, maintained by heavy and light parts" in text
+    assert "s: O(N) a row: nothing bounds what it meets in r_h: without c0 it meets any number of groups" in text
+
+
 def test_hierarchical_joins_need_no_parts() -> None:
     """They are O(1) in a view tree, which is taken, and explain says so."""
     plan, _ = joined([("r", "ab"), ("s", "ac"), ("t", "a")])
@@ -473,6 +520,26 @@ def test_explain_and_stats_tell_of_parts() -> None:
     assert told["keys"] < told["threshold_base"]
     assert "part      " in db.backend.explain("v", "code")
     assert "for a light key" in db.backend.explain("v", "triggers")
+
+
+def test_auto_sees_triangles_inside_a_larger_join() -> None:
+    """With a relation at a vertex, and groups on it, auto compares parts with the tree, and takes them on a star."""
+    shape = SHAPES["triangle beside a vertex"]
+    plan, _ = joined(shape)
+    aggregate = Aggregate(plan, (Column(0, INT64),), (COUNT,), ("a", "n"))
+    db = SkewDatabase(aggregate, ViewOptions(strategy="first_order"))
+    db.apply({t: [(row, 1) for i in range(10_000, 11_800) for row in ((7, i, 0), (i, 7, 0))] for t in "rst"})
+    db.apply({"u": [((7, 0), 1), ((10_001, 0), 2)]})
+    db.backend.drop("v")
+    db.add_view("v", ViewOptions())
+    assert db.operator.skew is not None
+    check_invariants(db.operator)
+    assert "triangle inside a join of 4 relations with groups" in db.backend.explain("v", "text")
+    assert "auto takes heavy and light parts: they promise" in db.backend.explain("v", "text")
+    db.add_view("tree", ViewOptions(strategy="first_order"))
+    db.apply({"r": [((7, 7, 0), 1)], "s": [((7, 7, 0), 2)], "u": [((7, 0), 1)]})
+    assert db.answer() == db.answer("tree")
+    assert db.answer()
 
 
 def test_auto_takes_parts_where_they_pay() -> None:
