@@ -12,9 +12,12 @@ from everview.backends.embedded.operator_pool import OperatorPool
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.sources import TableInput
 from everview.backends.embedded.tables.mean_matches import mean_matches
+from everview.backends.embedded.vectors import Batch
 from everview.planner.block_join_builder import Facts
 from everview.relational.nodes import Relation, Scan
+from everview.relational.rules import SPLIT_JOINS, run_rules
 from everview.relational.unique_keys import UniqueKey
+from everview.trigger.lower_plan import lower_plan
 from everview.trigger.program import Program
 
 
@@ -60,9 +63,11 @@ class Graph:
         del self.roots[name.lower()], self.programs[name.lower()], self._view_keys[name.lower()]
         self.collect()
 
-    def build_for_reading(self, program: Program) -> Operator:
-        """The operator of a query that is read once, over what is there; ``collect`` removes what it needed."""
-        return build_operators(program, self.pool, self._sources, self.dictionary)
+    def evaluated(self, plan: Relation) -> Batch:
+        """The answer of a query that is read once, over what is there; ``collect`` removes what it needed."""
+        split = run_rules(plan, SPLIT_JOINS)
+        program = lower_plan(split, self.facts_of, keeps_rows=self.keeps_rows, is_read_once=True, has_order=True)
+        return build_operators(program, self.pool, self._sources, self.dictionary).content()
 
     def collect(self) -> None:
         """Removes the operators that no view needs, and the arrangements that nothing looks rows up in any more."""

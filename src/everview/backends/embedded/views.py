@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from everview.backends.base import Refresh
 from everview.backends.embedded.dependencies import below
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.propagation import Running
+from everview.backends.embedded.rebalancing_stats import rebalancing_stats
 from everview.backends.embedded.sources import ScanOperator
 from everview.backends.embedded.vectors import Batch
 from everview.backends.refresh_choice import FROM_DELTAS, NOTHING_TO_DO, views_over
@@ -37,6 +39,13 @@ class MaintainedView:
     def has_no_listing(self) -> bool:
         """Whether its rows are not listed: there is only a tree to enumerate them from, or the arrays of matrices."""
         return self.definition.options.representation in ("factorized", "matrix")
+
+    def stats(self) -> dict[str, Any]:
+        """Rows, bytes by structure, updates and seconds."""
+        told: dict[str, Any] = {"rows": self.root.count(), "bytes": state_sizes(self.root)}
+        told |= {"updates": self.updates, "seconds": self.seconds}
+        rebalancing = rebalancing_stats(below(self.root))
+        return told if rebalancing is None else {**told, "rebalancing": rebalancing}
 
 
 @dataclass(frozen=True, slots=True)

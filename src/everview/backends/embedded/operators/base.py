@@ -227,6 +227,9 @@ class Operator:
     def rollback(self) -> None:
         """The transaction has failed: the state is to be as it was before ``push``."""
 
+    def forget_codes(self) -> None:
+        """Forgets what is found by the position of a code: codes of the dictionary may mean other values from now on."""
+
     def nbytes(self) -> dict[str, int]:
         """Bytes of state by structure, without the arrangement."""
         return {}

@@ -23,6 +23,7 @@ from typing import Protocol
 import numpy as np
 
 from everview.backends.embedded.state import ordered_kernels as kernels
+from everview.backends.embedded.state.memory import reserve
 from everview.backends.embedded.state.ordered_kernels import (
     COUNT,
     FANOUT,
@@ -55,8 +56,8 @@ class Texts(Protocol):
         """The bytes of all texts."""
 
     @property
-    def ends(self) -> Ints:
-        """Per code where its bytes end; they begin where those of the code before end."""
+    def spans(self) -> Ints:
+        """Per code two words: where its bytes begin and where they end."""
 
 
 class OrderedIndex:
@@ -102,7 +103,7 @@ class OrderedIndex:
         """What kernels compare by."""
         if self._source is None:
             return self._texts, NO_TEXT, NOTHING
-        return self._texts, self._source.heap, self._source.ends
+        return self._texts, self._source.heap, self._source.spans
 
     def add(self, keys: Ints, weights: Ints, slots: Ints = NOTHING) -> None:
         """Add weights to entries; an entry is created with its slot (or -1), and vanishes when its weight becomes 0."""
@@ -133,6 +134,7 @@ class OrderedIndex:
     def _make_room(self) -> None:
         """Have twice the nodes of the kind that has run out."""
         if not self._meta[LEAF_FREE] and self._meta[LEAF_HIGH] == len(self._leaf_meta):
+            reserve(self.rows.nbytes)
             self.rows = np.concatenate([self.rows, np.empty_like(self.rows)])
             self._leaf_meta = np.concatenate([self._leaf_meta, np.zeros_like(self._leaf_meta)])
         else:

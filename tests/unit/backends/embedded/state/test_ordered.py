@@ -174,7 +174,8 @@ class Words:
 
     def __init__(self, words: list[bytes]) -> None:
         self.heap = np.frombuffer(b"".join(words), dtype=np.uint8).copy()
-        self.ends = np.cumsum([0, *map(len, words)])
+        bounds = np.cumsum([0, *map(len, words)])
+        self.spans = np.concatenate([[0, 0], np.stack([bounds[:-1], bounds[1:]], axis=1).reshape(-1)])
 
 
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(1, 12)), max_size=120), st.sampled_from([1, -1]))
