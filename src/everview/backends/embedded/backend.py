@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from everview.backends import base, rejections
 from everview.backends.base import WEIGHT, Change, InMemory, Refresh, Suspension, VersionedDelta, without_sources_of
-from everview.backends.embedded.arrow_columns import arrow_table
+from everview.backends.embedded.arrow_columns import arrow_table, bag_table
 from everview.backends.embedded.code_sweep import CodeSweep
 from everview.backends.embedded.dependencies import below, kept
 from everview.backends.embedded.dictionary import Dictionary
@@ -117,7 +117,7 @@ class EmbeddedBackend(InMemory):
             self._suspended.add_new(view, self._version, None)
             return
         try:
-            with self._propagation.budget:
+            with self._propagation.building():
                 root = add_to_graph(self._graph, view, choices)
         except EvaluationError as error:
             self._suspended.add_new(view, self._version, error)
@@ -339,7 +339,7 @@ class EmbeddedBackend(InMemory):
         if source is not None:
             return table_rows(source)
         view = self._views[name.lower()]
-        return self._to_arrow(kept(view.root).content(), view.definition.fields)
+        return bag_table(kept(view.root).content(), view.definition.fields, self._dictionary)
 
     def iterate(self, name: str) -> Iterator[tuple[Any, ...]]:
         """The same, row by row: a view's from what is stored, some thousand rows at a time."""
@@ -349,7 +349,7 @@ class EmbeddedBackend(InMemory):
             yield from public_rows(self.read(name))
             return
         for batch in kept(view.root).iterate():
-            yield from public_rows(self._to_arrow(batch, view.definition.fields))
+            yield from public_rows(bag_table(batch, view.definition.fields, self._dictionary))
 
     def lookup(self, name: str, key: Mapping[str, Value]) -> pa.Table:
         """The rows with these values: of a view by a secondary index, made on the first look-up by these columns and kept.
@@ -360,9 +360,9 @@ class EmbeddedBackend(InMemory):
         view = self._views.get(name.lower())
         if view is not None:
             found = rows_with(view.root, view.definition.fields, key, name, self._dictionary)
-            return self._to_arrow(found, view.definition.fields)
+            return bag_table(found, view.definition.fields, self._dictionary)
         source = self._graph.tables[name.lower()]
-        return self._to_arrow(table_rows_with(source, key, name, self._dictionary), source.fields)
+        return bag_table(table_rows_with(source, key, name, self._dictionary), source.fields, self._dictionary)
 
     def query(self, plan: Relation) -> pa.Table:
         """Evaluates a plan once, with what is already maintained as its starting point."""
@@ -372,9 +372,13 @@ class EmbeddedBackend(InMemory):
             if name.lower() in self._graph.tables:
                 check_retained(self._graph.tables[name.lower()])
         try:
-            return self._to_arrow(self._graph.evaluated(plan), schema(plan))
+            return bag_table(self._graph.evaluated(plan), schema(plan), self._dictionary)
         finally:
             self._graph.collect()
+
+    def holding(self, table: TableDefinition, rows: pa.Table) -> AbstractContextManager[None]:
+        """Lets queries read these rows as a table, for as long as the context lasts."""
+        return self._graph.holding(table, rows)
 
     def changes(self, view: str, since: int) -> Sequence[VersionedDelta]:
         """The non-empty deltas of the versions after ``since``."""
@@ -440,11 +444,6 @@ class EmbeddedBackend(InMemory):
 
     def _named_delta(self, view: str, delta: Batch) -> tuple[str, pa.Table]:
         return self._suspended.described(view)[0].name, self.delta_table(view, delta)
-
-    def _to_arrow(self, batch: Batch, fields: Schema) -> pa.Table:
-        if not (batch.weights == 1).all():
-            batch = batch.take(np.repeat(np.arange(len(batch)), batch.weights))
-        return arrow_table(batch, fields, self._dictionary)
 
     def _rows_of(self, batch: Batch, fields: Schema) -> list[tuple[Any, ...]]:
         return rows_from_arrow(arrow_table(batch, fields, self._dictionary), fields)

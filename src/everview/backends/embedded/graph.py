@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
+
+import pyarrow as pa
 
 from everview.backends.base import AlteredTable
 from everview.backends.embedded.build_operators import Sources, build_operators
@@ -12,7 +16,9 @@ from everview.backends.embedded.operator_pool import OperatorPool
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.sources import TableInput
 from everview.backends.embedded.tables.mean_matches import mean_matches
+from everview.backends.embedded.tables.stored_table import StoredTable, TableContent
 from everview.backends.embedded.vectors import Batch
+from everview.catalog import TableDefinition
 from everview.planner.block_join_builder import Facts
 from everview.relational.nodes import Relation, Scan
 from everview.relational.rules import SPLIT_JOINS, run_rules
@@ -62,6 +68,17 @@ class Graph:
         """Removes a view and the operators that only it used."""
         del self.roots[name.lower()], self.programs[name.lower()], self._view_keys[name.lower()]
         self.collect()
+
+    @contextmanager
+    def holding(self, definition: TableDefinition, rows: pa.Table) -> Iterator[None]:
+        """A table with these rows, which no view reads; its name is free."""
+        source = TableInput(StoredTable(definition, self.dictionary), self.dictionary)
+        source.table.restore(TableContent(definition.name, rows, None, received=True))
+        self.tables[definition.name.lower()] = source
+        try:
+            yield
+        finally:
+            del self.tables[definition.name.lower()]
 
     def evaluated(self, plan: Relation) -> Batch:
         """The answer of a query that is read once, over what is there; ``collect`` removes what it needed."""

@@ -158,6 +158,10 @@ class Propagation:
         """Whether there is a limit to what operators may take."""
         return self.budget is not NO_BUDGET
 
+    def building(self) -> Budget | AbstractContextManager[None]:
+        """What is in force while operators are made."""
+        return self.budget.building() if isinstance(self.budget, Budget) else self.budget
+
     def set_lazy(self, views: Iterable[str]) -> None:
         """Which views are lazy; nothing waits when this is called, unless all that happened is that a lazy one has gone."""
         self._lazy_views = set(views)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from everview.backends.base import HoldsRows
 from everview.catalog import TableDefinition, find_column
 from everview.errors import InvalidChange, InvalidQuery
 from everview.frontend.translated import Translated
@@ -60,7 +61,11 @@ def merge_rows(core: Core, table: TableDefinition, source: Any, rules: str, name
         read = TableDefinition(name, read_schema(name, found.schema, None).fields)
         rows = read_changes(read, found.rows, Mode.INSERT).rows
         with core.also_readable(name, read.fields):
-            commit = _merged(core, statement, Values(tuple(rows_from_arrow(rows, read.fields)), read.fields))
+            if isinstance(core.backend, HoldsRows):
+                with core.backend.holding(read, rows):
+                    commit = _merged(core, statement, None)
+            else:
+                commit = _merged(core, statement, Values(tuple(rows_from_arrow(rows, read.fields)), read.fields))
     core.subscriptions.deliver()
     return commit
 

@@ -72,7 +72,14 @@ class Budget:
         self.limit = limit
         self._measure = measure
         self._held = limit
+        self._is_building = False
         self._outer: Budget | None = None
+
+    def building(self) -> Budget:
+        """The same for the time in which structures grow that cannot be measured yet."""
+        made = Budget(self.limit, self._measure)
+        made._held, made._is_building = self._measure(), True
+        return made
 
     def reserve(self, more: int) -> None:
         """Notes that the state is about to grow.
@@ -82,7 +89,7 @@ class Budget:
         """
         self._held += more
         if self._held > self.limit:
-            held = self._measure()
+            held = self._held - more if self._is_building else self._measure()
             self._held = held + more
             if self._held > self.limit:
                 self._held = held
