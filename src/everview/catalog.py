@@ -20,7 +20,8 @@ from everview.errors import (
     did_you_mean,
 )
 from everview.relational.constraints import missing_keys, repeated_keys
-from everview.relational.nodes import Relation, Scan, Schema
+from everview.relational.expressions import Literal
+from everview.relational.nodes import Field, Relation, Scan, Schema
 from everview.relational.schema import schema
 from everview.relational.traverse import tables_of
 from everview.relational.unique_keys import UniqueKey
@@ -51,6 +52,14 @@ class Constraint:
         return f"FOREIGN KEY {columns} REFERENCES {self.parent}{referenced}"
 
 
+@dataclass(frozen=True, slots=True)
+class ColumnDefault:
+    """What rows that are inserted without a column get in it."""
+
+    column: str
+    value: Literal
+
+
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class TableDefinition:
     """A base table: its columns, its primary key (empty for none), how it is kept, and what holds of its rows besides."""
@@ -61,6 +70,11 @@ class TableDefinition:
     static: bool = False
     retain: bool = True
     constraints: tuple[Constraint, ...] = ()
+    defaults: tuple[ColumnDefault, ...] = ()
+
+    def default_of(self, field: Field) -> Literal:
+        """What a row that is inserted without a column gets in it: NULL, if nothing else was said."""
+        return next((d.value for d in self.defaults if d.column == field.name), Literal(None, field.type))
 
     def positions(self, columns: Iterable[str]) -> tuple[int, ...]:
         """Where these columns stand in a row."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from everview.catalog import TableDefinition, ViewDefinition, ViewOptions, find_column
 from everview.errors import EverviewError, InvalidQuery, UnknownName, guarded
-from everview.relational.expressions import Expression, Literal
+from everview.relational.expressions import Expression
 from everview.relational.format import format_plan
 from everview.relational.nodes import Project
 from everview.relational.schema import columns, schema
@@ -155,7 +155,7 @@ def _insert(core: Core, statement: Insert) -> Commit:
         values = [
             assigned(table, field, sources[i], translated.settings.time_zone)
             if i in sources
-            else Literal(None, field.type)
+            else table.default_of(field)
             for i, field in enumerate(table.fields)
         ]
         rows = new_rows(core, table, Project(plan, tuple(values), tuple(f.name for f in table.fields)))

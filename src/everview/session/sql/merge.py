@@ -24,7 +24,7 @@ from everview.catalog import TableDefinition, find_column
 from everview.errors import InvalidChange, InvalidQuery
 from everview.frontend.translated import Translated
 from everview.relational.arrow import rows_from_arrow
-from everview.relational.expressions import Expression, Literal
+from everview.relational.expressions import Expression
 from everview.relational.nodes import ExceptAll, Project, Relation, Scan, Values
 from everview.relational.schema import columns
 from everview.relational.traverse import rewrite_bottom_up
@@ -161,7 +161,7 @@ def _change(
     found = columns(translated.plan)
     width = len(table.fields)
     old = () if is_insert else found[:width]
-    values: list[Expression] = list(old) or [Literal(None, f.type) for f in table.fields]
+    values: list[Expression] = list(old) or [table.default_of(f) for f in table.fields]
     for target, source in zip(targets, found[len(old) :], strict=True):
         values[target] = assigned(table, table.fields[target], source, translated.settings.time_zone)
     names = tuple(f.name for f in table.fields)
