@@ -80,7 +80,9 @@ def test_a_column_more(db: ev.Database) -> None:
 def test_rows_that_lack_a_column_get_its_default(db: ev.Database) -> None:
     """In whatever form they come, if they have no weights; a renamed column keeps its default, and NULL stays NULL."""
     table = db.create_table("later", "k int, x int", primary_key="k")
-    db.sql("ALTER TABLE later ADD COLUMN note string NOT NULL DEFAULT 'none'; ALTER TABLE later ADD COLUMN y int DEFAULT 7")
+    db.sql(
+        "ALTER TABLE later ADD COLUMN note string NOT NULL DEFAULT 'none'; ALTER TABLE later ADD COLUMN y int DEFAULT 7"
+    )
     db.sql("ALTER TABLE later RENAME COLUMN y TO z")
     table.insert([{"k": 1, "x": 1}])
     table.upsert(pa.table({"K": [2, 3], "x": [2, 3], "Z": [None, 5]}))

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from everview.backends.base import AlteredTable, AltersTables
-from everview.catalog import ColumnDefault, Constraint, TableDefinition, ViewDefinition, check_columns, find_column
+from everview.catalog import Constraint, TableDefinition, ViewDefinition, check_columns, find_column
 from everview.errors import DependencyError, UnsupportedOperation
 from everview.relational.expressions import Column, Literal
 from everview.relational.nodes import Field, Project, Relation, Scan
@@ -36,7 +36,7 @@ def with_column(core: Core, table: TableDefinition, field: Field, filling: Liter
     """Adds a column behind the others; rows get ``filling`` in it, those that are there, and those that come without it."""
     fields = (*table.fields, field)
     check_columns(f"table '{table.name}'", fields)
-    defaults = table.defaults if filling.value is None else (*table.defaults, ColumnDefault(field.name, filling))
+    defaults = table.defaults if filling.value is None else (*table.defaults, (field.name, filling))
     wider = replace(table, fields=fields, defaults=defaults)
     altered = AlteredTable(wider, (*range(len(table.fields)), None), filling)
     _alter(core, table, altered, field.name)
@@ -67,7 +67,7 @@ def rename_column(core: Core, name: str, column: str, new: str) -> TableDefiniti
         fields = tuple(replace(f, name=new) if i == place else f for i, f in enumerate(table.fields))
         check_columns(f"table '{table.name}'", fields)
         key = tuple(new if k == old else k for k in table.primary_key)
-        defaults = tuple(replace(d, column=new) if d.column == old else d for d in table.defaults)
+        defaults = tuple((new if c == old else c, default) for c, default in table.defaults)
         altered = replace(table, fields=fields, primary_key=key, defaults=defaults)
         _alter(core, table, AlteredTable(altered, tuple(range(len(fields))), Literal(None, NULL)), new)
         return altered

@@ -82,14 +82,11 @@ def check_source(source: object) -> tuple[str, int]:
 
 def _with_defaults(table: TableDefinition, given: GivenRows) -> GivenRows:
     """Inserted rows with the columns that they lack and that have a default."""
-    lacking = [d for d in table.defaults if given.take(d.column) is None]
-    names = [d.column for d in lacking]
-    fields = [table.fields[i] for i in table.positions(names)]
+    lacking = {column: default.value for column, default in table.defaults if given.take(column) is None}
+    fields = [table.fields[i] for i in table.positions(lacking)]
     every = pa.array(np.zeros(given.rows, dtype=np.int64))
-    columns = [
-        rows_to_arrow([(d.value.value,)], (f,)).column(0).take(every) for d, f in zip(lacking, fields, strict=True)
-    ]
-    return replace(given, names=[*given.names, *names], columns=[*given.columns, *columns])
+    columns = [rows_to_arrow([(v,)], (f,)).column(0).take(every) for v, f in zip(lacking.values(), fields, strict=True)]
+    return replace(given, names=[*given.names, *lacking], columns=[*given.columns, *columns])
 
 
 def _check_mode(table: TableDefinition, mode: Mode) -> None:

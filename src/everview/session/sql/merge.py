@@ -31,7 +31,7 @@ from everview.relational.traverse import rewrite_bottom_up
 from everview.session.changing.table_source import table_source
 from everview.session.rows.changes import read_changes
 from everview.session.rows.given_rows import Mode
-from everview.session.sql.assignment import assigned, new_rows, nullable, weighted
+from everview.session.sql.assignment import assigned, default_of, new_rows, nullable, weighted
 from everview.session.sql.ddl import read_schema
 from everview.session.sql.merge_statement import Action, Merge, MergeClause, When, parse_merge_rules
 from everview.session.sql.tokens import TokenCursor, quote
@@ -161,7 +161,7 @@ def _change(
     found = columns(translated.plan)
     width = len(table.fields)
     old = () if is_insert else found[:width]
-    values: list[Expression] = list(old) or [table.default_of(f) for f in table.fields]
+    values: list[Expression] = list(old) or [default_of(table, f) for f in table.fields]
     for target, source in zip(targets, found[len(old) :], strict=True):
         values[target] = assigned(table, table.fields[target], source, translated.settings.time_zone)
     names = tuple(f.name for f in table.fields)
