@@ -20,7 +20,7 @@ from everview.relational.range_condition import compared_directly
 
 TRIED_AT_ONCE = 32
 """Entries on which a comparison is tried at once, for each row; more where there are few rows."""
-TRIED_FOR_ALL = 1024
+TRIED_FOR_ALL = 128
 
 
 class Ordered(Protocol):

@@ -160,7 +160,7 @@ def _otherwise(statement: ProgramStatement, choice: BlockChoice | None) -> str |
         case Apply(node=Aggregate() as node):
             return _groups(node)
         case Apply(node=Join(kind=JoinKind.SEMI | JoinKind.ANTI) as node) if split_join_condition(node).residual:
-            return "a join with the distinct values that the left side compares, which are stored with the number of their pairs"
+            return "a join with the distinct values that the left side compares, stored with the number of their pairs"
         case Apply(node=Join(kind=JoinKind.SEMI | JoinKind.ANTI)):
             return "a join with the distinct keys of the right side, which are stored with their counts"
         case Apply(node=TopK()):

@@ -172,8 +172,9 @@ class MatchByPairOperator(Operator):
         if right is not None and len(right):
             if self._is_by_extreme:
                 found = extremes(self.right, right)
-                gained = turned(self.left, self.right, found)
-                parts.append(gained if self._kind is JoinKind.SEMI else gained.negated())
+                if len(found.groups):
+                    gained = turned(self.left, self.right, found)
+                    parts.append(gained if self._kind is JoinKind.SEMI else gained.negated())
             else:
                 parts.extend(self._turned(right))
         if left is not None and len(left):

@@ -23,7 +23,7 @@ from everview.backends.embedded.vectors import Batch, Bools, Ints, concatenate
 
 
 class Extremes(NamedTuple):
-    """Of the groups that a change touches: their keys, their extreme rows now, and rows with what was the extreme before."""
+    """Of groups whose extreme may have moved: their keys, their extreme rows now, and rows with what was the extreme before."""
 
     groups: Ints
     new: Batch
@@ -42,8 +42,10 @@ def extremes(side: Side, change: Batch) -> Extremes:
     rows = np.flatnonzero(first < last)
     ends = last[rows] - 1 if takes_last else first[rows]
     new = side.rows.at(index.some(ends, ends + 1)[1])
-    old = [content.take(content.weights < 0)]
-    most = np.bincount(numbers.reshape(-1)[content.weights > 0], minlength=len(groups)) + 1
+    gone = content.take(content.weights < 0)
+    old = [gone]
+    brought = np.bincount(numbers.reshape(-1)[content.weights > 0], minlength=len(groups))
+    most = np.ones(len(groups), dtype=np.int64)  # most changes are not at the end of the order
     while len(rows):
         counts = np.minimum(most[rows], last[rows] - first[rows])
         starts = last[rows] - counts if takes_last else first[rows]
@@ -54,7 +56,9 @@ def extremes(side: Side, change: Batch) -> Extremes:
         is_open = counts < last[rows] - first[rows]
         is_open[met[was_there]] = False
         rows = rows[is_open]
-        most[rows] *= 4
+        most[rows] = np.maximum(4 * most[rows], brought[rows] + 1)
+        if not len(rows) and not len(gone) and len(old) == 2 and was_there.all():
+            return Extremes(groups[:0], found, found)  # all groups have the extreme that they had
     return Extremes(groups, new, concatenate(old))
 
 
@@ -69,25 +73,27 @@ def _were_there(keys: Ints, weights: Ints, changed: WeightMap) -> Bools:
 def turned(left: Side, right: Side, found: Extremes) -> Batch:
     """The left rows that have got their first partner (their weights), or have lost their last (negated)."""
     index, is_from = left.order, left.is_from
-    first, last = index.group(index.prefix(found.groups))
-    known = KeyMap(found.groups.shape[1])
-    known.upsert(found.groups)
+    rows = concatenate([found.new, found.old])
+    stretches, kept = left.stretches(rows, right.columns)
+    keys, _ = left.probe_keys([rows.columns[c] for c in right.columns], len(rows))
+    groups, numbers = np.unique(keys, axis=0, return_inverse=True)
+    first, last = index.group(index.prefix(groups))
+    numbers = numbers.reshape(-1)
+    is_new = np.arange(len(rows)) < len(found.new)
+    is_new = is_new if kept is None else is_new[kept]
     places = []
-    for rows in (found.new, found.old):
+    for some in (is_new, ~is_new):
         at = (last if is_from else first).copy()
-        stretches, kept = left.stretches(rows, right.columns)
-        keys, _ = left.probe_keys([rows.columns[c] for c in right.columns], len(rows))
-        assert kept is None, "rows of groups have keys"
         if is_from:
-            np.minimum.at(at, known.find(keys), stretches.first)
+            np.minimum.at(at, numbers[some], stretches.first[some])
         else:
-            np.maximum.at(at, known.find(keys), stretches.last)
+            np.maximum.at(at, numbers[some], stretches.last[some])
         places.append(at)
     new, old = places
     met, slots = index.some(np.minimum(new, old), np.maximum(new, old))
     gains = (new < old) == is_from
-    rows = left.rows.at(slots)
-    return Batch(rows.columns, np.where(gains[met], rows.weights, -rows.weights))
+    turning = left.rows.at(slots)
+    return Batch(turning.columns, np.where(gains[met], turning.weights, -turning.weights))
 
 
 def had_partner(left: Batch, own: Side, other: Side, found: Extremes, has: Bools) -> Bools:
