@@ -66,7 +66,7 @@ class RangeAccess:
 
 
 @dataclass(frozen=True, slots=True)
-class Reached:
+class ReachedValue:
     """What the other column is compared with: ``column θ value``, the value over the columns of the probing side."""
 
     comparison: str
@@ -82,7 +82,7 @@ class RangeSearch:
 
     access: RangeAccess
     cuts: tuple[Cut, ...]
-    reach: Reached | None = None
+    reach: ReachedValue | None = None
 
 
 def range_searches(
@@ -131,7 +131,7 @@ def _by_column(
     column: int, cut_by: Mapping[Expression, tuple[int, OrderedCondition] | None], probing: range
 ) -> RangeSearch:
     cuts: list[Cut] = []
-    beside: tuple[int, Reached] | None = None
+    beside: tuple[int, ReachedValue] | None = None
     for part, found in cut_by.items():
         if found is not None and found[0] == column:
             cuts.extend(_cuts(found[1]))
@@ -160,12 +160,12 @@ def _column(expression: Expression, index: int) -> Column:
     return next(_column(c, index) for c in children(expression) if index in columns_of(c))
 
 
-def _reach(cuts: tuple[Cut, ...], column: int) -> Reached | None:
+def _reach(cuts: tuple[Cut, ...], column: int) -> ReachedValue | None:
     """The first of the comparisons that is one of the column itself."""
     for cut in cuts:
         direct = compared_directly(cut.condition, column)
         if direct is not None and is_one_word(direct[1].type) and not can_fail(direct[1]):
-            return Reached(*direct)
+            return ReachedValue(*direct)
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -100,12 +101,26 @@ class Reach:
 
 
 def state_sizes(root: Operator) -> dict[str, int]:
-    """Bytes of state by operator and structure, of all that a view needs."""
+    """Bytes of state by structure, of all that a view needs.
+
+    A structure is named ``#1.aggregate.groups``: the number of its operator, which ``explain`` prints too, the operator's kind,
+    and the structure. A view tree has its stored views by name, and their indexes by words of the key (``#1.tree.V.index[0]``).
+    """
     sizes: dict[str, int] = {}
-    for number, operator in enumerate(below(root)):
-        parts = dict(operator.nbytes())
-        if operator.arrangement is not None:
-            parts.update(operator.arrangement.nbytes())
-        for part, size in parts.items():
-            sizes[f"{number} {operator.describe().split(':')[0]}: {part}"] = size
+    numbers: dict[int, int] = {}
+    stack = [root]
+    while stack:
+        operator = stack.pop()
+        if id(operator) in numbers:
+            continue
+        number = numbers[id(operator)] = len(numbers) + 1
+        stack.extend(reversed(operator.inputs))
+        kept = {} if operator.arrangement is None else operator.arrangement.nbytes()
+        for part, size in (operator.nbytes() | kept).items():
+            sizes[f"#{number}.{_kind(operator)}.{part.replace(' ', '_')}"] = size
     return sizes
+
+
+def _kind(operator: Operator) -> str:
+    """What an operator does, as in its class: ``MatchByKeyOperator`` is ``match_by_key``."""
+    return re.sub(r"(?<=.)([A-Z])", r"_\1", type(operator).__name__.removesuffix("Operator")).lower()

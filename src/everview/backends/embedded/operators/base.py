@@ -181,11 +181,19 @@ class Arrangement(Searched):
         """Bytes of the rows and of each index."""
         sizes = {"rows": self.rows.nbytes}
         for columns, index in self._slices.items():
-            sizes[f"index {list(columns)}"] = index.nbytes
+            sizes[f"index{listed_columns(columns)}"] = index.nbytes
         for (columns, access), ordered in self._ranges.items():
-            beside = [] if access.reach is None else [access.reach]
-            sizes[f"ordered index {[*columns, access.column, *beside]}"] = ordered.nbytes
+            sizes[f"order{listed_columns((*columns, *access.columns))}"] = ordered.nbytes
         return sizes
+
+
+def listed_columns(columns: Sequence[int]) -> str:
+    """Columns of an index, or words of a key, as ``stats`` names them.
+
+    >>> listed_columns((0, 2))
+    '[0,2]'
+    """
+    return f"[{','.join(map(str, columns))}]"
 
 
 class Operator:
