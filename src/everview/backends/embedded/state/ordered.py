@@ -223,23 +223,12 @@ class OrderedIndex:
         select(*self._tree, ranks, weighted, places)
         return places
 
-    def ranges(self, low: Ints, high: Ints, *, low_open: bool = False, high_open: bool = False) -> tuple[Ints, Ints]:
-        """All pairs of a row and the place of an entry between that row of ``low`` and of ``high``, in order.
-
-        Both bounds belong to the range unless it is open there; the two may have different numbers of words.
-        """
-        starts, below, _ = self._seek(low, low_open, 3)
-        counts = np.maximum(self.rank(high, after=not high_open) - below, 0)
+    def from_ranks(self, first: Ints, counts: Ints) -> tuple[Ints, Ints]:
+        """All pairs of a row and the place of an entry, of which each row has so many from a rank on, in order."""
         rows, places = np.empty((2, int(counts.sum())), dtype=np.int64)
-        walk(self._leaf_meta, starts, counts, rows, places)
+        walk(self._leaf_meta, self.at(first), counts, rows, places)
         return rows, places
-
-    def range(self, low: Ints, high: Ints, *, low_open: bool = False, high_open: bool = False) -> Ints:
-        """The places of the entries between two bounds, in order."""
-        return self.ranges(low.reshape(1, -1), high.reshape(1, -1), low_open=low_open, high_open=high_open)[1]
 
     def all(self) -> Ints:
         """The places of all entries, in order."""
-        rows, places = np.empty((2, len(self)), dtype=np.int64)
-        walk(self._leaf_meta, self.at(np.zeros(1, dtype=np.int64)), np.array([len(self)]), rows, places)
-        return places
+        return self.from_ranks(np.zeros(1, dtype=np.int64), np.array([len(self)]))[1]
