@@ -21,6 +21,7 @@ from everview.backends.embedded.tree.layout import (
     DONE,
     ENVIRONMENT_WORDS,
     EXACT_RANGE,
+    FIRST_ROWS,
     FLOAT_LOST,
     FLOAT_RANGE,
     INT_VALUES,
@@ -45,8 +46,6 @@ from everview.backends.embedded.vectors import Batch, Ints
 from everview.errors import EvaluationError, InternalError
 from everview.relational.functions.failures import count_overflow
 
-FIRST_ROWS = 64
-"""Rows of a frame to begin with."""
 CHUNK = 4096
 """Rows of a change that are run at once, so that registers stay in the processor's cache."""
 
