@@ -21,6 +21,7 @@ from everview.relational.arrow import arrow_schema, public_rows
 from everview.session.changing.history_rows import given_columns, with_history
 from everview.session.changing.sequenced_rows import latest_rows
 from everview.session.database_lock import DatabaseLock
+from everview.session.explain_spark_code import explain_spark_code
 from everview.session.feeds.lake_storage import StoredInDelta
 from everview.session.results import Changes, Readable
 from everview.session.rows.changes import read_changes
@@ -362,7 +363,8 @@ class View(_Relation):
     def explain(self, mode: str = "text") -> str:
         """How it is maintained: ``text``, ``json``, ``svg``, ``triggers`` or ``code``, as far as the backend has it."""
         with self._locked():
-            return self._core.backend.explain(self.name, mode)
+            told = self._core.backend.explain(self.name, mode)
+            return told + explain_spark_code(self._definition.plan) if mode == "text" else told
 
     def stats(self) -> dict[str, Any]:
         """Rows, bytes of state, updates and seconds so far."""
