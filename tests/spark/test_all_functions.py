@@ -1,4 +1,4 @@
-"""Every scalar function that Spark lists: maintained as Spark computes it, NULLs and edge values included, or refused by name."""
+"""Every scalar function that Spark lists is maintained as Spark computes it, with NULLs and edge values, or refused by name."""
 
 from __future__ import annotations
 
