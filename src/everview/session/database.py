@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +31,7 @@ from everview.session.results import Result
 from everview.session.rows.changes import check_source
 from everview.session.sql.ddl import Columns
 from everview.session.sql.execute import execute_script
+from everview.session.sql.parameters import bind_parameters
 from everview.session.stored_on_disk import Follows, KeepsPublications
 from everview.session.subscriptions import Subscription
 from everview.session.transaction import Commit, Transaction
@@ -235,15 +236,20 @@ class Database:
             raise UnknownName(f"'{definition.name}' is an assertion, not a table or view.")
         return self._core.gateway.table(definition.name)
 
-    def sql(self, text: str) -> Result | Commit | Table | View | Assertion | str | None:
+    def sql(
+        self, text: str, args: Mapping[str, Any] | Sequence[Any] | None = None
+    ) -> Result | Commit | Table | View | Assertion | str | None:
         """Runs statements, separated by semicolons, and returns the result of the last.
 
-        A SELECT gives a ``Result``; INSERT, DELETE, UPDATE, MERGE and TRUNCATE the ``Commit`` (each is a transaction of its
-        own); CREATE and ALTER the handle of what they made; EXPLAIN text, DROP None. The first statement
-        that fails ends the run, and its error has the statement; those before it have happened.
+        ``args`` are values for markers in the text, as in ``spark.sql``: a dict for ``:name``, a list for ``?``.
+
+        A SELECT gives a ``Result`` (one that we cannot run goes to Spark, and ``Result.computed_by`` says so); INSERT,
+        DELETE, UPDATE, MERGE and TRUNCATE the ``Commit`` (each is a transaction of its own); CREATE and ALTER the handle of
+        what they made; EXPLAIN text, DROP None. The first statement that fails ends the run, and its error has the statement;
+        those before it have happened.
         """
         self._core.check_open()
-        return execute_script(self._core, text)
+        return execute_script(self._core, text if args is None else bind_parameters(text, args))
 
     def verify(self, name: str | None = None) -> VerificationReport:
         """Recomputes a view or assertion, or all, with Spark and compares.
