@@ -69,15 +69,6 @@ SELECT a, last(b, true) AS l FROM t1 GROUP BY a;
 -- name: any_value_aggregate
 SELECT a, any_value(b) AS v FROM t1 GROUP BY a;
 
--- name: collect_list_aggregate
-SELECT a, collect_list(b) AS bs FROM t1 GROUP BY a;
-
--- name: array_agg_aggregate
-SELECT a, array_agg(b) AS bs FROM t1 GROUP BY a;
-
--- name: collect_set_aggregate
-SELECT a, collect_set(b) AS bs FROM t1 GROUP BY a;
-
 -- name: tablesample_percent
 SELECT a FROM t1 TABLESAMPLE (50 PERCENT);
 
@@ -89,3 +80,9 @@ SELECT a FROM t1 TABLESAMPLE (50 PERCENT) REPEATABLE (7);
 
 -- name: reflect_call
 SELECT a, java_method('java.lang.System', 'nanoTime') AS n FROM t1;
+
+-- name: approx_count_distinct_aggregate
+SELECT a, approx_count_distinct(b) AS n FROM t1 GROUP BY a;
+
+-- name: histogram_numeric_aggregate
+SELECT a, histogram_numeric(b, 3) AS h FROM t1 GROUP BY a;
