@@ -80,7 +80,7 @@ _SUBQUERIES = frozenset({"ScalarSubquery", "Exists", "ListQuery"})
 _LIKE_MANY = frozenset({"LikeAny", "LikeAll", "NotLikeAny", "NotLikeAll"})
 _LIKE = frozenset({"Like", "ILike"})
 _COMMON = frozenset({"CommonExpressionDef", "CommonExpressionRef"})
-_ASKED = _SUBQUERIES | _LIKE | _LIKE_MANY | _COMMON | {"InSet", "PythonUDAF"}
+_ASKED = _SUBQUERIES | _LIKE | _LIKE_MANY | _COMMON | {"InSet", "PythonUDAF", "PivotFirst"}
 """Expressions whose JSON always lacks something."""
 
 
@@ -243,6 +243,11 @@ class _Exporter:
                 data_type = expression.child().dataType()
                 values = _sequence(expression.hset().toSeq())
                 fields["values"] = [None if v is None else _catalyst_value(v, data_type) for v in values]
+            elif name == "PivotFirst":
+                data_type = expression.pivotColumn().dataType()
+                values = _sequence(expression.pivotColumnValues())
+                fields["values"] = [None if v is None else _catalyst_value(v, data_type) for v in values]
+                fields["pivotType"] = json.loads(data_type.json())
             elif name in _COMMON:
                 fields["common_id"] = expression.id().id()
             elif name == "PythonUDAF":

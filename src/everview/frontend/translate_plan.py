@@ -11,6 +11,13 @@ from collections.abc import Callable, Iterable
 from everview.errors import UnsupportedQuery
 from everview.frontend.catalyst_json import CatalystNode, snake_case
 from everview.frontend.group_scope import GroupScope, aggregate_expressions, aggregate_names, marks_as_max
+from everview.frontend.pivots_and_sessions import (
+    is_session,
+    pivots_as_arrays,
+    translate_generator,
+    translate_range,
+    with_sessions,
+)
 from everview.frontend.translate_aggregate import translate_aggregate, translate_window_function
 from everview.frontend.translate_expression import (
     Scope,
@@ -39,7 +46,6 @@ from everview.relational.nodes import (
     Distinct,
     ExceptAll,
     Filter,
-    Generate,
     IntersectAll,
     Join,
     JoinKind,
@@ -76,7 +82,7 @@ _JOIN_KINDS = {
     "ExistenceJoin": JoinKind.MARK,
 }
 _NOTHING = Scope({})
-_FOREIGN_LEAVES = frozenset({"LogicalRDD", "LogicalRelation", "DataSourceV2Relation", "Range", "InMemoryRelation"})
+_FOREIGN_LEAVES = frozenset({"LogicalRDD", "LogicalRelation", "DataSourceV2Relation", "InMemoryRelation"})
 
 
 def translate_plan(root: CatalystNode, fields_of: Callable[[str], Schema], zone: str) -> Relation:
@@ -144,6 +150,9 @@ class _PlanTranslator:
     def _translate_one_row_relation(self, node: CatalystNode) -> Translation:
         return Translation(Values(((),), ()), ())
 
+    def _translate_range(self, node: CatalystNode) -> Translation:
+        return translate_range(node)
+
     # Common table expressions: translated once, and the same relation wherever they are referred to
 
     def _translate_with_cte(self, node: CatalystNode) -> Translation:
@@ -197,8 +206,10 @@ class _PlanTranslator:
 
     def _translate_aggregate(self, node: CatalystNode) -> Translation:
         below = self.translate(node.children[0])
-        listed = tuple(marks_as_max(e, self._marks) for e in node.trees("aggregateExpressions"))
+        listed = tuple(pivots_as_arrays(marks_as_max(e, self._marks)) for e in node.trees("aggregateExpressions"))
         grouping = node.trees("groupingExpressions")
+        for session in filter(is_session, grouping):
+            below = with_sessions(below, session, [g for g in grouping if g != session])
         inner = [c for e in listed for c in aggregate_expressions(e)]
         child = self._with_subqueries(below, [*grouping, *inner])
         scope = child.scope
@@ -256,16 +267,7 @@ class _PlanTranslator:
         return select_columns(found, [i for i, a in enumerate(found.attributes) if a != NO_ATTRIBUTE])
 
     def _translate_generate(self, node: CatalystNode) -> Translation:
-        child = self.translate(node.children[0])
-        generator = node.tree("generator")
-        assert generator is not None
-        if generator.name not in ("Explode", "PosExplode"):
-            raise UnsupportedQuery(f"the generator {generator.name} is not supported.", operator=generator.name)
-        array = translate_expression(generator.children[0], child.scope)
-        output = node.trees("generatorOutput")
-        names = tuple(a.fields["name"] for a in output)
-        generate = Generate(child.relation, array, bool(node.fields["outer"]), generator.name == "PosExplode", names)
-        whole = Translation(generate, child.attributes + tuple(expr_id(a) for a in output))
+        whole = translate_generator(self.translate(node.children[0]), node)
         unneeded = set(node.fields.get("unrequiredChildIndex") or ())
         return select_columns(whole, [i for i in range(len(whole.attributes)) if i not in unneeded])
 
