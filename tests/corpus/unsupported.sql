@@ -15,27 +15,6 @@ SELECT a, random() AS r FROM t1;
 -- name: shuffle_array
 SELECT a, shuffle(array(a, b)) AS r FROM t1;
 
--- name: current_timestamp_in_select
-SELECT a, current_timestamp() AS at FROM t1;
-
--- name: current_timestamp_in_filter
-SELECT id FROM sale WHERE sold_at < current_timestamp();
-
--- name: current_date_in_filter
-SELECT id FROM emp WHERE hired < current_date() - INTERVAL 1 YEAR;
-
--- name: curdate_synonym
-SELECT id, curdate() AS today FROM emp;
-
--- name: now_in_select
-SELECT id, now() AS at FROM emp;
-
--- name: localtimestamp_in_select
-SELECT id, localtimestamp() AS at FROM emp;
-
--- name: unix_timestamp_of_now
-SELECT id, unix_timestamp() AS at FROM emp;
-
 -- name: uuid_in_select
 SELECT a, uuid() AS u FROM t1;
 

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from py4j.java_gateway import get_field
 from py4j.protocol import Py4JError
 from pyspark.logger import PySparkLogger
 
@@ -75,7 +76,7 @@ _SIMPLIFY = (
 _WITH_EVAL_MODE = frozenset(
     {"Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "Pmod", "Cast", "Sum", "Average"}
 )
-_EXACT_LITERALS = ("timestamp", "binary")
+_EXACT_LITERALS = ("timestamp", "binary", "interval")
 _SUBQUERIES = frozenset({"ScalarSubquery", "Exists", "ListQuery"})
 _LIKE_MANY = frozenset({"LikeAny", "LikeAll", "NotLikeAny", "NotLikeAll"})
 _LIKE = frozenset({"Like", "ILike"})
@@ -225,6 +226,8 @@ class _Exporter:
         if name == "Literal":
             data_type = expression["dataType"]
             return not isinstance(data_type, str) or data_type in _EXACT_LITERALS
+        if name == "AttributeReference":
+            return bool(expression["name"] == "session_window")
         return name in _ASKED or (self._mentions_try and name in _WITH_EVAL_MODE)
 
     def _annotate_expression(self, expression: Any, tree: list[dict[str, Any]], at: int) -> int:
@@ -243,6 +246,8 @@ class _Exporter:
                 data_type = expression.child().dataType()
                 values = _sequence(expression.hset().toSeq())
                 fields["values"] = [None if v is None else _catalyst_value(v, data_type) for v in values]
+            elif name == "AttributeReference":
+                fields["is_session"] = expression.metadata().contains("spark.sessionWindow")
             elif name == "PivotFirst":
                 data_type = expression.pivotColumn().dataType()
                 values = _sequence(expression.pivotColumnValues())
@@ -318,6 +323,8 @@ def _catalyst_value(value: Any, data_type: Any) -> Any:
         return tuple(None if value.isNullAt(i) else _catalyst_value(value.get(i, t), t) for i, t in enumerate(types))
     if isinstance(value, bytes | bytearray):
         return bytes(value)
+    if kind == "interval":
+        return tuple(int(get_field(value, part)) for part in ("months", "days", "microseconds"))
     return value if isinstance(value, bool | int | float) else value.toString()
 
 

@@ -30,6 +30,7 @@ from everview.errors import (
 )
 from everview.frontend.catalyst_plan import export_plan, quiet_spark_log
 from everview.frontend.catalyst_transform import rebind_leaves
+from everview.frontend.clock_functions import with_clock
 from everview.frontend.session_settings import (
     analyzer_of,
     apply_settings,
@@ -45,6 +46,7 @@ from everview.frontend.spark_types import from_spark_json, schema_to_spark_json
 from everview.frontend.translate_plan import translate_plan
 from everview.frontend.translated import SessionReach, SessionSettings, Translated
 from everview.relational.arrow import fields_from_arrow, without_empty_batches
+from everview.relational.clock import CLOCK, CLOCK_FIELDS
 from everview.relational.nodes import Project, Relation, Schema
 from everview.relational.rules import simplify
 from everview.relational.schema import columns, schema
@@ -91,6 +93,7 @@ class SparkGateway:
         self._is_lent = False
         self.started: tuple[str, SessionReach] | None = None
         """In what environment we have started Spark ourselves, and what that session reached then."""
+        self.register(CLOCK, CLOCK_FIELDS)
 
     @property
     def is_started(self) -> bool:
@@ -153,7 +156,7 @@ class SparkGateway:
             raise InvalidQuery(f"a query is SQL text or a DataFrame, and this is of type {type(query).__name__}.")
         settings = self._user_settings()
         with self._working(settings) as session:
-            analyzed = self._analyze(query)
+            analyzed = with_clock(session, self._analyze(query))
             text = query if isinstance(query, str) else None
             try:
                 exported = export_plan(session, analyzed, text)
@@ -182,7 +185,7 @@ class SparkGateway:
         used = self._user_settings() if time_zone is None else SessionSettings(time_zone, settings)
         with self._working(used) as session:
             contents = {n.lower(): self._filled(n, t) for n, t in tables.items()}
-            plan = rebind_leaves(session, self._analyze(query), contents)
+            plan = rebind_leaves(session, with_clock(session, self._analyze(query)), contents)
             if self._rings is not None:
                 plan = self._rings.runnable(plan)
             return DataFrame(_dataset(session, plan), session).toArrow()

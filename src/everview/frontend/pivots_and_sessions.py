@@ -32,7 +32,6 @@ from everview.relational.nodes import (
 from everview.relational.schema import columns, schema
 from everview.relational.types import BOOLEAN, INT32, Array, Struct
 
-_SESSION = "spark.sessionWindow"
 MOST_ROWS = 100_000
 """Rows of ``range(…)`` that are written out."""
 
@@ -55,7 +54,7 @@ def pivots_as_arrays(node: CatalystNode) -> CatalystNode:
 
 def is_session(node: CatalystNode) -> bool:
     """Whether a grouping expression is the attribute of a session window."""
-    return node.name == "AttributeReference" and _SESSION in (node.fields.get("metadata") or {})
+    return bool(node.fields.get("is_session"))
 
 
 def with_sessions(rows: Translation, session: CatalystNode, others: Sequence[CatalystNode]) -> Translation:

@@ -65,7 +65,7 @@ GROUP BY region, session_window(sold_at, '5 days');
 
 -- name: session_window_that_touches
 SELECT session_window.start AS s, session_window.end AS e, COUNT(*) AS n
-FROM (SELECT TIMESTAMP'2024-01-01 00:00:00' + MAKE_INTERVAL(0, 0, 0, 0, 0, a) AS at FROM t1)
+FROM (SELECT TIMESTAMP_SECONDS(60 * a) AS at FROM t1)
 GROUP BY session_window(at, '1 minute');
 
 -- name: stacked

@@ -10,6 +10,7 @@ from everview.relational.nodes import Relation
 from everview.relational.rules.drop_identity_project import drop_identity_project
 from everview.relational.rules.drop_true_filter import drop_true_filter
 from everview.relational.rules.expose_keys import expose_keys
+from everview.relational.rules.filter_by_clock import filter_by_clock
 from everview.relational.rules.fold_constants import fold_constants
 from everview.relational.rules.group_by_struct_fields import group_by_struct_fields
 from everview.relational.rules.group_distinct_join import group_distinct_join
@@ -45,6 +46,8 @@ PIPELINE: tuple[Rule, ...] = (
     push_filter_into_join,
     merge_filters,
     drop_true_filter,
+    # Conditions on the time are in joins with the clock by now.
+    filter_by_clock,
     # Filters stand where they stay, so what is read is known.
     prune_columns,
     merge_projects,
