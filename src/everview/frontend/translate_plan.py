@@ -7,6 +7,7 @@ refer to it. What has no translation raises ``UnsupportedQuery`` with Catalyst's
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from everview.errors import UnsupportedQuery
 from everview.frontend.catalyst_json import CatalystNode, snake_case
@@ -18,6 +19,7 @@ from everview.frontend.pivots_and_sessions import (
     translate_range,
     with_sessions,
 )
+from everview.frontend.recursion import DEEPEST, recursive
 from everview.frontend.translate_aggregate import translate_aggregate, translate_window_function
 from everview.frontend.translate_expression import (
     Scope,
@@ -42,6 +44,7 @@ from everview.frontend.translation import (
 )
 from everview.relational.expressions import Expression
 from everview.relational.nodes import (
+    RECURSION,
     Aggregate,
     Distinct,
     ExceptAll,
@@ -57,7 +60,7 @@ from everview.relational.nodes import (
     Values,
     Window,
 )
-from everview.relational.schema import columns
+from everview.relational.schema import columns, schema
 
 _TRANSPARENT = frozenset(
     {
@@ -96,6 +99,8 @@ class _PlanTranslator:
         self._zone = zone
         self._common_tables: dict[int, Translation] = {}
         self._table: str | None = None
+        self._loops: dict[int, Schema] = {}
+        """The columns of the recursive common tables at hand."""
         self._marks: set[int] = set()
         self._limits = LimitTranslator(self.translate, self._project, self._filtered)
 
@@ -162,10 +167,20 @@ class _PlanTranslator:
         return self.translate(body)
 
     def _translate_cte_relation_ref(self, node: CatalystNode) -> Translation:
-        known = self._common_tables.get(int(node.fields["cteId"]))
-        if known is None:
-            raise UnsupportedQuery("recursive common table expressions are not supported.", operator="UnionLoop")
+        known = self._common_tables[int(node.fields["cteId"])]
         return Translation(known.relation, tuple(expr_id(a) for a in node.trees("output")))
+
+    def _translate_union_loop(self, node: CatalystNode) -> Translation:
+        anchor = self.translate(node.children[0])
+        self._loops[int(node.fields["id"])] = tuple(replace(f, nullable=True) for f in schema(anchor.relation))
+        step = self.translate(node.children[1]).relation
+        limit = node.fields.get("maxDepth")
+        identities = tuple(int(i["id"]) for i in node.fields["outputAttrIds"])
+        return Translation(recursive(anchor.relation, step, DEEPEST if limit is None else int(limit)), identities)
+
+    def _translate_union_loop_ref(self, node: CatalystNode) -> Translation:
+        fields = self._loops[int(node.fields["loopId"])]
+        return Translation(Scan(RECURSION, fields), tuple(expr_id(a) for a in node.trees("output")))
 
     # One input
 

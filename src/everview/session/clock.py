@@ -36,7 +36,8 @@ def ensure_clock(core: Core) -> None:
 
 def now(core: Core) -> datetime.datetime | None:
     """What the clock shows; None as long as nobody has asked for the time."""
-    micros = _micros(core) if CLOCK in core.catalog else None
+    with core.locked():
+        micros = _micros(core) if CLOCK in core.catalog else None
     return None if micros is None else _EPOCH + micros * _MICROSECOND
 
 
@@ -56,7 +57,8 @@ def advance(core: Core, to: datetime.datetime | None) -> Commit:
         for view in core.catalog.views:
             if view.name.startswith(EXPIRED):
                 _delete_expired(core, view)
-        return commit
+    core.subscriptions.deliver()
+    return commit
 
 
 def retain(core: Core, table: str, where: str) -> None:
@@ -75,6 +77,7 @@ def retain(core: Core, table: str, where: str) -> None:
         options = ViewOptions(on_error=None)
         core.add_view(core.view_definition(name, translated, options))
         _delete_expired(core, core.catalog.view(name))
+    core.subscriptions.deliver()
 
 
 def _delete_expired(core: Core, view: ViewDefinition) -> None:

@@ -196,24 +196,19 @@ class Database:
 
         Between two calls it stands still. Before the first, it shows when the first query was made that asks for the time.
         """
-        commit = clock.advance(self._core, now)
-        self._core.subscriptions.deliver()
-        return commit
+        return clock.advance(self._core, now)
 
     @property
     def now(self) -> datetime | None:
         """What the clock shows, in UTC; None as long as no query has asked for the time."""
-        with self._core.locked():
-            return clock.now(self._core)
+        return clock.now(self._core)
 
     def retain(self, table: str, where: str) -> None:
-        """Keeps the rows of a table for which a condition on the time is true, or NULL; the others go with the clock.
+        """Keeps the rows of a table for which a condition on the time, ``ts > now() - INTERVAL 7 DAYS``, is true or NULL.
 
-        They are deleted at once, and from then on whenever ``advance`` has moved the clock, as by ``retain("events",
-        where="ts > now() - INTERVAL 7 DAYS")``. A second call replaces the first.
+        The others are deleted at once, and from then on whenever ``advance`` has moved the clock. A second call replaces the first.
         """
         clock.retain(self._core, table, where)
-        self._core.subscriptions.deliver()
 
     def transaction(self) -> Transaction:
         """Several changes in one transaction: ``with db.transaction() as tx: …``."""
