@@ -192,10 +192,7 @@ class Database:
         return self._core.run(self._core.read_mapping(changes, decompose), checked)
 
     def advance(self, now: datetime | None = None) -> Commit:
-        """Moves the clock that ``now()``, ``current_timestamp`` and ``current_date`` read: to a moment, or to the present one.
-
-        Between two calls it stands still. Before the first, it shows when the first query was made that asks for the time.
-        """
+        """Moves the clock, which stands still in between, to a moment or to the present one; ``now()`` in a view reads it."""
         return clock.advance(self._core, now)
 
     @property
@@ -206,7 +203,7 @@ class Database:
     def retain(self, table: str, where: str) -> None:
         """Keeps the rows of a table for which a condition on the time, ``ts > now() - INTERVAL 7 DAYS``, is true or NULL.
 
-        The others are deleted at once, and from then on whenever ``advance`` has moved the clock. A second call replaces the first.
+        The others are deleted at once, and then whenever ``advance`` has moved the clock. A second call replaces the first.
         """
         clock.retain(self._core, table, where)
 
