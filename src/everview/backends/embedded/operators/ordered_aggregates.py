@@ -163,7 +163,9 @@ class ListAccumulator(OrderedValues):
 
     def result(self, slots: Ints) -> Vector:
         prefixes = np.ascontiguousarray(slots.reshape(-1, 1))
-        rows, places = self._values.index.ranges(prefixes, prefixes)
+        index = self._values.index
+        first = index.rank(prefixes)
+        rows, places = index.from_ranks(first, index.rank(prefixes, after=True) - first)
         values = self._python(self._values.value_at(places, len(self._places) - 1))
         counts = self._values.index.weights_at(places).tolist()
         bounds = np.searchsorted(rows, np.arange(len(slots) + 1)).tolist()
