@@ -73,7 +73,8 @@ def test_the_law_on_a_cluster_that_loses_a_worker(tmp_path: Path) -> None:
             for own in logs:
                 _found(own, r"(Successfully registered with master)")
             command = [sys.executable, "-m", "tests.spark.cluster_run", master, str(tmp_path), str(first.pid)]
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_DEADLINE, check=False)
+            own = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+            done = subprocess.run(command, capture_output=True, text=True, timeout=_DEADLINE, check=False, env=own)
     assert done.returncode == 0, done.stderr[-4000:]
     told = [line.split() for line in done.stdout.splitlines() if line[:1].islower()]
     assert [" ".join(t[:-2]) for t in told] == ["loaded", "changed", "worker lost", "changed again"]

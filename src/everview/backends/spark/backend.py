@@ -58,7 +58,8 @@ class SparkBackend:
         local_rows: Segments with more rows than this are read by Spark, not by the driver.
         lookup_bytes: How much disk the driver may take for copies of large segments, to look rows up in; 0 leaves all
             look-ups to the executors.
-        executor_bytes: How much disk each executor may take for copies of the segments that it searches.
+        executor_bytes: How much disk each executor may take for copies of the segments that its tasks search; 0 leaves
+            look-ups to joins of Spark's, for which executors need no Python.
         fault: For tests: called at each step of a commit.
         shown_in: The session in which views can be queried by name; None as long as there is none.
 

@@ -143,9 +143,9 @@ class Restriction:
         self._limit = limit
         self._zone = zone
 
-    def far_segments(self, relation: StoredRelation) -> list[Segment]:
-        """The segments of a relation that are not at the driver."""
-        return relation.remote(self._limit)
+    def judges_by_hash(self, relation: StoredRelation) -> bool:
+        """Whether rows are known by their hashes sooner than whole: copies have them, files do not."""
+        return bool(relation.remote(self._limit)) and self._engine.lookups.are_on
 
     def rows(
         self, terms: tuple[Term, ...], starts: tuple[int, ...], sources: tuple[tuple[Source | None, ...], ...]
@@ -328,7 +328,9 @@ class Restriction:
             by = lookup.columns[lookup.by[searched]]
             rows, left = relation.found(self._limit, lookup.columns, by, keys.column(searched))
             answers.append([rows])
-            if left:
+            if left and not self._engine.lookups.are_on:
+                answers[-1].append(self._joined(lookup, left, keys))
+            elif left:
                 columns = (*lookup.columns, len(relation.fields))
                 folder, fields = str(relation.folder.absolute()), relation.searched
                 found_by = keys.column(searched)

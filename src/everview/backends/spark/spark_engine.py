@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import sys
 import threading
 import uuid
 from collections import OrderedDict
@@ -37,7 +38,7 @@ from everview.backends.spark.segments import (
 )
 from everview.backends.spark.sql_literals import quoted_name, type_sql
 from everview.backends.spark.task_lookups import TaskLookups, copies_folder
-from everview.errors import CorruptDatabase, EvaluationError, InternalError
+from everview.errors import CorruptDatabase, EvaluationError, InternalError, UnsupportedOperation
 from everview.relational.arrow import without_empty_batches
 from everview.relational.nodes import Relation, Scan, Schema
 from everview.relational.traverse import nodes_of
@@ -169,16 +170,32 @@ class SparkEngine:
         """What some work yields in tasks, each of which has its share of the parts; it is told the application's id."""
         context = self.session.sparkContext
         slices = max(1, min(len(parts), context.defaultParallelism))
-        with self._watched():
-            shares: Any = context.parallelize(parts, slices)
-            return list(shares.mapPartitions(partial(work, context.applicationId)).collect())
+        python = context.pythonExec
+        if self._is_local():  # workers beside this process are to have what it has, whatever python3 is elsewhere
+            context.pythonExec = sys.executable
+        try:
+            with self._watched():
+                shares: Any = context.parallelize(parts, slices)
+                return list(shares.mapPartitions(partial(work, context.applicationId)).collect())
+        except PySparkException as error:
+            if "ModuleNotFoundError" not in str(error):
+                raise
+            raise UnsupportedOperation(
+                "look-ups run in tasks, and the Python of the executors lacks everview or what it needs: "
+                f"{_missing(str(error))}",
+                hint="install everview there and name that Python in PYSPARK_PYTHON, or connect with executor_bytes=0.",
+            ) from error
+        finally:
+            context.pythonExec = python
+
+    def _is_local(self) -> bool:
+        return str(self.session.sparkContext.master).startswith("local")
 
     def close(self) -> None:
         """Removes the copies that tasks of this process have; executors elsewhere lose theirs with the application."""
-        if self._session is not None and getattr(self._session.sparkContext, "_jsc", None) is not None:
-            context = self._session.sparkContext
-            if str(context.master).startswith("local"):
-                shutil.rmtree(copies_folder(context.applicationId), ignore_errors=True)
+        context: Any = None if self._session is None else self._session.sparkContext
+        if context is not None and context._jsc is not None and self._is_local():
+            shutil.rmtree(copies_folder(context.applicationId), ignore_errors=True)
 
     def write(self, frame: DataFrame, relation: StoredRelation) -> list[Segment]:
         """Lets executors write the rows into the relation's folder; the segments belong to nobody yet."""
@@ -251,6 +268,11 @@ class SparkEngine:
         name = f"everview_{uuid.uuid4().hex}"
         frame.createOrReplaceTempView(name)
         return name
+
+
+def _missing(text: str) -> str:
+    """The line that says which module is not there."""
+    return next(line.strip() for line in text.splitlines() if "ModuleNotFoundError" in line)
 
 
 def stored_ddl(fields: Schema) -> str:

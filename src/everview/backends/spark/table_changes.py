@@ -87,7 +87,7 @@ def _is_judged_by_hash(
 ) -> bool:
     """Whether old rows have to be known only as far as the changes name them, and reading them whole takes long."""
     is_named = all(c.kind is ChangeKind.WEIGHTED for c in changes)
-    return is_named and bool(restriction.far_segments(relation)) and have_hashes(table.fields)
+    return is_named and restriction.judges_by_hash(relation) and have_hashes(table.fields)
 
 
 def _rows_by_hash(

@@ -77,13 +77,18 @@ class TaskLookups:
 
     Args:
         engine: Spark.
-        budget: How much disk the copies of an executor may take.
+        budget: How much disk the copies of an executor may take; 0 for no look-ups in tasks.
     """
 
     def __init__(self, engine: SparkEngine, budget: int) -> None:
         self._engine = engine
         self._budget = budget
         self._times: Counter[str] = Counter()
+
+    @property
+    def are_on(self) -> bool:
+        """Whether tasks look rows up; else Spark joins do."""
+        return self._budget > 0
 
     def rows(self, asked: Sequence[Asked]) -> list[pa.Table]:
         """The rows of each, in one job."""
@@ -122,7 +127,7 @@ def _answered(
     for part in parts:
         for number in part.numbers:
             try:
-                rows = _found(asked[number], part, _copies[place], may_copy=part.may_copy and budget > 0)
+                rows = _found(asked[number], part, _copies[place])
             except CorruptDatabase as error:  # what a task raises would reach the driver as text of a Java error
                 yield -1, error.message.encode()
                 return
@@ -133,9 +138,9 @@ def _answered(
                 yield number, sink.getvalue().to_pybytes()
 
 
-def _found(one: Asked, part: _Part, copies: LookupCopies, *, may_copy: bool) -> pa.Table:
+def _found(one: Asked, part: _Part, copies: LookupCopies) -> pa.Table:
     folder = Path(one.place)
-    rows, left = copies.rows(folder, [part.segment], one.fields, one.columns, one.by, one.keys, may_copy=may_copy)
+    rows, left = copies.rows(folder, [part.segment], one.fields, one.columns, one.by, one.keys, may_copy=part.may_copy)
     return passing(_read(folder, part.segment, one) if left else rows, one.conditions)
 
 
