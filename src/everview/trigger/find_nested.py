@@ -161,12 +161,6 @@ def as_relation(flat: FlatJoin, names: tuple[str, ...]) -> Relation:
     return Project(relation, flat.outputs, names)
 
 
-def compared_columns(join: Join) -> tuple[int, int, str] | None:
-    """Left column, right column and ``right θ left``, if the condition of a join is one comparison of two such columns."""
-    width = len(schema(join.left))
-    return _compared(join.condition, width)
-
-
 def _middle(relation: Relation) -> _Middle | None:
     """The middle part, if a relation is one: an aggregate over a domain and one inner relation."""
     if not isinstance(relation, Aggregate) or len(relation.aggregates) != 1:

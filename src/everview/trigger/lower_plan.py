@@ -2,7 +2,8 @@
 
 Outer and mark joins have been split before (``WITH_TREES``). Equal sub-plans become one collection. An aggregate over inner
 joins is a view tree where it can be. So is a join without an aggregate under the strategies that keep trees for joins, and
-where a whole view joins many relations. Everything else is an operator with its delta rule.
+where a whole view joins many relations, unless that tree would scan where joins of two find rows in order. Everything else
+is an operator with its delta rule.
 """
 
 from __future__ import annotations
@@ -16,12 +17,10 @@ from everview.planner.block_join_builder import Facts, FactsOf, Refused
 from everview.planner.matrix_chain import MatrixTable, chain_of, chain_plan
 from everview.planner.skew_options import SkewOptions
 from everview.planner.skew_search import NoSkewPlan
-from everview.relational.expressions import Call, Column, Expression, Literal, substitute
+from everview.relational.expressions import Column, Expression, conjunction, substitute
 from everview.relational.join_condition import split_join_condition
 from everview.relational.nodes import (
     Aggregate,
-    AggregateCall,
-    ExceptAll,
     Filter,
     Generate,
     Join,
@@ -33,22 +32,21 @@ from everview.relational.nodes import (
     UnionAll,
     Window,
 )
+from everview.relational.range_condition import range_searches
 from everview.relational.rules.prune_columns import prune_columns
 from everview.relational.rules.split_outer_join import split_outer_join
 from everview.relational.schema import columns, schema
 from everview.relational.traverse import inputs, nodes_of, rewrite_bottom_up, with_inputs
-from everview.relational.types import BOOLEAN, INT32
 from everview.trigger.block_source import block_source
 from everview.trigger.find_nested import (
     as_relation,
-    compared_columns,
     find_nested,
     origins_of,
     outer_columns,
     without_nested,
 )
 from everview.trigger.operator_rules import rules_of
-from everview.trigger.order_accesses import has_ranges, order_accesses
+from everview.trigger.order_accesses import has_ranges, has_scans, order_accesses
 from everview.trigger.plan_block import (
     BlockOptions,
     Lowered,
@@ -264,8 +262,6 @@ class _Lowering:
                 return self.visit(Project(scan, expressions, relation.names))
             case Join(kind=JoinKind.SINGLE):
                 return self._single(relation)
-            case Join(kind=JoinKind.SEMI | JoinKind.ANTI) if (matched := self._matched_in_order(relation)) is not None:
-                return matched
             case Aggregate():
                 return self._aggregate(relation)
             case _:
@@ -312,22 +308,6 @@ class _Lowering:
             )
             flat, origins = without_nested(flat, origins, nested, self.add(statement, outer.fields))
         return None if flat is first else prune_columns(as_relation(flat, tuple(f.name for f in schema(relation))))
-
-    def _matched_in_order(self, join: Join) -> Scan | None:
-        """A semi- or anti-join on one inequality, by the running maximum of 1 over the right side: is there a partner?"""
-        found = compared_columns(join) if self._has_order else None
-        if found is None:
-            return None
-        outer_column, inner_column, comparison = found
-        left, one = self.visit(join.left), Literal(1, INT32)
-        column = columns(join.right)[inner_column - len(schema(join.left))]
-        inner = self.visit(Project(join.right, (column, one), ("compared", "one")))
-        call, passes = AggregateCall("max", (Column(1, INT32, nullable=False),), INT32), Column(0, INT32)
-        condition = Call(">=", (passes, one), BOOLEAN)
-        semi = self.add(
-            NestedFilter(left, inner, None, (), outer_column, 0, comparison, call, 1, condition), left.fields
-        )
-        return semi if join.kind is JoinKind.SEMI else self._apply(ExceptAll(left, semi))
 
     def _aggregate(self, aggregate: Aggregate) -> Scan:
         """The view tree of an aggregate, or an operator with the reason why it has none."""
@@ -380,6 +360,8 @@ class _Lowering:
             lowered, join = plan_join(relation, self._facts_of, self._blocks)
         except Refused:
             return None
+        if self._trees_from is None and has_scans(lowered.program) and _is_searched(relation):
+            return None
         return self._tree(relation, lowered, join.outputs)
 
     def _tree(self, relation: Relation, lowered: Lowered, outputs: tuple[Expression, ...] | None = None) -> Scan:
@@ -397,6 +379,18 @@ class _Lowering:
         assert program is not None
         moved = replace(lowered, program=program, loading=loading)
         return self.add(TreeBlock(moved, source, outputs), schema(relation))
+
+
+def _is_searched(relation: Relation) -> bool:
+    """Whether every join of two relations, as they stand in a plan, finds partners by an equality or in an order."""
+    if isinstance(relation, Join):
+        condition = split_join_condition(relation)
+        widths = len(schema(relation.left)), len(schema(relation.right))
+        if not condition.equalities and None in range_searches(conjunction(condition.residual), *widths):
+            return False
+    elif not isinstance(relation, Project | Filter):
+        return True
+    return all(_is_searched(i) for i in inputs(relation))
 
 
 def _over(block: Block, read: Sequence[Scan]) -> Block:
