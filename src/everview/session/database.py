@@ -27,7 +27,7 @@ from everview.session.changing.table_source import table_source
 from everview.session.core import Core
 from everview.session.covariance import Covariance, named
 from everview.session.feeds.feeding import Feeds
-from everview.session.feeds.lake_storage import StoredInDelta
+from everview.session.feeds.lake_storage import StagesFrames, StoredInDelta
 from everview.session.queries import UnionMaxQuery
 from everview.session.relations import Assertion, Table, View
 from everview.session.results import Result
@@ -91,7 +91,8 @@ class Database:
             foreign_keys: From a column, or a tuple of columns, to the table whose primary key it refers to, or to the table
                 and its columns: ``{"item": "items", ("shop", "day"): ("openings", ("shop", "day"))}``. Checked at commit.
         """
-        source = table_source(schema)
+        backend = self._core.backend
+        source = table_source(schema, backend.read_parquet if isinstance(backend, StagesFrames) else None)
         taken = schema if source is None else source.schema
         with self._core.locked():
             made = self._core.define_table(name, taken, primary_key, static, retain, unique, foreign_keys)

@@ -144,7 +144,8 @@ def open_spark(path: str | None, spark: SparkSession | None, options: Mapping[st
     """The Spark backend in a directory of this machine, a temporary one without a path; a session starts when needed.
 
     ``history`` is the number of versions whose deltas can be asked for, ``local_rows`` the size up to which segments are kept
-    at the driver, ``lookup_bytes`` how much disk the driver may take for copies of larger ones, to look rows up in.
+    at the driver, ``lookup_bytes`` how much disk the driver may take for copies of larger ones, to look rows up in,
+    and ``executor_bytes`` each executor for copies of those that its tasks search.
     """
     if path is not None:
         check_backend_of(Path(local_directory(path, "a database")), "spark")
@@ -166,6 +167,7 @@ def open_spark(path: str | None, spark: SparkSession | None, options: Mapping[st
         _history(options),
         local_rows=local_rows,
         lookup_bytes=lookup_bytes,
+        executor_bytes=_number(options, "executor_bytes", 16 * 2**30, "bytes"),
         shown_in=running_session,
     )
     return backend
@@ -173,7 +175,7 @@ def open_spark(path: str | None, spark: SparkSession | None, options: Mapping[st
 
 backends: dict[str, BackendChoice] = {
     "embedded": BackendChoice(open_embedded, ("history", "memory_limit", *_WITH_PATH)),
-    "spark": BackendChoice(open_spark, ("history", "local_rows", "lookup_bytes")),
+    "spark": BackendChoice(open_spark, ("history", "local_rows", "lookup_bytes", "executor_bytes")),
     "reference": BackendChoice(open_reference, ("history",)),
 }
 """The backends by name."""
