@@ -362,6 +362,48 @@ def test_listings_equal_recomputation(name: str, seed: int, epsilon: float) -> N
             assert int(found.weights.sum()) == sum(n for r, n in rows.items() if r[1] == row[1])
 
 
+def test_listings_with_sums() -> None:
+    """Triangles as groups, with sums and averages of the edges' weights, are factors of parts multiplied when they are read."""
+    shape = SHAPES["triangle"]
+    plan, (w, x, y) = joined(shape, number=FLOAT64)
+    keys = tuple(Column(i, INT64) for i in (0, 1, 4))
+    sums = ((Call("*", (w, x), FLOAT64), "sum"), (y, "avg"))
+    calls = (COUNT, *(AggregateCall(name, (value,), FLOAT64) for value, name in sums))
+    aggregate = Aggregate(plan, keys, calls, ("a", "b", "c", "n", "s", "m"))
+    db = SkewDatabase(aggregate, ViewOptions(strategy="skew", representation="factorized", epsilon=0.3))
+    db.add_view("anew", ViewOptions(strategy="recompute"))
+    rng = random.Random(12)
+    for _ in range(15):
+        changes = random_changes(rng, db, shape, 6, 6)
+        db.apply({t: [((*r[:-1], r[-1] / 4), n) for r, n in _inserts(rows)] for t, rows in changes.items()})  # type: ignore[operator]
+        check_invariants(db.listing)
+        assert db.answer() == db.answer("anew")
+
+
+@given(seed=st.integers(0, 2**40))
+@settings(max_examples=6, deadline=None)
+def test_any_join(seed: int) -> None:
+    """Joins of three to five relations over four variables, with groups and sums or without: as recomputed, or refused."""
+    rng = random.Random(seed)
+    shape = [(f"t{i}", "".join(rng.sample("abcd", rng.choice((1, 2, 2, 2, 3))))) for i in range(rng.choice((3, 4, 5)))]
+    plan, weights = joined(shape)
+    keys = (Column(rng.randrange(len(shape[0][1])), INT64),)[: rng.randrange(2)]
+    product = Call("*", (weights[0], weights[-1]), INT64)
+    aggregate = Aggregate(
+        plan, keys, (COUNT, AggregateCall("sum", (product,), INT64)), ("g", "n", "s")[1 - len(keys) :]
+    )
+    try:
+        db = SkewDatabase(aggregate, skew(rng.choice((0.5, 0.3, 0.7, 0.0, 1.0))))
+    except UnsupportedQuery:
+        return
+    db.add_view("anew", ViewOptions(strategy="recompute"))
+    for _ in range(10):
+        db.apply(random_changes(rng, db, shape, rng.choice((1, 2, 15)), 6))
+        if db.operator.skew is not None:
+            check_invariants(db.operator)
+        assert db.answer() == db.answer("anew")
+
+
 def test_listings_have_constant_delay() -> None:
     """However many triangles there are, the next one is a few entries away, whichever parts it is in."""
     delays = []
