@@ -149,6 +149,29 @@ def test_groups(name: str) -> None:
     assert db.operator.rows is None
 
 
+@pytest.mark.parametrize(("name", "fixed"), [("triangle", "s"), ("triangle with a tail", "uw")])
+def test_tables_that_do_not_change(name: str, fixed: str) -> None:
+    """With the edge opposite to the groups, or what is beside the triangle, static, every change is sublinear."""
+    shape = SHAPES[name]
+    rng = random.Random(13)
+    plan, weights = joined(shape)
+    keys = (Column(0, INT64),) if fixed == "s" else ()
+    calls = (COUNT, AggregateCall("sum", (weights[-1],), INT64))
+    aggregate = Aggregate(plan, keys, calls, ("a", "n", "s")[1 - len(keys) :])
+    widths = {t: len(v) for t, v in shape}
+    rows = {t: {(*(rng.randrange(6) for _ in range(widths[t])), i) for i in range(30)} for t in fixed}
+    static = {t: [(row, 1) for row in sorted(found)] for t, found in rows.items()}
+    db = SkewDatabase(aggregate, skew(), static=static)  # type: ignore[arg-type]  # rows of numbers
+    assert db.operator.skew is not None
+    assert {str(c.bound) for c in db.operator.skew.costs} == {"O(√N)"}
+    db.add_view("anew", ViewOptions(strategy="recompute"))
+    changing = [(t, v) for t, v in shape if t not in fixed]
+    for _ in range(25):
+        db.apply(random_changes(rng, db, changing, rng.choice((1, 1, 2, 15)), 9))
+        check_invariants(db.operator)
+        assert db.answer() == db.answer("anew")
+
+
 def test_moments_over_triangles() -> None:
     """Covariances and variances of the edges' weights, whose sums of products span two relations, keep their parts."""
     shape = SHAPES["triangle"]
