@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import math
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -129,6 +130,36 @@ GROUPED: dict[str, tuple[Shape, int]] = {
     "end of a path": (SHAPES["4-path"], 0),
     "vertex inside a larger join": (SHAPES["triangle beside a vertex"], 0),
 }
+
+
+def hubs_of_a_path(size: int) -> dict[str, list[tuple[Row, int]]]:
+    """A 4-path: the values 5 and 6 have linearly many partners, others are joined all with all."""
+    side, spokes = math.isqrt(size // 6), range(10, 10 + size // 12)
+    dense = [(10**6 + i, 10**6 + j) for i in range(side) for j in range(side)]
+    s = [*dense, *((5, i) for i in spokes), *((i, 6) for i in spokes)]
+    t = [*dense, *((6, i) for i in spokes), *((i, 5) for i in spokes)]
+    ends = [*spokes[::3], *(10**6 + i for i in range(0, side, 2))]
+    rows: dict[str, list[Row]] = {"s": [(*e, 1) for e in s], "t": [(*e, 1) for e in t]}
+    rows |= {name: [(e, 1) for e in ends] for name in "ru"}
+    return {name: [(row, 1) for row in found] for name, found in rows.items()}
+
+
+@pytest.mark.parametrize(("strategy", "least", "most"), [("skew", 0.4, 0.55), ("factorized", 0.9, 1.1)])
+def test_work_on_a_path(strategy: str, least: float, most: float) -> None:
+    """The rows that the dearest change of a 4-path touches grow with √N by parts, and with N in a view tree."""
+    work = []
+    for size in (1_500, 15_000):
+        plan, _ = joined(SHAPES["4-path"])
+        db = SkewDatabase(Aggregate(plan, (), (COUNT,), ("n",)), ViewOptions(strategy=strategy))
+        db.apply(hubs_of_a_path(size))
+        spent = []
+        changes: list[tuple[str, Row]] = [(t, (v, 1)) for t in "ru" for v in (5, 6, 11, 10**6 + 1)]
+        for table, row in (*changes, ("s", (5, 6, 1)), ("t", (6, 5, 1)), ("s", (11, 10**6, 1)), ("t", (11, 5, 2))):
+            before = db.operator.state.work
+            db.apply({table: [(row, 1)]})
+            spent.append(db.operator.state.work - before)
+        work.append(max(spent))
+    assert least < math.log10(work[1] / work[0]) < most
 
 
 @pytest.mark.parametrize("name", sorted(GROUPED))
