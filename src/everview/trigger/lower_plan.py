@@ -33,6 +33,7 @@ from everview.relational.nodes import (
     UnionAll,
     Window,
 )
+from everview.relational.rules.expose_keys import expose_keys
 from everview.relational.rules.prune_columns import prune_columns
 from everview.relational.rules.split_outer_join import split_outer_join
 from everview.relational.schema import columns, schema
@@ -294,24 +295,32 @@ class _Lowering:
             return None
         flat = first = flatten(relation)
         origins = origins_of(flat)
-        while (nested := find_nested(flat, origins)) is not None:
+        while (found := find_nested(flat, origins)) is not None:
+            flat, origins, nested = found
             kept, whole = outer_columns(flat, nested), flat.inputs[nested.outer]
             given, names = columns(whole), tuple(f.name for f in schema(whole))
-            outer = self.visit(Project(whole, tuple(given[c] for c in kept), tuple(names[c] for c in kept)))
+            read: list[Expression] = [given[c] for c in kept]
+            called, key = [names[c] for c in kept], substitute(nested.key, given)
+            if key not in read:
+                read.append(key)
+                called.append("compared")
+            outer = self.visit(Project(whole, tuple(read), tuple(called)))
             statement = NestedFilter(
                 outer,
-                self.visit(nested.inner),
+                self.visit(_ready(nested.inner)),
                 None if nested.value is None else self.visit(flat.inputs[nested.value]),
                 tuple((kept.index(o), i) for o, i in nested.groups),
-                kept.index(nested.ordered[0]),
-                nested.ordered[1],
+                read.index(key),
+                nested.ordered,
                 nested.comparison,
                 nested.call,
                 nested.argument,
                 nested.condition,
             )
             flat, origins = without_nested(flat, origins, nested, self.add(statement, outer.fields))
-        return None if flat is first else prune_columns(as_relation(flat, tuple(f.name for f in schema(relation))))
+        if flat is first:
+            return None
+        return _ready(as_relation(flat, tuple(f.name for f in schema(relation))))
 
     def _matched_in_order(self, join: Join) -> Scan | None:
         """A semi- or anti-join on one inequality, by the running maximum of 1 over the right side: is there a partner?"""
@@ -397,6 +406,11 @@ class _Lowering:
         assert program is not None
         moved = replace(lowered, program=program, loading=loading)
         return self.add(TreeBlock(moved, source, outputs), schema(relation))
+
+
+def _ready(relation: Relation) -> Relation:
+    """A relation that was made here, with its join keys as columns, and without those that nobody reads."""
+    return prune_columns(rewrite_bottom_up(relation, expose_keys))
 
 
 def _over(block: Block, read: Sequence[Scan]) -> Block:
