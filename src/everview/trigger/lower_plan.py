@@ -48,6 +48,7 @@ from everview.trigger.find_nested import (
     outer_columns,
     without_nested,
 )
+from everview.trigger.find_threshold import find_threshold, without_threshold
 from everview.trigger.operator_rules import rules_of
 from everview.trigger.order_accesses import has_ranges, order_accesses
 from everview.trigger.plan_block import (
@@ -70,6 +71,7 @@ from everview.trigger.program import (
     Program,
     ProgramInput,
     ProgramStatement,
+    ThresholdFilter,
     TreeBlock,
 )
 from everview.trigger.verify import verify_program
@@ -175,7 +177,7 @@ class _Lowering:
         *,
         has_order: bool = False,
     ) -> None:
-        self._has_order = has_order
+        self._has_order, self._is_kept = has_order, True
 
         def known_facts(relation: Relation) -> Facts:
             is_own = isinstance(relation, Scan) and relation.table in self._collections
@@ -218,8 +220,10 @@ class _Lowering:
 
     def root(self, plan: Relation, *, is_view: bool) -> Scan:
         """The scan of what the whole plan becomes."""
+        self._is_kept = is_view
         plan = self._without_nested(plan) or plan
         if is_view and self._no_tree is None and self._trees_from is None:
+            plan = self._without_threshold(plan) or plan
             joined = self._join_tree(plan, MANY_RELATIONS)
             if joined is not None:
                 return joined
@@ -254,6 +258,8 @@ class _Lowering:
             case Scan():
                 return Scan(self._inputs[relation.table.lower()].table, relation.fields)
             case Join() | Filter() | Project() if (plain := self._without_nested(relation)) is not None:
+                return self.visit(plain)
+            case Join() | Filter() | Project() if (plain := self._without_threshold(relation)) is not None:
                 return self.visit(plain)
             case Project() if relation.expressions == columns(relation.child):
                 return self.visit(relation.child)  # pruning leaves projections that return their input
@@ -321,6 +327,18 @@ class _Lowering:
         if flat is first:
             return None
         return _ready(as_relation(flat, tuple(f.name for f in schema(relation))))
+
+    def _without_threshold(self, relation: Relation) -> Relation | None:
+        """The relation over rows on one side of a maintained value, in place of a join with that; None if it has none."""
+        if not self._has_order or not self._is_kept:
+            return None
+        flat = flatten(relation)
+        found = find_threshold(flat)
+        if found is None:
+            return None
+        rows, value = self.visit(flat.inputs[found.rows]), self.visit(_ready(found.value))
+        filtered = self.add(ThresholdFilter(rows, value, found.column, found.condition), rows.fields)
+        return _ready(as_relation(without_threshold(flat, found, filtered), tuple(f.name for f in schema(relation))))
 
     def _matched_in_order(self, join: Join) -> Scan | None:
         """A semi- or anti-join on one inequality, by the running maximum of 1 over the right side: is there a partner?"""
@@ -430,7 +448,7 @@ def _key(statement: ProgramStatement) -> Hashable:
             return node
         case CheckSingle(node=node):
             return "check", node
-        case NestedFilter():
+        case NestedFilter() | ThresholdFilter():
             return statement
         case TreeBlock():
             return "tree", statement.source

@@ -69,6 +69,7 @@ from everview.trigger.program import (
     NestedFilter,
     Program,
     ProgramStatement,
+    ThresholdFilter,
     TreeBlock,
 )
 
@@ -122,7 +123,7 @@ class _Lowering:
                 return self.terms(join.left)
             case TreeBlock(source=source) | FactorizedBlock(source=source) | MatrixBlock(source=source):
                 return self.terms(source)  # a join that nothing sums is passed on, not kept
-            case NestedFilter():
+            case NestedFilter() | ThresholdFilter():
                 raise AssertionError("programs for Spark are lowered without ordered state")
             case Anew(plan=plan):
                 # Its stages are computed anew one by one.
@@ -405,7 +406,7 @@ def _relation(statement: ProgramStatement) -> Relation:
             return join.left
         case TreeBlock(source=source) | FactorizedBlock(source=source) | MatrixBlock(source=source):
             return source
-        case NestedFilter():
+        case NestedFilter() | ThresholdFilter():
             raise AssertionError("programs for Spark are lowered without ordered state")
         case Anew(plan=plan):
             return plan

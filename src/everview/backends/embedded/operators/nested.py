@@ -214,7 +214,8 @@ class NestedFilterOperator(Operator):
         # Entries at the first turn count for rows behind it, and for those beside it unless the comparison is strict.
         includes_low = self._is_strict if self._is_falling else not self._is_strict
         index = self._rows.range_index(self._outer_groups, self._access)
-        slots = index.between(stretch.group, low, high, includes_low=includes_low)
+        ends = (None if place is None else (place,) for place in (low, high))
+        slots = index.between(stretch.group, *ends, includes_low=includes_low)
         found = self._rows.at(slots)
         return Batch(found.columns, found.weights * stretch.sign)
 

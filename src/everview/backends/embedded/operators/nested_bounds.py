@@ -23,6 +23,7 @@ from everview.backends.embedded.state.running_values import ANY, Bounds
 from everview.relational.bounds import type_bound
 from everview.relational.evaluate import Compiled, compile_expression
 from everview.relational.expressions import Call, Column, Expression, columns_of
+from everview.relational.functions.decimals import CONTEXT
 from everview.relational.ordered_condition import Cut, Either, OrderedCondition, ordered_condition
 from everview.relational.types import DataType, Decimal, Row, Value, is_floating
 
@@ -133,7 +134,7 @@ def _values_of(nested: DataType) -> Callable[[int], Value]:
     """From an integer to the nested value that it stands for."""
     if isinstance(nested, Decimal):
         scale = nested.scale
-        return lambda number: DecimalValue(number).scaleb(-scale)
+        return lambda number: CONTEXT.scaleb(DecimalValue(number), -scale)
     if is_floating(nested):
         return lambda number: float(float_from_order(np.array([number]))[0])
     return lambda number: number

@@ -6,18 +6,40 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from everview.backends.embedded.order_words import plain_order_words
 from everview.backends.embedded.state.float_order import float_order
 from everview.backends.embedded.state.ordered import OrderedIndex
 from everview.backends.embedded.state.weight_map import WeightMap
 from everview.backends.embedded.vectors import Ints, KeyLayout, Kind, Vector, kind_of
 from everview.relational.range_condition import RangeAccess, RangeLimit
+from everview.relational.types import DataType
 
+_ALL = (1 << 64) - 1
 _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
 def range_words(vector: Vector) -> Ints:
     """A word for each value, whose signed order is that of the values."""
     return float_order(vector.values) if kind_of(vector.type) is Kind.FLOAT else vector.values
+
+
+def index_words(vector: Vector) -> Ints:
+    """A row of words for each value, in the order of the values: two for wide decimals, one for others."""
+    return np.column_stack(plain_order_words(vector)) if is_wide(vector.type) else range_words(vector).reshape(-1, 1)
+
+
+def is_wide(data_type: DataType) -> bool:
+    """Whether the order of the values needs two words."""
+    return kind_of(data_type) is Kind.WIDE
+
+
+def words_of(number: int, data_type: DataType) -> tuple[int, ...] | None:
+    """The words of a place in the order of a type, whose values are numbers; None behind all values."""
+    limit = 1 << 127 if is_wide(data_type) else 1 << 63
+    if number >= limit:
+        return None
+    number = max(number, -limit)
+    return (number >> 64, (number & _ALL) + _LEAST) if is_wide(data_type) else (number,)
 
 
 class RangeIndex:
@@ -28,12 +50,13 @@ class RangeIndex:
         self._layout = layout
         self._words = list(layout.words(keys))
         self._access = access
-        self._index = OrderedIndex(len(self._words) + 2)
+        self._value_words = 2 if is_wide(layout.types[access.column]) else 1
+        self._index = OrderedIndex(len(self._words) + self._value_words + 1)
         self.add(rows.live_slots())
 
     def clear(self) -> None:
         """Forgets all slots."""
-        self._index = OrderedIndex(len(self._words) + 2)
+        self._index = OrderedIndex(len(self._words) + self._value_words + 1)
 
     def add(self, slots: Ints) -> None:
         """Takes in slots that have been created."""
@@ -51,9 +74,9 @@ class RangeIndex:
             stored, slots, value = stored[kept], slots[kept], value.take(kept)
         if not len(slots):
             return
-        entries = np.empty((len(slots), len(self._words) + 2), dtype=np.int64)
-        entries[:, :-2] = stored[:, self._words]
-        entries[:, -2] = range_words(value)
+        entries = np.empty((len(slots), len(self._words) + self._value_words + 1), dtype=np.int64)
+        entries[:, : len(self._words)] = stored[:, self._words]
+        entries[:, len(self._words) : -1] = index_words(value)
         entries[:, -1] = slots
         self._index.add(entries, np.full(len(slots), weight, dtype=np.int64))
 
@@ -75,15 +98,17 @@ class RangeIndex:
         rows = rows if known is None else known[rows]
         return (rows if kept is None else kept[rows]), slots
 
-    def between(self, group: Ints, low: int | None, high: int | None, *, includes_low: bool) -> Ints:
-        """The slots of a group's rows between two words: with the first and without the second, or the other way round."""
+    def between(
+        self, group: Ints, low: tuple[int, ...] | None, high: tuple[int, ...] | None, *, includes_low: bool
+    ) -> Ints:
+        """The slots of a group's rows between two places: with the first and without the second, or the other way round."""
         rows = group.reshape(1, -1)
         ends = []
-        for word, extreme in ((low, _LEAST), (high, _GREATEST)):
-            if word is None and len(group):
+        for words, extreme in ((low, _LEAST), (high, _GREATEST)):
+            if words is None and len(group):
                 ends.append(rows)
             else:
-                ends.append(np.append(rows, [[extreme if word is None else word]], axis=1))
+                ends.append(np.append(rows, [[extreme] if words is None else words], axis=1))
         low_open, high_open = low is not None and not includes_low, high is not None and includes_low
         places = self._index.ranges(*(np.ascontiguousarray(e) for e in ends), low_open=low_open, high_open=high_open)[1]
         return self._index.keys_at(places)[:, -1].copy()
