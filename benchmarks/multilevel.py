@@ -30,6 +30,7 @@ from benchmarks.answers import duckdb_answer, first_difference
 from benchmarks.multilevel_data import Extent, Stream, stream_of, weighted_row
 from benchmarks.spark_session import spark_session
 from benchmarks.timing import state_bytes
+from benchmarks.trial import count_views
 from everview.cli.bench_results import Figure
 from tests.corpus.data import queries
 
@@ -122,5 +123,4 @@ def _compared(view: ev.View, sql: str, held: Mapping[str, pa.Table]) -> str:
 
 def _views(view: ev.View) -> int:
     """The stored views of the hierarchies besides their results, and what operators keep."""
-    kept = [name for name in view.stats()["bytes"] if "view " in name and "index by" not in name]
-    return max(len(kept) - 1, 0)
+    return max(count_views(view.stats()["bytes"]) - 1, 0)

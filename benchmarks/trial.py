@@ -8,6 +8,7 @@ kernels are compiled; neither that nor translating the query is timed. An option
 from __future__ import annotations
 
 import gc
+import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -162,19 +163,22 @@ def warm_up(spark: SparkSession, trial: Trial, tables: Mapping[str, pa.Table]) -
         _enumeration_seconds(view)
 
 
+_TREES = ("tree", "join_tree", "factorized")
+
+
 def count_views(structures: Mapping[str, int]) -> int:
     """How many views are materialized, by the structures that ``stats()`` lists, those that copy one table included.
 
     A view tree names each of its views, and their indexes after them; any other operator keeps one view.
 
-    >>> count_views({"0 tree: view e1": 8, "0 tree: view e1, index by words [0]": 8, "0 tree: view V": 8, "1 sum: groups": 8})
+    >>> count_views({"#1.tree.e1": 8, "#1.tree.e1.index[0]": 8, "#1.tree.V": 8, "#2.aggregate.groups": 8})
     3
     """
     kept = set()
     for structure, size in structures.items():
-        operator, _, part = structure.partition(": ")
+        operator, kind, part = structure.split(".", maxsplit=2)
         if size:
-            kept.add((operator, part.partition(",")[0] if part.startswith("view ") else ""))
+            kept.add((operator, re.split(r"\.(?:index|order)\[", part)[0] if kind in _TREES else ""))
     return len(kept)
 
 

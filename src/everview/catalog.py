@@ -20,6 +20,7 @@ from everview.errors import (
     did_you_mean,
 )
 from everview.relational.constraints import missing_keys, repeated_keys
+from everview.relational.expressions import Literal
 from everview.relational.nodes import Relation, Scan, Schema
 from everview.relational.schema import schema
 from everview.relational.traverse import tables_of
@@ -53,7 +54,7 @@ class Constraint:
 
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class TableDefinition:
-    """A base table: its columns, its primary key (empty for none), how it is kept, and what holds of its rows besides."""
+    """A base table: its columns, its primary key (empty for none), how it is kept, what holds of its rows, its defaults."""
 
     name: str
     fields: Schema
@@ -61,6 +62,7 @@ class TableDefinition:
     static: bool = False
     retain: bool = True
     constraints: tuple[Constraint, ...] = ()
+    defaults: tuple[tuple[str, Literal], ...] = ()
 
     def positions(self, columns: Iterable[str]) -> tuple[int, ...]:
         """Where these columns stand in a row."""
@@ -398,7 +400,6 @@ class Catalog:
 def _with_reference(table: TableDefinition, constraint: Constraint, parent: TableDefinition) -> Constraint:
     owner = f"table '{parent.name}'"
     found = [find_column(owner, parent.fields, c) for c in constraint.referenced or parent.primary_key]
-    referenced = tuple(parent.fields[i].name for i in found)
     if frozenset(found) not in {key.columns for key in parent.unique_keys} or len(found) != len(constraint.columns):
         raise InvalidQuery(
             f"{constraint.text} of table '{table.name}' refers to no key of {owner}.",
@@ -411,7 +412,7 @@ def _with_reference(table: TableDefinition, constraint: Constraint, parent: Tabl
                 f"{constraint.text} of table '{table.name}' compares {own.type} '{own.name}' with {other.type} '{other.name}'.",
                 hint="give both columns the same type.",
             )
-    return replace(constraint, parent=parent.name, referenced=referenced)
+    return replace(constraint, parent=parent.name, referenced=tuple(parent.fields[i].name for i in found))
 
 
 def kind_of(definition: Definition) -> str:
@@ -420,8 +421,7 @@ def kind_of(definition: Definition) -> str:
 
 
 def _article(definition: Definition) -> str:
-    kind = kind_of(definition)
-    return f"an {kind}" if kind == "assertion" else f"a {kind}"
+    return f"an {kind}" if (kind := kind_of(definition)) == "assertion" else f"a {kind}"
 
 
 def check_columns(owner: str, fields: Schema) -> None:

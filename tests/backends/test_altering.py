@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pandas as pd
+import pyarrow as pa
 import pytest
 
 import everview as ev
@@ -73,6 +75,39 @@ def test_a_column_more(db: ev.Database) -> None:
     db.sql("ALTER TABLE apart ADD c decimal(9,2) NOT NULL DEFAULT 1 + 1")
     assert [str(row) for row in db.table("apart").rows()] == ["(1, 2, Decimal('2.00'))"] * 2
     db.verify()
+
+
+def test_rows_that_lack_a_column_get_its_default(db: ev.Database) -> None:
+    """In whatever form they come, if they have no weights; a renamed column keeps its default, and NULL stays NULL."""
+    table = db.create_table("later", "k int, x int", primary_key="k")
+    db.sql(
+        "ALTER TABLE later ADD COLUMN note string NOT NULL DEFAULT 'none'; ALTER TABLE later ADD COLUMN y int DEFAULT 7"
+    )
+    db.sql("ALTER TABLE later RENAME COLUMN y TO z")
+    table.insert([{"k": 1, "x": 1}])
+    table.upsert(pa.table({"K": [2, 3], "x": [2, 3], "Z": [None, 5]}))
+    table.insert(pd.DataFrame({"k": [4], "x": [4], "note": ["n"]}))
+    db.sql("INSERT INTO later (k) VALUES (5)")
+    table.merge(pa.table({"k": [6]}), "ON later.k = source.k WHEN NOT MATCHED THEN INSERT (k) VALUES (source.k)")
+    assert sorted(table.rows()) == [
+        (1, 1, "none", 7), (2, 2, "none", None), (3, 3, "none", 5), (4, 4, "n", 7), (5, None, "none", 7), (6, None, "none", 7),
+    ]  # fmt: skip
+    with pytest.raises(ev.InvalidChange, match="'note', 'z' of table 'later' are missing"):
+        table.delete([{"k": 1, "x": 1}])
+    with pytest.raises(ev.InvalidChange, match="is missing"):
+        table.insert([{"k": 1, "z": 1}])
+    with pytest.raises(ev.InvalidChange, match="2 values"):
+        table.insert([(7, 7)])
+
+
+def test_defaults_are_there_again(tmp_path: Path) -> None:
+    """They are part of the table on disk."""
+    with ev.connect(tmp_path / "db") as db:
+        db.create_table("t", "k int").insert([(1,)])
+        db.sql("ALTER TABLE t ADD COLUMN d decimal(5,2) DEFAULT 1.5")
+    with ev.connect(tmp_path / "db") as db:
+        db.table("t").insert([{"k": 2}])
+        assert sorted(map(str, db.table("t").rows())) == ["(1, Decimal('1.50'))", "(2, Decimal('1.50'))"]
 
 
 @pytest.mark.parametrize(

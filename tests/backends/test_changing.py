@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,6 +109,70 @@ def test_what_cannot_be_put_in_sequence(plain_db: ev.Database) -> None:
     with pytest.raises(ev.InvalidChange, match="is NULL in a row"):
         table.upsert([(1, None)], sequence_by="at")
     assert not table.rows()
+
+
+VERSIONS = st.lists(
+    st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.sampled_from("ab") | st.none()), max_size=6), max_size=6
+)
+
+
+@given(VERSIONS)
+def test_every_version_is_kept_with_its_time(batches: list[list[tuple[int, int, str | None]]]) -> None:
+    """As type 2 of slowly changing dimensions: in whatever order versions come, each holds until the next of its key."""
+    with ev.connect() as db:
+        table = db.create_table(
+            "t", "k int, at int, s string, __START_AT int, __END_AT int", primary_key=("k", "__START_AT")
+        )
+        known: dict[tuple[int, int], str | None] = {}
+        for batch in batches:
+            table.upsert(batch, sequence_by="at", stored_as_scd_type=2)
+            known |= {(k, at): s for k, at, s in batch}
+            later = {(k, at): min((a for o, a in known if o == k and a > at), default=None) for k, at in known}
+            assert sorted(table.rows(), key=repr) == sorted(
+                [(k, at, s, at, later[k, at]) for (k, at), s in known.items()], key=repr
+            )
+
+
+def test_a_history_is_read_as_of_a_time(db: ev.Database) -> None:
+    """What held at a time is a view like others; texts are keys as well, and late versions move it."""
+    table = db.create_table(
+        "people",
+        "name string, city string, at date, __START_AT date, __END_AT date",
+        primary_key=("name", "__START_AT"),
+    )
+    db.create_view("now", "SELECT name, city FROM people WHERE __END_AT IS NULL")
+    db.create_view(
+        "in_may",
+        "SELECT name, city FROM people WHERE __START_AT <= DATE'2024-05-01' AND coalesce(__END_AT > DATE'2024-05-01', true)",
+    )
+    day = datetime.date
+    table.upsert(
+        [("ann", "Rome", day(2024, 1, 1)), ("ann", "Oslo", day(2024, 6, 1))], sequence_by="at", stored_as_scd_type=2
+    )
+    table.upsert([{"city": "Bern", "name": "ann", "at": day(2024, 4, 1)}], sequence_by="AT", stored_as_scd_type=2)
+    assert (db.view("now").rows(), db.view("in_may").rows()) == ([("ann", "Oslo")], [("ann", "Bern")])
+    assert len(table.rows()) == 3
+
+
+def test_what_cannot_hold_a_history(plain_db: ev.Database) -> None:
+    """A table without the columns, or with others; rows without a time; another type of history."""
+    plain = plain_db.create_table("plain", "k int, at int", primary_key="k")
+    typed = plain_db.create_table(
+        "typed", "k int, at int, __START_AT string, __END_AT string", primary_key=("k", "__START_AT")
+    )
+    good = plain_db.create_table("good", "k int, at int, __START_AT int, __END_AT int", primary_key=("k", "__START_AT"))
+    for table in (plain, typed):
+        with pytest.raises(
+            ev.UnsupportedOperation, match=r"needs columns __START_AT and __END_AT .* PRIMARY KEY \(k, __START_AT\)"
+        ):
+            table.upsert([(1, 2)], sequence_by="at", stored_as_scd_type=2)
+    with pytest.raises(ev.UnsupportedOperation, match="sequence_by"):
+        good.upsert([(1, 2)], stored_as_scd_type=2)
+    with pytest.raises(ev.InvalidChange, match="is NULL in a row"):
+        good.upsert([(1, None)], sequence_by="at", stored_as_scd_type=2)
+    with pytest.raises(ev.UnsupportedOperation, match="type 3"):
+        good.upsert([(1, 2)], sequence_by="at", stored_as_scd_type=3)
+    assert not good.rows()
 
 
 @pytest.fixture

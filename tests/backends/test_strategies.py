@@ -182,8 +182,8 @@ def test_static_tables_are_joined_once(spark: SparkSession) -> None:
             assert _bag(db.view(name)) == _bag(reference.view(name)), name
             assert _bag(db.view(f"recursive_{name}")) == _bag(reference.view(name)), name
     stored = db.view("three_tables").stats()["bytes"]
-    assert any(part.endswith("view s") or "view V@" in part for part in stored), stored
-    assert not any(part.endswith("view r") for part in stored), stored
+    assert any(part.endswith(".s") or ".V@" in part for part in stored), stored
+    assert not any(part.endswith(".r") for part in stored), stored
 
 
 def test_equal_views_share_their_tree(spark: SparkSession) -> None:

@@ -135,16 +135,10 @@ def test_lossless_conversions(table: ev.Table) -> None:
         ("s", "\ud800", "string and cannot hold '\\ud800', which is not valid Unicode (row 1)."),
         (
             "day",
-            datetime.datetime(2024, 1, 1),
-            "date and cannot take 2024-01-01 00:00:00 of type datetime (row 1). Hint: take its date() first.",
+            datetime.datetime(2024, 1, 1, 12),
+            "date and cannot take 2024-01-01 12:00:00 of type datetime (row 1). Hint: take its date() first.",
         ),
         ("day", "2024-01-01", "date and cannot take '2024-01-01' of type str (row 1). Hint: give a datetime.date."),
-        (
-            "ts",
-            datetime.datetime(2024, 1, 1),
-            "timestamp and cannot take 2024-01-01 00:00:00, which has no time zone (row 1). Hint: give it one, for "
-            "example value.replace(tzinfo=datetime.UTC), or declare the column timestamp_ntz.",
-        ),
         (
             "ntz",
             datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC),
@@ -185,13 +179,12 @@ def test_python_values_that_do_not_fit(table: ev.Table, column: str, value: Any,
         (
             "day",
             pa.array([0, 1, 2], pa.timestamp("us")),
-            "date and cannot take values of Arrow type timestamp[us]. Hint: convert the column to dates first.",
+            "date and cannot hold 1970-01-01 00:00:00.000001 (rows 1, 2). Hint: a date column takes times at midnight",
         ),
         (
-            "ts",
-            pa.array([0, 1, 2], pa.timestamp("us")),
-            "timestamp and cannot take values of Arrow type timestamp[us]. "
-            "Hint: give the column a time zone, or declare it timestamp_ntz.",
+            "day",
+            pa.array([0, 1, 2], pa.timestamp("us", "UTC")),
+            "date and cannot take values of Arrow type timestamp[us, tz=UTC]. Hint: convert the column to dates first.",
         ),
         ("ntz", pa.array([0, 1000, 1001], pa.timestamp("ns")), "timestamp_ntz and cannot hold"),
     ],
@@ -202,6 +195,61 @@ def test_arrow_columns_that_do_not_fit(table: ev.Table, column: str, values: pa.
     with pytest.raises(ev.InvalidChange) as caught:
         table.insert(pa.table({**columns, "id": pa.array([1, 2, 3]), column: values}))
     assert str(caught.value).startswith(f"column '{column}' of table 't' is {message}")
+
+
+def test_times_without_a_zone_are_the_sessions(db: ev.Database, spark: SparkSession) -> None:
+    """A time without a zone is a local time of the session in every form, as Spark reads it, also where clocks change."""
+    local = [
+        datetime.datetime(2024, 1, 1, 12),
+        datetime.datetime(2024, 3, 31, 2, 30),  # skipped in Paris
+        datetime.datetime(2024, 10, 27, 2, 30),  # twice in Paris
+        datetime.datetime(2024, 7, 1, 0, 0, 0, 1),
+        None,
+    ]
+    kept = spark.conf.get("spark.sql.session.timeZone")
+    for number, zone in enumerate(["Europe/Paris", "America/St_Johns", "+02:30", "PST", "UTC"]):
+        table = db.create_table(f"t{number}", "ts timestamp, a array<timestamp>")
+        spark.conf.set("spark.sql.session.timeZone", zone)
+        try:
+            texts = ", ".join("(NULL)" if t is None else f"(TIMESTAMP_NTZ '{t}')" for t in local)
+            expected = [
+                r[0] for r in spark.sql(f"SELECT unix_micros(CAST(x AS TIMESTAMP)) FROM VALUES {texts} v(x)").collect()
+            ]
+            naive = pa.array(local, pa.timestamp("us"))
+            forms: list[Any] = [
+                [(t, [t]) for t in local],
+                [{"ts": t, "a": [t]} for t in local],
+                [(local[0], [datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC), t]) for t in local],
+                pd.DataFrame({"ts": pd.to_datetime(local), "a": [[t] for t in local]}),
+                pa.table({"ts": naive, "a": [[t] for t in local]}),
+                pa.table({"ts": naive.cast(pa.timestamp("s"), safe=False).cast(pa.timestamp("ns")), "a": pa.nulls(5)}),
+            ]
+            for form in forms:
+                table.insert(form)
+        finally:
+            spark.conf.set("spark.sql.session.timeZone", kept)
+        rows = table.rows()
+        got = [None if t is None else _micros(t) for t, _ in rows]
+        inside = [None if a is None or a[-1] is None else _micros(a[-1]) for _, a in rows]
+        whole_seconds = [None if t is None else t // 1_000_000 * 1_000_000 for t in expected]
+        as_set = [*expected * 2, *[expected[0]] * 5, *expected * 2, *whole_seconds]
+        assert sorted(got, key=str) == sorted(as_set, key=str), zone
+        assert sorted(inside, key=str) == sorted([*expected * 5, *[None] * 5], key=str), zone
+
+
+def _micros(instant: datetime.datetime) -> int:
+    return (instant - datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)) // datetime.timedelta(microseconds=1)
+
+
+def test_times_at_midnight_are_dates(table: ev.Table) -> None:
+    """A frame of pandas has dates only as times: those at midnight fit a date column."""
+    table.insert(
+        pd.DataFrame({**row(), "id": [1, 2], "day": pd.to_datetime(["2024-01-01", None])}).astype({"x": "Int32"})
+    )
+    table.insert([row(day=datetime.datetime(2024, 1, 1))])
+    days = [table.columns.index("day"), table.columns.index("id")]
+    assert sorted((r[days[0]], r[days[1]]) for r in table.rows() if r[days[0]]) == [(datetime.date(2024, 1, 1), 1)] * 2
+    assert len(table.rows()) == 3
 
 
 def test_values_inside_arrays_and_structs(plain_db: ev.Database) -> None:

@@ -80,3 +80,26 @@ def test_seconds_of_what_views_share_are_shared(spark: object) -> None:
         kept = first.stats()["seconds"]
         table.insert([(i % 7, i) for i in range(200)])
         assert first.stats()["seconds"] > kept
+
+
+def test_state_is_named_by_structure(spark: object) -> None:
+    """Bytes are told by operator, kind and structure, with the numbers that explain prints, and not in sentences."""
+    with ev.connect(spark=spark) as db:  # type: ignore[arg-type]
+        table = db.create_table("t", "k int, x int")
+        queries = {
+            "extremes": "SELECT k, min(x) AS low FROM t GROUP BY k",
+            "squares": "SELECT count(*) AS n FROM t a JOIN t b ON a.k = b.k",
+            "top": "SELECT a.x FROM t a LEFT JOIN t b ON a.k = b.x ORDER BY a.x LIMIT 3",
+            "bands": "SELECT a.x FROM t a JOIN t b ON a.x < b.x",
+        }
+        views = {name: db.create_view(name, query) for name, query in queries.items()}
+        table.insert([(i % 3, i) for i in range(10)])
+        told = {name: view.stats()["bytes"] for name, view in views.items()}
+        for name, sizes in told.items():
+            for structure in sizes:
+                number, kind, _ = structure.split(".", maxsplit=2)
+                assert f"{number} " in views[name].explain(), structure
+                assert kind.isidentifier(), structure
+                assert not any(c.isspace() for c in structure), structure
+        assert told["extremes"]["#1.aggregate.groups"] > 0
+        assert sum(told["squares"].values()) > 0

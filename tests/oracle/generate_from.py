@@ -61,6 +61,8 @@ def _join_condition(grammar: Grammar, left: Scope, right: Scope) -> str:
         return choices.pick((subquery, f"({subquery}) AND {link(choices, left, right, ('=', '<'))}"))
     if choices.once_in(6):
         return predicate(choices, left + right, 1)
+    if choices.once_in(6):
+        return f"{link(choices, left, right, ('<', '<='))} AND {link(choices, left, right, ('>', '>=', '='))}"
     equality = link(choices, left, right, ("=", "=", "=", "=", "<=>", "<", ">="))
     return f"{equality} AND {predicate(choices, left + right, 1)}" if choices.once_in(3) else equality
 

@@ -31,7 +31,7 @@ import numpy as np
 import everview as ev
 
 TABLES = {
-    "orders": "id bigint, customer int, item string, price decimal(12,2), qty int, share double, day date",
+    "orders": "id bigint, customer int, item string, price decimal(12,2), qty int, share double, day date, note string",
     "customers": "id int, region string, limits double",
 }
 _JOINED = "orders o JOIN customers c ON o.customer = c.id"
@@ -42,7 +42,7 @@ VIEWS = {
     "spread": "SELECT item, var_pop(share) AS v, stddev_pop(share) AS sd FROM orders GROUP BY item",
     "by_region": f"SELECT region, sum(price * qty) AS t FROM {_JOINED} GROUP BY region",
     "weighted": f"SELECT region, sum(share * limits) AS t FROM {_JOINED} GROUP BY region",
-    "dear": "SELECT id, item, price FROM orders WHERE price > 900",
+    "dear": "SELECT id, item, upper(note) AS note, price FROM orders WHERE price > 900",
     "items": "SELECT DISTINCT item, day FROM orders",
     "extremes": "SELECT item, min(price) AS low, max(price) AS high FROM orders GROUP BY item",
     "top": "SELECT id, price FROM orders ORDER BY price DESC, id LIMIT 10",
@@ -53,7 +53,7 @@ VIEWS = {
     "days": "SELECT day, count(DISTINCT item) AS items FROM orders GROUP BY day",
     "ranked": "SELECT item, id, row_number() OVER (PARTITION BY item ORDER BY price, id) AS r FROM orders WHERE qty = 1",
     "above": "SELECT count(*) AS n FROM orders WHERE price > (SELECT avg(price) FROM orders)",
-    "unions": "SELECT item AS name, day FROM orders WHERE qty > 7 UNION ALL SELECT region, NULL FROM customers",
+    "unions": "SELECT note AS name, day FROM orders WHERE qty > 7 UNION ALL SELECT region, NULL FROM customers",
     "texts": "SELECT upper(item) AS item, count(*) AS n FROM orders WHERE item LIKE '%1%' GROUP BY upper(item)",
     "totals": "SELECT sum(total) AS total, sum(n) AS n FROM by_item",
     "large": "SELECT item, total FROM by_item WHERE total > 5000",
@@ -187,7 +187,8 @@ class Endurance:
         share = pick.uniform(-1, 1) * 10.0 ** pick.randrange(-8, 9)
         price = round(pick.uniform(1, 1000) * 100)
         item = f"item {pick.randrange(ITEMS)}"
-        return (self._next, pick.randrange(CUSTOMERS), item, _cents(price), pick.randrange(1, 9), share, day)
+        note = f"note number {self._next}, which no other order has"  # so that codes of strings come and go
+        return (self._next, pick.randrange(CUSTOMERS), item, _cents(price), pick.randrange(1, 9), share, day, note)
 
     def _taken(self, size: int) -> list[tuple[Any, ...]]:
         """Rows to delete, taken out of the copy."""

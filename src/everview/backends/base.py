@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Protocol, runtime_checkable
@@ -239,6 +240,14 @@ class KeepsMatrices(Protocol):
 
     def matrix(self, view: str) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.float64]]:
         """The values of i and of j of a product, and its cells."""
+
+
+@runtime_checkable
+class HoldsRows(Protocol):
+    """A backend whose queries can read rows that are no table of the database."""
+
+    def holding(self, table: TableDefinition, rows: pa.Table) -> AbstractContextManager[None]:
+        """Lets queries read these rows as a table, for as long as the context lasts; its name is free."""
 
 
 @runtime_checkable

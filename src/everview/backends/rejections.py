@@ -125,6 +125,22 @@ def out_of_memory(what: str) -> OutOfMemory:
     )
 
 
+def past_memory_limit(what: str, limit: int, held: int, more: int) -> OutOfMemory:
+    """A table or view would take a database past the limit that it was opened with."""
+    return OutOfMemory(
+        f"{what} needs {_bytes(more)} more, and the database has a memory_limit of {_bytes(limit)}, of which its state takes "
+        f"{_bytes(held)}; nothing has been changed.",
+        hint="delete rows, drop views, use smaller transactions, or connect with a larger memory_limit.",
+    )
+
+
+def _bytes(count: int) -> str:
+    for unit, size in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
+        if count >= size:
+            return f"{count / size:.1f} {unit}"
+    return f"{count} bytes"
+
+
 def lost_for_memory(views: Sequence[ViewDefinition]) -> OutOfMemory:
     """Views that a lack of memory has left half changed, and that could not be made anew."""
     names = ", ".join(f"'{v.name}'" for v in views)

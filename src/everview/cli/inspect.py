@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import click
+from rich import filesize
 from rich.console import Console
 from rich.table import Table
 
@@ -23,15 +24,23 @@ def inspect(directory: str, backend: str | None) -> None:
 
 
 def _tables(db: ev.Database) -> Table:
-    listing = Table("table", "columns", "primary key", title="tables", title_justify="left")
+    listing = Table("table", "columns", "primary key", "rows", title="tables", title_justify="left")
     for name, table in db.tables.items():
-        listing.add_row(name, ", ".join(table.columns), ", ".join(table.primary_key))
+        try:
+            rows = f"{len(table):,}"
+        except ev.UnsupportedOperation:  # created with retain=False
+            rows = "not kept"
+        listing.add_row(name, ", ".join(table.columns), ", ".join(table.primary_key), rows)
     return listing
 
 
 def _views(db: ev.Database) -> Table:
-    """A view's statistics are the backend's own; they are shown as it names them."""
-    listing = Table("view", "statistics", title="views", title_justify="left")
+    """What each view holds; what a backend tells besides is shown as it names it."""
+    listing = Table("view", "rows", "state", "updates", "seconds", "", title="views", title_justify="left")
     for name, view in db.views.items():
-        listing.add_row(name, ", ".join(f"{key} {value}" for key, value in view.stats().items()))
+        told = view.stats()
+        rows, sizes, updates, seconds = (told.pop(key) for key in ("rows", "bytes", "updates", "seconds"))
+        state = filesize.decimal(sum(sizes.values()))
+        others = ", ".join(f"{key}: {value}" for key, value in told.items())
+        listing.add_row(name, "-" if rows is None else f"{rows:,}", state, str(updates), f"{seconds:.3f}", others)
     return listing

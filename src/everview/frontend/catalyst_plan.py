@@ -94,7 +94,7 @@ def export_plan(spark: Any, analyzed: Any, text: str | None) -> CatalystNode:
         UnsupportedQuery: the query calls a function whose value depends on the moment or on chance.
     """
     refuse_nondeterministic(analyzed.toJSON())
-    return _Exporter(spark, text is None or "try_" in text.lower()).export(analyzed)
+    return Exporter(spark, text is None or "try_" in text.lower()).export(analyzed)
 
 
 def refuse_nondeterministic(plan_json: str) -> None:
@@ -112,13 +112,16 @@ def refuse_nondeterministic(plan_json: str) -> None:
 _CLASS = re.compile(r'"class":"([^"]*\.expressions\.[^"]*)"')
 
 
-class _Exporter:
+class Exporter:
+    """Reads plans and expressions of Catalyst's; ``mentions_try`` if some operator may be in another mode than ANSI."""
+
     def __init__(self, spark: Any, mentions_try: bool) -> None:
         self._session = spark
         self._rules = spark._jvm.org.apache.spark.sql.catalyst.optimizer
         self._mentions_try = mentions_try
 
     def export(self, plan: Any) -> CatalystNode:
+        """The rewritten plan."""
         plan = self._rewrite(plan)
         nodes: list[dict[str, Any]] = json.loads(plan.toJSON())
         self._annotate_plan(plan, nodes, 0)
@@ -229,6 +232,14 @@ class _Exporter:
 
     def _annotate_expression(self, expression: Any, tree: list[dict[str, Any]], at: int) -> int:
         fields = tree[at]
+        self.complete(expression, fields)
+        following = at + 1
+        for child in _sequence(expression.children()) if fields["num-children"] else ():
+            following = self._annotate_expression(child, tree, following)
+        return following
+
+    def complete(self, expression: Any, fields: dict[str, Any]) -> None:
+        """Adds to the JSON of one expression, without those below, what it lacks."""
         if self._needs_jvm(fields):
             name = simple_name(fields["class"])
             if name in _SUBQUERIES:
@@ -250,10 +261,6 @@ class _Exporter:
             else:
                 owner = expression.evalContext() if "evalContext" in fields else expression
                 fields["is_try"] = owner.evalMode().toString() != "ANSI"  # try_to_date makes a LEGACY cast
-        following = at + 1
-        for child in _sequence(expression.children()) if fields["num-children"] else ():
-            following = self._annotate_expression(child, tree, following)
-        return following
 
 
 def _joins_on_membership(plan_json: str) -> bool:

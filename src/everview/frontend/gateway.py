@@ -30,6 +30,7 @@ from everview.errors import (
 )
 from everview.frontend.catalyst_plan import export_plan, quiet_spark_log
 from everview.frontend.catalyst_transform import rebind_leaves
+from everview.frontend.hide_expressions import hide_expressions
 from everview.frontend.session_settings import (
     analyzer_of,
     apply_settings,
@@ -45,9 +46,11 @@ from everview.frontend.spark_types import from_spark_json, schema_to_spark_json
 from everview.frontend.translate_plan import translate_plan
 from everview.frontend.translated import SessionReach, SessionSettings, Translated
 from everview.relational.arrow import fields_from_arrow, without_empty_batches
+from everview.relational.evaluate import compile_expression
 from everview.relational.nodes import Project, Relation, Schema
 from everview.relational.rules import simplify
 from everview.relational.schema import columns, schema
+from everview.relational.traverse import expressions_in, nodes_of
 from everview.relational.types import Array
 from everview.relational.verify import verify
 
@@ -152,21 +155,35 @@ class SparkGateway:
         if not isinstance(query, str | DataFrame):
             raise InvalidQuery(f"a query is SQL text or a DataFrame, and this is of type {type(query).__name__}.")
         settings = self._user_settings()
+        text = query if isinstance(query, str) else None
         with self._working(settings) as session:
             analyzed = self._analyze(query)
-            text = query if isinstance(query, str) else None
-            try:
-                exported = export_plan(session, analyzed, text)
-            except (PySparkException, Py4JJavaError) as error:
-                raise UnsupportedQuery(
-                    f"Spark resolves this query and then fails to rewrite it: {str(error).splitlines()[0]}",
-                    operator="Catalyst",
-                    hint="write its subqueries as joins.",
-                ) from error
             output = json.loads(analyzed.schema().json())
-        plan = translate_plan(exported, lambda name: self._fields[name.lower()][1], settings.time_zone)
+            try:
+                plan = self._translated(session, analyzed, text, settings)
+            except UnsupportedQuery:
+                with_stand_ins, has_any = hide_expressions(session, analyzed, settings)
+                if not has_any:
+                    raise
+                plan = self._translated(session, with_stand_ins, text, settings)
         verify(plan)
         return Translated(_with_output(simplify(plan), output), text, settings)
+
+    def _translated(
+        self, session: SparkSession, analyzed: Any, text: str | None, settings: SessionSettings
+    ) -> Relation:
+        try:
+            exported = export_plan(session, analyzed, text)
+        except (PySparkException, Py4JJavaError) as error:
+            raise UnsupportedQuery(
+                f"Spark resolves this query and then fails to rewrite it: {str(error).splitlines()[0]}",
+                operator="Catalyst",
+                hint="write its subqueries as joins.",
+            ) from error
+        plan = translate_plan(exported, lambda name: self._fields[name.lower()][1], settings.time_zone)
+        for expression in (e for node in nodes_of(plan) for e in expressions_in(node)):
+            compile_expression(expression)  # some functions are known and refuse some arguments
+        return plan
 
     def recompute(
         self,
@@ -190,14 +207,14 @@ class SparkGateway:
     def to_dataframe(self, rows: pa.Table) -> DataFrame:
         """The rows as a DataFrame of the user's session."""
         fields = fields_from_arrow(rows.schema)
-        return self.user_session.createDataFrame(without_empty_batches(rows), schema=_struct_type(fields))
+        return self.user_session.createDataFrame(without_empty_batches(rows), schema=struct_type(fields))
 
     def _filled(self, name: str, rows: pa.Table) -> Any:
         """The analyzed plan of a DataFrame with these rows and the table's exact schema."""
         session = self._session
         assert session is not None, "only called while working in it"
         _, fields = self._fields[name.lower()]
-        frame = session.createDataFrame(without_empty_batches(rows), schema=_struct_type(fields))
+        frame = session.createDataFrame(without_empty_batches(rows), schema=struct_type(fields))
         return frame._jdf.queryExecution().analyzed()
 
     def _analyze(self, query: str | DataFrame) -> Any:
@@ -225,13 +242,18 @@ class SparkGateway:
             self._known = (now, read_settings(self.user_session), analyzer_of(self.user_session))
         return self._known[1]
 
+    def private_session(self) -> SparkSession:
+        """A new session beside the user's, with what we need set."""
+        session = self.user_session.newSession()
+        for key, value in _OWN_SETTINGS.items():
+            session.conf.set(key, value)
+        return session
+
     @contextmanager
     def _working(self, settings: SessionSettings) -> Iterator[SparkSession]:
         """Our session, with these settings, every table and ring known to it, and active."""
         if self._session is None:
-            session = self.user_session.newSession()
-            for key, value in _OWN_SETTINGS.items():
-                session.conf.set(key, value)
+            session = self.private_session()
             self._session, self._rings = session, SparkRings(session)
         with working_in(self._session):
             if self._applied != settings:
@@ -241,7 +263,7 @@ class SparkGateway:
                 self._rings.register_new()
             for key in sorted(self._pending):
                 name, fields = self._fields[key]
-                _empty_rows(self._session, fields).createOrReplaceTempView(name)
+                empty_rows(self._session, fields).createOrReplaceTempView(name)
             self._pending.clear()
             yield self._session
 
@@ -291,11 +313,12 @@ def _quick_start() -> Iterator[None]:
             del os.environ[name]
 
 
-def _struct_type(fields: Schema) -> StructType:
+def struct_type(fields: Schema) -> StructType:
+    """The columns as PySpark's type of a row."""
     return StructType.fromJson(schema_to_spark_json(fields))
 
 
-def _empty_rows(session: Any, fields: Schema) -> Any:
+def empty_rows(session: Any, fields: Schema) -> Any:
     """An empty DataFrame of the JVM; PySpark would take half a second to make the first one."""
     schema = session._jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(schema_to_spark_json(fields)))
     return session._jsparkSession.createDataFrame(session.sparkContext._jsc.emptyRDD(), schema)

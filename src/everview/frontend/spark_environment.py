@@ -38,6 +38,17 @@ def is_spark_running() -> bool:
     return module is not None and module.SparkContext._active_spark_context is not None
 
 
+def zone_of_active_session() -> str | None:
+    """The time zone of the Spark session that is active in this process, None where Spark does not run."""
+    if not is_spark_running():
+        return None
+    known = sys.modules["pyspark.sql"].SparkSession
+    session = (
+        known.getActiveSession() or known._instantiatedSession
+    )  # the second in threads that have not used Spark yet
+    return None if session is None else str(session.conf.get("spark.sql.session.timeZone"))
+
+
 def _configuration_folders() -> list[Path]:
     given = os.environ.get("SPARK_CONF_DIR")
     home = os.environ.get("SPARK_HOME")

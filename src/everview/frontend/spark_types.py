@@ -70,6 +70,12 @@ def from_spark_json(json: Any) -> DataType:
         return Array(from_spark_json(json["elementType"]), json["containsNull"])
     elif json.get("type") == "struct":
         parts = json["fields"]
+        if len({f["name"] for f in parts}) < len(parts):
+            raise UnsupportedQuery(
+                "a struct with two fields of one name is not supported.",
+                operator="struct",
+                hint="give its fields different names, as in named_struct('a', x, 'b', y).",
+            )
         return Struct(tuple(f["name"] for f in parts), tuple(from_spark_json(f["type"]) for f in parts))
     name = json if isinstance(json, str) else json.get("type")
     raise UnsupportedQuery(

@@ -15,6 +15,7 @@ from everview.errors import InternalError, UnsupportedQuery
 from everview.frontend.catalyst_functions import EvalMode, translate_function
 from everview.frontend.catalyst_json import CatalystNode
 from everview.frontend.spark_types import from_spark_json
+from everview.frontend.stand_in import hidden_expression
 from everview.relational.evaluate import evaluate
 from everview.relational.expressions import Call, Case, Cast, Column, Expression, Literal
 from everview.relational.functions.decimals import CONTEXT
@@ -92,6 +93,8 @@ def translate_expression(node: CatalystNode, scope: Scope) -> Expression:
             return _with(node, scope)
         case "CommonExpressionRef":
             return scope.common[node.fields["common_id"]]
+        case "PythonUDF":
+            return _stood_for(node, scope)
         case _:
             return _function(node, scope)
 
@@ -194,6 +197,15 @@ def _with(node: CatalystNode, scope: Scope) -> Expression:
         known = Scope(scope.columns, common)
         common[definition.fields["common_id"]] = translate_expression(definition.children[0], known)
     return translate_expression(body, Scope(scope.columns, common))
+
+
+def _stood_for(node: CatalystNode, scope: Scope) -> Expression:
+    found = hidden_expression(node, tuple(translate_expression(c, scope) for c in node.children))
+    if found is None:
+        raise UnsupportedQuery(
+            f"the Python function {node.fields['name']} is not supported here.", operator=str(node.fields["name"])
+        )
+    return found
 
 
 def _function(node: CatalystNode, scope: Scope) -> Expression:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias, assert_never
 
-from everview.relational.expressions import Call, Case, Cast, Column, Expression, Literal
+from everview.relational.expressions import Call, Case, Cast, Column, Expression, Literal, SparkExpression
 from everview.relational.functions.decimals import CONTEXT
 from everview.relational.types import Boolean, DataType, Decimal, Null, integer_bounds, is_integral
 
@@ -90,6 +90,8 @@ def _bound(expression: Expression, of_column: ColumnBound) -> int | None:
             return None if any(b is None for b in bounds) else max(b for b in bounds if b is not None)
         case Call():
             return _call_bound(expression, of_column)
+        case SparkExpression():
+            return None
         case _:
             assert_never(expression)
 

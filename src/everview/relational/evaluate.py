@@ -6,11 +6,13 @@ folding on literals, and the embedded backend on each distinct string of its dic
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import assert_never
 
 from everview.errors import EvaluationError
-from everview.relational.expressions import Call, Case, Cast, Column, Expression, Literal
+from everview.relational import spark_code
+from everview.relational.expressions import Call, Case, Cast, Column, Expression, Literal, SparkExpression, walk
 from everview.relational.functions import bind_cast, function_named
 from everview.relational.functions.registry import Nulls
 from everview.relational.types import Row, Value
@@ -33,6 +35,8 @@ def compile_expression(expression: Expression) -> Compiled:
             return _compile_cast(expression)
         case Case():
             return _compile_case(expression)
+        case SparkExpression():
+            return _compile_in_spark(expression)
         case _:
             assert_never(expression)
 
@@ -104,6 +108,22 @@ def _compile_case(case: Case) -> Compiled:
         return otherwise(row)
 
     return choose
+
+
+def _compile_in_spark(expression: SparkExpression) -> Compiled:
+    args = tuple(compile_expression(a) for a in expression.args)
+    return lambda row: spark_code.value_of(expression, tuple([a(row) for a in args]))
+
+
+def foresee(expressions: Iterable[Expression], rows: Sequence[Row]) -> None:
+    """Lets Spark compute what the expressions ask of it for all of these rows at once; an error waits for its row."""
+    for part in dict.fromkeys(p for e in expressions for p in walk(e) if isinstance(p, SparkExpression)):
+        args = [compile_expression(a) for a in part.args]
+        given: list[Row] = []
+        for row in rows:
+            with suppress(EvaluationError):
+                given.append(tuple([a(row) for a in args]))
+        spark_code.foresee(part, given)
 
 
 def _compile_and(call: Call) -> Compiled:

@@ -7,7 +7,9 @@ wherever it stands. Semantics: Spark's, in ANSI mode, with three-valued logic; `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, assert_never
 
 from everview.relational.node import Node, node
@@ -80,7 +82,31 @@ class Case(_Expression):
         return next((t for t in types if not isinstance(t, Null)), types[0])
 
 
-Expression = Column | Literal | Call | Cast | Case
+@node
+class SparkExpression(_Expression):
+    """A deterministic function of ``args`` that only Spark's own code computes (``spark_code``).
+
+    ``text`` is SQL, cut where an argument stands: a number is the position of the argument. It means the same in every
+    session of that time zone and those settings. ``name`` is what to call it when speaking of it.
+    """
+
+    name: str
+    text: tuple[str | int, ...]
+    args: tuple[Expression, ...]
+    type: DataType
+    zone: str
+    settings: tuple[tuple[str, str], ...] = ()
+
+    def sql(self, args: Sequence[str]) -> str:
+        """The SQL text over arguments that are written like this."""
+        return "".join(_enclosed(args[part]) if isinstance(part, int) else part for part in self.text)
+
+
+def _enclosed(text: str) -> str:
+    return text if re.fullmatch(r"\w+|`[^`]*`", text) else f"({text})"
+
+
+Expression = Column | Literal | Call | Cast | Case | SparkExpression
 
 TRUE = Literal(True, BOOLEAN)
 FALSE = Literal(False, BOOLEAN)
@@ -91,7 +117,7 @@ def children(expression: Expression) -> tuple[Expression, ...]:
     match expression:
         case Column() | Literal():
             return ()
-        case Call():
+        case Call() | SparkExpression():
             return expression.args
         case Cast():
             return (expression.child,)
@@ -116,6 +142,8 @@ def with_children(expression: Expression, new: tuple[Expression, ...]) -> Expres
         case Case():
             pairs = tuple((new[i], new[i + 1]) for i in range(0, len(new) - 1, 2))
             return Case(pairs, new[-1])
+        case SparkExpression():
+            return replace(expression, args=new)
         case _:
             assert_never(expression)
 

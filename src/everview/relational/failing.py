@@ -10,7 +10,16 @@ from typing import Final
 from everview.errors import EvaluationError
 from everview.relational.bounds import by_type, exact_bound
 from everview.relational.evaluate import evaluate
-from everview.relational.expressions import Call, Cast, Column, Expression, Literal, children, substitute
+from everview.relational.expressions import (
+    Call,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    SparkExpression,
+    children,
+    substitute,
+)
 from everview.relational.types import STRING, Binary, Boolean, String, is_floating, is_integral, is_numeric
 
 # fmt: off
@@ -86,6 +95,8 @@ def _can_fail_itself(expression: Expression) -> bool:
             is_text = isinstance(expression.type, String | Binary) and not isinstance(expression.child.type, Binary)
             is_widening = isinstance(expression.child.type, Boolean) and is_integral(expression.type)
             return not (expression.is_try or is_text or is_widening or expression.type == expression.child.type)
+        case SparkExpression():
+            return True
         case _:
             return False
 

@@ -9,7 +9,7 @@ from collections import Counter
 from typing import assert_never
 
 from everview.relational.evaluate import evaluate
-from everview.relational.expressions import TRUE, Call, Case, Cast, Column, Expression, Literal
+from everview.relational.expressions import TRUE, Call, Case, Cast, Column, Expression, Literal, SparkExpression
 from everview.relational.nodes import (
     Aggregate,
     AggregateCall,
@@ -189,6 +189,8 @@ def format_expression(expression: Expression, names: tuple[str, ...]) -> str:
             if expression.function in _INFIX and len(args) == 2:
                 return f"({args[0]} {expression.function} {args[1]})"
             return f"{expression.function}({', '.join(args)})"
+        case SparkExpression():
+            return expression.sql([format_expression(a, names) for a in expression.args])
         case _:
             assert_never(expression)
 

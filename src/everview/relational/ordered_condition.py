@@ -9,6 +9,7 @@ stretches between cuts. Where the cuts are is found by evaluating the comparison
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -20,15 +21,21 @@ from everview.relational.types import (
     Boolean,
     DataType,
     Date,
+    DayTimeInterval,
     Decimal,
     String,
     Struct,
+    TimestampNtz,
     is_floating,
     is_integral,
     is_numeric,
 )
 
 _SIGN = {"<": -1, "<=": -1, ">": 1, ">=": 1}
+MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+"""What a comparison is with its sides exchanged."""
+_DAY = 86_400_000_000
+"""Microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +102,12 @@ def is_interval(condition: OrderedCondition) -> bool:
         case Either(parts=(Cut() as a, Cut() as b)):
             return a.is_from != b.is_from
         case _:
-            return _is_stretch(condition)
+            return is_stretch(condition)
 
 
-def _is_stretch(condition: OrderedCondition) -> bool:
-    return isinstance(condition, Cut) or (isinstance(condition, Both) and all(map(_is_stretch, condition.parts)))
+def is_stretch(condition: OrderedCondition) -> bool:
+    """Whether it holds for the values of one stretch."""
+    return isinstance(condition, Cut) or (isinstance(condition, Both) and all(map(is_stretch, condition.parts)))
 
 
 def _pair(
@@ -113,13 +121,22 @@ def _pair(
 def direction(expression: Expression, column: int) -> int | None:
     """1 if the value never falls as the column grows, -1 if it never grows, 0 if it does not depend on it; None: unknown.
 
-    Floats are compared, and not computed with: NaN is the greatest value, and comes out of sums of others.
+    Floats are only shifted by finite constants, and scaled by positive ones, which leaves NaN the greatest: it comes out of
+    sums of others.
     """
     if column not in columns_of(expression):
         return 0
     match expression:
         case Column():
             return 1
+        case Call(function="+" | "-" | "*" as function, args=(a, b)) if is_floating(expression.type):
+            if isinstance(a, Literal) and function != "-":
+                a, b = b, a
+            return direction(a, column) if _keeps_nan_last(function, b) else None
+        case Call(function="date_add" | "date_sub" | "add_months" | "date_add_interval", args=(day, Literal())):
+            return direction(day, column)
+        case Call(function="timestamp_add_interval", args=(time, Literal() as interval)) if _is_elapsed(time, interval):
+            return direction(time, column)
         case Cast(child=child, is_try=False) if _keeps_order(child.type, expression.type):
             return direction(child, column)
         case Call(function="+" | "-" | "*" as function, args=(a, b)) if _is_exact(expression.type):
@@ -141,6 +158,19 @@ def _scaled(factor: Expression, of: int) -> int | None:
     if not isinstance(factor, Literal) or factor.value is None or isinstance(factor.value, str | bool):
         return None
     return of if factor.value >= 0 else -of
+
+
+def _keeps_nan_last(function: str, by: Expression) -> bool:
+    if not isinstance(by, Literal) or by.value is None or not math.isfinite(by.value):
+        return False
+    return function != "*" or by.value > 0
+
+
+def _is_elapsed(time: Expression, interval: Literal) -> bool:
+    """Whether an interval is a number of microseconds, whatever a clock shows; a day is not, where clocks are changed."""
+    if not isinstance(interval.type, DayTimeInterval) or interval.value is None:
+        return False
+    return isinstance(time.type, TimestampNtz) or abs(interval.value) < _DAY
 
 
 def _is_exact(data_type: DataType) -> bool:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from everview.relational.expressions import Call, Case, Cast, Column, Expression, Literal
+from everview.relational.expressions import Call, Case, Cast, Column, Expression, Literal, SparkExpression
 from everview.relational.functions import function_named
 from everview.relational.nodes import (
     Aggregate,
@@ -49,6 +49,8 @@ def is_nullable(expression: Expression) -> bool:
             return expression.is_try or is_nullable(expression.child)
         case Case():
             return is_nullable(expression.otherwise) or any(is_nullable(v) for _, v in expression.branches)
+        case SparkExpression():
+            return True
         case _:
             assert_never(expression)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from typing import assert_never
 
+from everview.relational.expressions import Expression
 from everview.relational.nodes import (
     Aggregate,
     Distinct,
@@ -112,3 +113,25 @@ def tables_of(plan: Relation) -> tuple[str, ...]:
 def scans_of(plan: Relation) -> tuple[Scan, ...]:
     """The scans of a plan, one for each table or view that it reads."""
     return tuple({n.table.lower(): n for n in nodes_of(plan) if isinstance(n, Scan)}.values())
+
+
+def expressions_in(node: Relation) -> tuple[Expression, ...]:
+    """The expressions that a node itself evaluates."""
+    match node:
+        case Filter():
+            return (node.condition,)
+        case Project():
+            return node.expressions
+        case Join():
+            return (node.condition,)
+        case Aggregate():
+            inside = tuple(a for c in node.aggregates for a in (*c.args, *(() if c.filter is None else (c.filter,))))
+            return (*node.keys, *inside)
+        case Window():
+            return (*node.partition, *(k.expression for k in node.order), *(a for c in node.functions for a in c.args))
+        case TopK():
+            return tuple(k.expression for k in node.order)
+        case Generate():
+            return (node.array,)
+        case _:
+            return ()

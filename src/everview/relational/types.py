@@ -201,7 +201,7 @@ def is_integral(t: DataType) -> bool:
 
 def is_floating(t: DataType) -> bool:
     """Whether ``t`` is float or double."""
-    return isinstance(t, Float32 | Float64)
+    return t is FLOAT64 or t is FLOAT32 or isinstance(t, Float32 | Float64)
 
 
 def is_numeric(t: DataType) -> bool:

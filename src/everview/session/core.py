@@ -29,6 +29,7 @@ from everview.errors import DependencyError, InvalidChange, UnknownName, Unsuppo
 from everview.frontend.translated import Translated
 from everview.frontend.translation_cache import TranslationCache
 from everview.frontend.translator import Translator
+from everview.relational import spark_code
 from everview.relational.arrow import arrow_schema
 from everview.relational.nodes import Schema
 from everview.session.changing.sort_out import sort_out
@@ -51,6 +52,9 @@ if TYPE_CHECKING:
 
     from everview.frontend.gateway import SparkGateway
     from everview.session.feeds.publishing import Publication
+
+
+spark_code.provide(lambda: importlib.import_module("everview.frontend.evaluate_in_spark").evaluate)
 
 
 class Core:

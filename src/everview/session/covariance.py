@@ -168,7 +168,7 @@ class Covariance(View):
             for part in self.features.parts(self.name):
                 own = backend.stats(part)
                 found["seconds"] += own["seconds"]
-                found["bytes"] = {**found["bytes"], **{f"{part}: {what}": size for what, size in own["bytes"].items()}}
+                found["bytes"] = {**found["bytes"], **{f"{part}{what}": size for what, size in own["bytes"].items()}}
         return found
 
     def _group(self, group: Mapping[str, Any]) -> dict[str, Any]:

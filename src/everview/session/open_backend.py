@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -44,18 +45,21 @@ def open_embedded(path: str | None, _spark: SparkSession | None, options: Mappin
 
     Its module is imported here, because machine code is loaded with it, which ``import everview`` should not wait for.
     """
-    history = _history(options)
+    history, limit = _history(options), _memory_limit(options)
     engine = importlib.import_module("everview.backends.embedded.backend").EmbeddedBackend
     if path is None:
         for option in _WITH_PATH:
             if option in options:
                 raise UnsupportedOperation(f"{option} has no meaning for a database in memory.", hint="give a path.")
-        in_memory: Backend = engine(history)
-        return in_memory
+        in_memory = engine(history)
+        if limit is not None:
+            in_memory.limit_memory(limit)
+        opened: Backend = in_memory
+        return opened
     folder = Path(local_directory(path, "a database"))
     check_backend_of(folder, "embedded")
     if _flag(options, "read_only"):
-        for option in ("durability", "checkpoint_bytes"):
+        for option in ("durability", "checkpoint_bytes", "memory_limit"):
             if option in options:
                 raise UnsupportedOperation(f"{option} has no meaning with read_only=True, which writes nothing.")
         if backend_of(folder) is None:
@@ -73,6 +77,7 @@ def open_embedded(path: str | None, _spark: SparkSession | None, options: Mappin
         lambda: engine(history),
         durability=durability,
         checkpoint_bytes=_number(options, "checkpoint_bytes", module.CHECKPOINT_BYTES, "bytes"),
+        memory_limit=limit,
     )
     return durable
 
@@ -97,6 +102,28 @@ def backend_of(path: str | os.PathLike[str]) -> str | None:
 
 def _history(options: Mapping[str, Any]) -> int:
     return _number(options, "history", 1000, "versions to keep")
+
+
+_BYTES: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?b)?|b)?\s*", re.IGNORECASE)
+
+
+def _memory_limit(options: Mapping[str, Any]) -> int | None:
+    """Bytes as a number or text: ``2GB`` is 2 * 10**9, ``2GiB`` and, as in Spark's settings, ``2g`` are 2 * 2**30."""
+    value = options.get("memory_limit")
+    if value is None:
+        return None
+    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
+        return value
+    found = _BYTES.fullmatch(value) if isinstance(value, str) else None
+    if found is not None:
+        number, letter, unit = found.groups()
+        step = 1000 if (unit or "").lower() == "b" else 1024
+        size = int(float(number) * step ** (1 + "kmgt".index(letter.lower()) if letter else 0))
+        if size > 0:
+            return size
+    raise UnsupportedOperation(
+        f"memory_limit={value!r} is not a number of bytes.", hint="give a number, or text such as '2GB' or '512MiB'."
+    )
 
 
 def _flag(options: Mapping[str, Any], name: str) -> bool:
@@ -145,7 +172,7 @@ def open_spark(path: str | None, spark: SparkSession | None, options: Mapping[st
 
 
 backends: dict[str, BackendChoice] = {
-    "embedded": BackendChoice(open_embedded, ("history", *_WITH_PATH)),
+    "embedded": BackendChoice(open_embedded, ("history", "memory_limit", *_WITH_PATH)),
     "spark": BackendChoice(open_spark, ("history", "local_rows", "lookup_bytes")),
     "reference": BackendChoice(open_reference, ("history",)),
 }

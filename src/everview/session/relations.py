@@ -18,10 +18,13 @@ from everview.backends.rejections import view_has_no_listing
 from everview.catalog import Definition, TableDefinition, ViewDefinition, find_column, kind_of
 from everview.errors import InvalidQuery, UnknownName, UnsupportedOperation
 from everview.relational.arrow import arrow_schema, public_rows
+from everview.session.changing.history_rows import given_columns, with_history
 from everview.session.changing.sequenced_rows import latest_rows
 from everview.session.database_lock import DatabaseLock
+from everview.session.explain_spark_code import explain_spark_code
 from everview.session.feeds.lake_storage import StoredInDelta
 from everview.session.results import Changes, Readable
+from everview.session.rows.changes import read_changes
 from everview.session.rows.convert_values import Unfit, converter_to, or_null
 from everview.session.rows.given_rows import Mode
 from everview.session.sql.merge import merge_rows
@@ -191,20 +194,31 @@ class Table(_Relation):
         """Removes rows, each as often as it is given; a row that is not there rejects the transaction."""
         return self._change(rows, Mode.DELETE, decompose)
 
-    def upsert(self, rows: Any, *, sequence_by: str | None = None) -> Commit:
+    def upsert(self, rows: Any, *, sequence_by: str | None = None, stored_as_scd_type: int = 1) -> Commit:
         """Replaces the rows with the same primary key, and adds those whose key is new.
 
         Args:
             rows: The rows.
             sequence_by: A column that grows with time. Keys may then repeat, and the row with its greatest value counts, also
                 if it is the one that is stored: late rows do not overwrite newer ones. Reads the keys of the whole table.
+            stored_as_scd_type: 2 keeps every version of a row, with the values of ``sequence_by`` from which on and until which
+                it held in the columns ``__START_AT``, which belongs to the primary key, and ``__END_AT``.
         """
-        if sequence_by is None:
+        if stored_as_scd_type not in (1, 2):
+            raise UnsupportedOperation(f"there is no type {stored_as_scd_type!r} of history.", hint="it is 1 or 2.")
+        if sequence_by is None and stored_as_scd_type == 1:
             return self._change(rows, Mode.UPSERT)
         with self._locked():
-            change = self._core.read_change(self.name, rows, Mode.UPSERT)
-            stored = self._core.backend.read(self.name)
-            commit = self._core.commit([latest_rows(self._definition, change, sequence_by, stored)])
+            self._check()
+            core, table = self._core, self._definition
+            if stored_as_scd_type == 2:
+                versions = read_changes(given_columns(table, sequence_by), rows, Mode.INSERT).rows
+                moved = with_history(table, versions, str(sequence_by), core.backend.read(table.name))
+                change = core.read_change(table.name, moved, Mode.APPLY)
+            else:
+                stored = core.backend.read(table.name)
+                change = latest_rows(table, core.read_change(table.name, rows, Mode.UPSERT), str(sequence_by), stored)
+            commit = core.commit([change])
         self._core.subscriptions.deliver()
         return commit
 
@@ -349,7 +363,8 @@ class View(_Relation):
     def explain(self, mode: str = "text") -> str:
         """How it is maintained: ``text``, ``json``, ``svg``, ``triggers`` or ``code``, as far as the backend has it."""
         with self._locked():
-            return self._core.backend.explain(self.name, mode)
+            told = self._core.backend.explain(self.name, mode)
+            return told + explain_spark_code(self._definition.plan) if mode == "text" else told
 
     def stats(self) -> dict[str, Any]:
         """Rows, bytes of state, updates and seconds so far."""

@@ -237,15 +237,6 @@ def as_relation(flat: FlatJoin, names: tuple[str, ...]) -> Relation:
     return Project(relation, flat.outputs, names)
 
 
-def compared_columns(join: Join) -> tuple[int, int, str] | None:
-    """Left column, right column and ``right θ left``, if the condition of a join is one comparison of two such columns."""
-    width = len(schema(join.left))
-    found = _compared(join.condition, width)
-    if found is None or not (isinstance(found[0], Column) and isinstance(found[1], Column)):
-        return None
-    return found[0].index, width + found[1].index, found[2]
-
-
 def _middle(relation: Relation) -> _Middle | None:
     """The middle part, if a relation is one: an aggregate over a domain and inner relations."""
     if not isinstance(relation, Aggregate) or len(relation.aggregates) != 1:

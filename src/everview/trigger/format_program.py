@@ -229,7 +229,8 @@ def _searched(node: Relation, search: Search) -> str:
             return f"group of {read.table}{by}, computed anew" if keys else f"all of {read.table}, computed anew"
         case Place.ROWS:
             bounded = f", in the order of {format_expression(search.ordered, names)}" if search.ordered else ""
-            return f"{search.kind.value} of {read.table}{by}{bounded}"
+            beside = f", as far as {format_expression(search.reaching, names)} reaches" if search.reaching else ""
+            return f"{search.kind.value} of {read.table}{by}{bounded}{beside}"
 
 
 def _expression(node: Relation, names: list[str]) -> str:

@@ -2,7 +2,8 @@
 
 Outer and mark joins have been split before (``WITH_TREES``). Equal sub-plans become one collection. An aggregate over inner
 joins is a view tree where it can be. So is a join without an aggregate under the strategies that keep trees for joins, and
-where a whole view joins many relations. Everything else is an operator with its delta rule.
+where a whole view joins many relations, unless that tree would scan where joins of two find rows in order. Everything else
+is an operator with its delta rule.
 """
 
 from __future__ import annotations
@@ -16,12 +17,9 @@ from everview.planner.block_join_builder import Facts, FactsOf, Refused
 from everview.planner.matrix_chain import MatrixTable, chain_of, chain_plan
 from everview.planner.skew_options import SkewOptions
 from everview.planner.skew_search import NoSkewPlan
-from everview.relational.expressions import Call, Column, Expression, Literal, substitute
-from everview.relational.join_condition import split_join_condition
+from everview.relational.expressions import Column, Expression, substitute
 from everview.relational.nodes import (
     Aggregate,
-    AggregateCall,
-    ExceptAll,
     Filter,
     Generate,
     Join,
@@ -38,19 +36,18 @@ from everview.relational.rules.prune_columns import prune_columns
 from everview.relational.rules.split_outer_join import split_outer_join
 from everview.relational.schema import columns, schema
 from everview.relational.traverse import inputs, nodes_of, rewrite_bottom_up, with_inputs
-from everview.relational.types import BOOLEAN, INT32
 from everview.trigger.block_source import block_source
 from everview.trigger.find_nested import (
     as_relation,
-    compared_columns,
     find_nested,
     origins_of,
     outer_columns,
     without_nested,
 )
 from everview.trigger.find_threshold import find_threshold, without_threshold
+from everview.trigger.join_partners import is_searched, is_surely_single
 from everview.trigger.operator_rules import rules_of
-from everview.trigger.order_accesses import has_ranges, order_accesses
+from everview.trigger.order_accesses import has_ranges, has_scans, order_accesses
 from everview.trigger.plan_block import (
     BlockOptions,
     Lowered,
@@ -271,8 +268,6 @@ class _Lowering:
                 return self.visit(Project(scan, expressions, relation.names))
             case Join(kind=JoinKind.SINGLE):
                 return self._single(relation)
-            case Join(kind=JoinKind.SEMI | JoinKind.ANTI) if (matched := self._matched_in_order(relation)) is not None:
-                return matched
             case Aggregate():
                 return self._aggregate(relation)
             case _:
@@ -284,7 +279,7 @@ class _Lowering:
     def _single(self, join: Join) -> Scan:
         """A left join over a left side that has been checked to have at most one partner a row, unless it surely has."""
         left, right = self.visit(join.left), self.visit(join.right)
-        if not _is_surely_single(join):
+        if not is_surely_single(join):
             checked = Join(left, right, JoinKind.SINGLE, join.condition)
             left = self.add(CheckSingle(checked, rules_of(checked)), left.fields)
         padded = split_outer_join(Join(left, right, JoinKind.LEFT, join.condition))
@@ -340,22 +335,6 @@ class _Lowering:
         filtered = self.add(ThresholdFilter(rows, value, found.column, found.condition), rows.fields)
         return _ready(as_relation(without_threshold(flat, found, filtered), tuple(f.name for f in schema(relation))))
 
-    def _matched_in_order(self, join: Join) -> Scan | None:
-        """A semi- or anti-join on one inequality, by the running maximum of 1 over the right side: is there a partner?"""
-        found = compared_columns(join) if self._has_order else None
-        if found is None:
-            return None
-        outer_column, inner_column, comparison = found
-        left, one = self.visit(join.left), Literal(1, INT32)
-        column = columns(join.right)[inner_column - len(schema(join.left))]
-        inner = self.visit(Project(join.right, (column, one), ("compared", "one")))
-        call, passes = AggregateCall("max", (Column(1, INT32, nullable=False),), INT32), Column(0, INT32)
-        condition = Call(">=", (passes, one), BOOLEAN)
-        semi = self.add(
-            NestedFilter(left, inner, None, (), outer_column, 0, comparison, call, 1, condition), left.fields
-        )
-        return semi if join.kind is JoinKind.SEMI else self._apply(ExceptAll(left, semi))
-
     def _aggregate(self, aggregate: Aggregate) -> Scan:
         """The view tree of an aggregate, or an operator with the reason why it has none."""
         plain = self._without_nested(aggregate.child)
@@ -406,6 +385,8 @@ class _Lowering:
         try:
             lowered, join = plan_join(relation, self._facts_of, self._blocks)
         except Refused:
+            return None
+        if self._trees_from is None and has_scans(lowered.program) and is_searched(relation):
             return None
         return self._tree(relation, lowered, join.outputs)
 
@@ -462,18 +443,3 @@ def _key(statement: ProgramStatement) -> Hashable:
 
 def _only_columns(project: Project) -> bool:
     return all(isinstance(e, Column) for e in project.expressions)
-
-
-def _is_surely_single(join: Join) -> bool:
-    """Whether the right side is an aggregate with at most one row for each left row."""
-    node = join.right
-    known = {e.right for e in split_join_condition(join).equalities}
-    positions: set[int | None] = {k.index for k in known if isinstance(k, Column)}
-    while isinstance(node, Project | Filter):
-        if isinstance(node, Project):
-            listed = node.expressions
-            positions = {
-                e.index if isinstance(e, Column) else None for e in (listed[p] for p in positions if p is not None)
-            }
-        node = node.child
-    return isinstance(node, Aggregate) and all(i in positions for i in range(len(node.keys)))

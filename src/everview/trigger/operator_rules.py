@@ -37,7 +37,7 @@ from everview.relational.nodes import (
     Values,
     Window,
 )
-from everview.relational.range_condition import range_accesses
+from everview.relational.range_condition import range_searches
 from everview.relational.schema import columns
 from everview.relational.traverse import inputs
 from everview.trigger.program import ChangeRule, Place, Search, StatementKind
@@ -82,12 +82,14 @@ def _join(join: Join) -> tuple[ChangeRule, ...]:
     condition = split_join_condition(join)
     keys = tuple(e.left for e in condition.equalities), tuple(e.right for e in condition.equalities)
     own = columns(join.left), columns(join.right)
-    ranges = range_accesses(conjunction(condition.residual), len(own[0]))
+    ranges = range_searches(conjunction(condition.residual), len(own[0]), len(own[1]))
 
     def rows(side: int) -> Search:
-        access = ranges[side]
-        if access is not None:
-            return Search(side, Place.ROWS, AccessKind.RANGE, keys[side], own[side][access.column])
+        search = ranges[side]
+        if search is not None:
+            column, reach = search.access.column, search.access.reach
+            beside = None if reach is None else own[side][reach]
+            return Search(side, Place.ROWS, AccessKind.RANGE, keys[side], own[side][column], beside)
         return Search(side, Place.ROWS, AccessKind.SLICE if keys[side] else AccessKind.SCAN, keys[side])
 
     match join.kind:

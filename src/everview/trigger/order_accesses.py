@@ -91,6 +91,13 @@ def has_ranges(program: TreeProgram) -> bool:
     return any(j.kind is AccessKind.RANGE for s in computed for j in s.joins)
 
 
+def has_scans(program: TreeProgram) -> bool:
+    """Whether some change meets all entries of a view."""
+    changing = (t for t in program.triggers if program.block.query.atoms[t.atom].updatable)
+    computed = (s for t in changing for s in t.statements if isinstance(s, Compute))
+    return any(j.kind is AccessKind.SCAN for s in computed for j in s.joins)
+
+
 def is_summed_by_ranges(program: TreeProgram, atom: int) -> bool:
     """Whether a change of an atom is summed by ranges somewhere, and meets no slice or scan that finds many."""
     trigger = next(t for t in program.triggers if t.atom == atom)

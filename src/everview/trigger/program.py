@@ -69,6 +69,8 @@ class Search:
     by: tuple[Expression, ...] = ()
     ordered: Expression | None = None
     """What a range of the rows is bounded by."""
+    reaching: Expression | None = None
+    """What is bounded beside it: of the rows in the range, those are met of which this reaches a value."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,6 +137,13 @@ def _stored_form(vector: Vector) -> Values:
     return values.astype(_STORED.get(data_type, values.dtype), copy=False)
 
 
+def bag_table(batch: Batch, fields: Schema, dictionary: Dictionary) -> pa.Table:
+    """The rows of a bag, each as often as it is there."""
+    if not (batch.weights == 1).all():
+        batch = batch.take(np.repeat(np.arange(len(batch)), batch.weights))
+    return arrow_table(batch, fields, dictionary)
+
+
 def arrow_table(batch: Batch, fields: Schema, dictionary: Dictionary) -> pa.Table:
     """The rows of a batch, without their weights."""
     return pa.Table.from_arrays([vector_to_arrow(c, dictionary) for c in batch.columns], schema=arrow_schema(fields))

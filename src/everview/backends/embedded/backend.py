@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from everview.backends import base, rejections
 from everview.backends.base import WEIGHT, Change, InMemory, Refresh, Suspension, VersionedDelta, without_sources_of
-from everview.backends.embedded.arrow_columns import arrow_table
+from everview.backends.embedded.arrow_columns import arrow_table, bag_table
+from everview.backends.embedded.code_sweep import CodeSweep
 from everview.backends.embedded.dependencies import below, kept
 from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.engine_memory import budget_of, out_of_memory, reserve_rows
 from everview.backends.embedded.explain import explain_view
 from everview.backends.embedded.graph import Graph
 from everview.backends.embedded.lookup import check_retained, rows_with, table_rows, table_rows_with
@@ -25,26 +27,23 @@ from everview.backends.embedded.matrix.chain_operator import MatrixChainOperator
 from everview.backends.embedded.matrix.stored_matrix import Floats
 from everview.backends.embedded.operators.base import Operator, consolidated
 from everview.backends.embedded.propagation import OperatorFailed, Propagation, Running
-from everview.backends.embedded.rebalancing_stats import rebalancing_stats
 from everview.backends.embedded.restoration import add_to_graph, made_anew
 from everview.backends.embedded.sources import TableInput
 from everview.backends.embedded.suspended_views import Failing, SuspendedViews
 from everview.backends.embedded.tables.stored_table import StoredTable, TableContent
 from everview.backends.embedded.vectors import Batch, Ints
 from everview.backends.embedded.view_choices import choices_of
-from everview.backends.embedded.view_deltas import History, ViewDeltas
+from everview.backends.embedded.view_deltas import GivenDeltas, History, ViewDeltas
 from everview.backends.embedded.view_times import share_out
-from everview.backends.embedded.views import MaintainedView, Reach, Reached, state_sizes
+from everview.backends.embedded.views import MaintainedView, Reach, Reached
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import EvaluationError, OutOfMemory, ViewSuspended
 from everview.planner.skew_search import NoSkewPlan
 from everview.relational.arrow import public_rows, rows_from_arrow
 from everview.relational.nodes import Relation, Schema
-from everview.relational.rules import SPLIT_JOINS, run_rules
 from everview.relational.schema import schema
 from everview.relational.traverse import tables_of
 from everview.relational.types import Value
-from everview.trigger.lower_plan import lower_plan
 from everview.trigger.plan_block import Refused
 
 Journal = Callable[[Sequence[Change], tuple[str, int] | None], datetime.datetime]
@@ -70,6 +69,8 @@ class EmbeddedBackend(InMemory):
         self._reach = Reach(self._views)
         self._version = 0
         self._history = History(history)
+        self._given = GivenDeltas()
+        self._sweep = CodeSweep(self._dictionary, history)
         self._batches: dict[str, int] = {}
         self._refreshed: dict[str, Refresh] = {}
         self.journal: Journal = _now
@@ -82,6 +83,10 @@ class EmbeddedBackend(InMemory):
         self._graph = Graph(self._dictionary)
         self._propagation = Propagation(self._graph, self._no_memory_for)
         self._suspended = SuspendedViews(self._graph, self._propagation, self._views, self._settle, self._views_changed)
+
+    def limit_memory(self, limit: int) -> None:
+        """Rejects from now on what would let all state take more bytes (``engine_memory``)."""
+        self._propagation.budget = budget_of(self._graph, limit)
 
     def _settle(self) -> None:
         """Before operators come and go: those that were shared with lazy views may become lazy themselves."""
@@ -112,12 +117,13 @@ class EmbeddedBackend(InMemory):
             self._suspended.add_new(view, self._version, None)
             return
         try:
-            root = add_to_graph(self._graph, view, choices)
+            with self._propagation.building():
+                root = add_to_graph(self._graph, view, choices)
         except EvaluationError as error:
             self._suspended.add_new(view, self._version, error)
             return
         except MemoryError as error:
-            raise rejections.out_of_memory(f"{view.kind} '{view.name}'") from error
+            raise out_of_memory(f"{view.kind} '{view.name}'", error) from error
         except Refused as refused:
             raise rejections.not_factorizable(view, str(refused)) from refused
         except NoSkewPlan as refused:
@@ -217,7 +223,11 @@ class EmbeddedBackend(InMemory):
                 moved[key], refreshed[self._views[key].definition.name] = answer.delta, answer.refresh
         self._refreshed = refreshed
         self._history.add(self._version, committed_at, moved)
-        return ViewDeltas(moved, self._named_delta)
+        told = self._given.add(ViewDeltas(moved, self._named_delta))
+        if self._sweep.is_due(sum([change.given.num_rows for change in changes])):
+            graph, suspended, history = self._graph, self._suspended, self._history
+            self._sweep.run((graph, suspended, history, self._propagation, self._views, self._given.held))
+        return told
 
     # Views that fail
 
@@ -230,7 +240,7 @@ class EmbeddedBackend(InMemory):
         moved = {key: a.delta for key, a in self._suspended.try_again(self._version, cheaply=False).items()}
         if moved:
             self._history.add(self._version, datetime.datetime.now(datetime.UTC), moved)
-        return ViewDeltas(moved, self._named_delta)
+        return self._given.add(ViewDeltas(moved, self._named_delta))
 
     def last_batch(self, source: str) -> int | None:
         """The last committed batch of a source."""
@@ -269,14 +279,17 @@ class EmbeddedBackend(InMemory):
         for name, own in by_table.items():
             source = self._graph.tables[name]
             try:
-                source.prepare(own)
+                with self._propagation.budget:
+                    if self._propagation.is_limited:
+                        reserve_rows(own)
+                    source.prepare(own)
             except MemoryError as error:
-                raise rejections.out_of_memory(f"table '{source.table.name}'") from error
+                raise out_of_memory(f"table '{source.table.name}'", error) from error
             running.tables.append(source)
 
-    def _no_memory_for(self, operator: Operator) -> Exception:
-        view = self._view_over(operator)
-        return rejections.out_of_memory(f"{view.kind} '{view.name}'")
+    def _no_memory_for(self, operator: Operator, error: MemoryError) -> Exception:
+        view = next(v.definition for v in self._views.values() if any(o is operator for o in below(v.root)))
+        return out_of_memory(f"{view.kind} '{view.name}'", error)
 
     def _catch_up_for(self, name: str) -> None:
         if self._lost is not None:
@@ -307,10 +320,6 @@ class EmbeddedBackend(InMemory):
             self._views[key].updates += 1
         self._history.add(self._version, datetime.datetime.now(datetime.UTC), moved)
 
-    def _view_over(self, operator: Operator) -> ViewDefinition:
-        """The first view that uses an operator."""
-        return next(v.definition for v in self._views.values() if any(o is operator for o in below(v.root)))
-
     def _check_assertions(self, reached: Sequence[Reached], running: Running) -> None:
         for each in reached:
             if each.name is None and each.root in running.deltas:
@@ -330,7 +339,7 @@ class EmbeddedBackend(InMemory):
         if source is not None:
             return table_rows(source)
         view = self._views[name.lower()]
-        return self._to_arrow(kept(view.root).content(), view.definition.fields)
+        return bag_table(kept(view.root).content(), view.definition.fields, self._dictionary)
 
     def iterate(self, name: str) -> Iterator[tuple[Any, ...]]:
         """The same, row by row: a view's from what is stored, some thousand rows at a time."""
@@ -340,7 +349,7 @@ class EmbeddedBackend(InMemory):
             yield from public_rows(self.read(name))
             return
         for batch in kept(view.root).iterate():
-            yield from public_rows(self._to_arrow(batch, view.definition.fields))
+            yield from public_rows(bag_table(batch, view.definition.fields, self._dictionary))
 
     def lookup(self, name: str, key: Mapping[str, Value]) -> pa.Table:
         """The rows with these values: of a view by a secondary index, made on the first look-up by these columns and kept.
@@ -351,9 +360,9 @@ class EmbeddedBackend(InMemory):
         view = self._views.get(name.lower())
         if view is not None:
             found = rows_with(view.root, view.definition.fields, key, name, self._dictionary)
-            return self._to_arrow(found, view.definition.fields)
+            return bag_table(found, view.definition.fields, self._dictionary)
         source = self._graph.tables[name.lower()]
-        return self._to_arrow(table_rows_with(source, key, name, self._dictionary), source.fields)
+        return bag_table(table_rows_with(source, key, name, self._dictionary), source.fields, self._dictionary)
 
     def query(self, plan: Relation) -> pa.Table:
         """Evaluates a plan once, with what is already maintained as its starting point."""
@@ -363,14 +372,13 @@ class EmbeddedBackend(InMemory):
             if name.lower() in self._graph.tables:
                 check_retained(self._graph.tables[name.lower()])
         try:
-            split = run_rules(plan, SPLIT_JOINS)
-            program = lower_plan(
-                split, self._graph.facts_of, keeps_rows=self._graph.keeps_rows, is_read_once=True, has_order=True
-            )
-            root = self._graph.build_for_reading(program)
-            return self._to_arrow(root.content(), schema(plan))
+            return bag_table(self._graph.evaluated(plan), schema(plan), self._dictionary)
         finally:
             self._graph.collect()
+
+    def holding(self, table: TableDefinition, rows: pa.Table) -> AbstractContextManager[None]:
+        """Lets queries read these rows as a table, for as long as the context lasts."""
+        return self._graph.holding(table, rows)
 
     def changes(self, view: str, since: int) -> Sequence[VersionedDelta]:
         """The non-empty deltas of the versions after ``since``."""
@@ -406,11 +414,7 @@ class EmbeddedBackend(InMemory):
         except ViewSuspended:
             return self._suspended.stats(view.lower())
         self._share_out()
-        known = self._views[view.lower()]
-        told: dict[str, Any] = {"rows": known.root.count(), "bytes": state_sizes(known.root)}
-        told |= {"updates": known.updates, "seconds": known.seconds}
-        rebalancing = rebalancing_stats(below(known.root))
-        return told if rebalancing is None else {**told, "rebalancing": rebalancing}
+        return self._views[view.lower()].stats()
 
     def matrix(self, view: str) -> tuple[Ints, Ints, Floats]:
         """The indexes and cells of a product of matrices that is kept in arrays."""
@@ -440,11 +444,6 @@ class EmbeddedBackend(InMemory):
 
     def _named_delta(self, view: str, delta: Batch) -> tuple[str, pa.Table]:
         return self._suspended.described(view)[0].name, self.delta_table(view, delta)
-
-    def _to_arrow(self, batch: Batch, fields: Schema) -> pa.Table:
-        if not (batch.weights == 1).all():
-            batch = batch.take(np.repeat(np.arange(len(batch)), batch.weights))
-        return arrow_table(batch, fields, self._dictionary)
 
     def _rows_of(self, batch: Batch, fields: Schema) -> list[tuple[Any, ...]]:
         return rows_from_arrow(arrow_table(batch, fields, self._dictionary), fields)

@@ -2,8 +2,8 @@
 
 Codes are positive and dense; code 0 lies beneath NULL and stands for no value. Equal values have equal codes, values of
 different Python types different ones (``"a"`` and ``b"a"``, ``(1,)`` and ``(1.0,)``). Inside arrays and structs, where Spark
-makes no difference between -0.0 and 0.0, the dictionary keeps 0.0. Codes are never reclaimed: the dictionary grows with the
-distinct values that were ever seen, and lives as long as the engine.
+makes no difference between -0.0 and 0.0, the dictionary keeps 0.0. The dictionary does not know who uses a code: the engine
+tells it from time to time (``keep_only``, ``code_sweep.py``), and the other codes are given to later values.
 
 Strings and binaries are bytes in a ``StringPool``: between Arrow and codes no Python object is made for them. Arrays and
 structs are Python tuples.
@@ -64,8 +64,18 @@ class Dictionary:
         """Grows when labels change: keys that ``order_keys`` returned under another epoch are void."""
 
     def __len__(self) -> int:
-        """The number of values, that is, the greatest code."""
+        """The greatest code."""
         return len(self._pool)
+
+    @property
+    def count(self) -> int:
+        """The number of values."""
+        return self._pool.count + len(self._tuples)
+
+    @property
+    def string_bytes(self) -> int:
+        """The bytes of strings and binaries alone."""
+        return self._pool.used
 
     @property
     def nbytes(self) -> int:
@@ -79,9 +89,9 @@ class Dictionary:
         return self._pool.heap
 
     @property
-    def ends(self) -> Ints:
-        """Per code where its bytes end, and those of the next begin; replaced when it grows."""
-        return self._pool.ends
+    def spans(self) -> Ints:
+        """Per code two words: where its bytes begin and where they end; replaced when it grows."""
+        return self._pool.spans
 
     def code_of(self, value: Value) -> int:
         """The code of one value, made if it is new; 0 for None."""
@@ -257,6 +267,28 @@ class Dictionary:
             if key is not None:
                 self._memos[key] = known
         return known
+
+    def keep_only(self, is_used: Bools) -> None:
+        """Takes back the codes that are not under the mask, which has a place for each up to the greatest.
+
+        What was computed by code is forgotten, also for codes that stay: a result may be a code that nobody else uses.
+
+        Raises:
+            MemoryError: nothing has been taken back.
+        """
+        self._recent.clear()
+        self._seen_dictionaries.clear()
+        for memo in list(self._memos.values()):
+            memo.forget()
+        gone = self._pool.keep_only(is_used)
+        for code in gone.tolist() if self._tuples else ():
+            value = self._tuples.pop(code, None)
+            if value is not None:
+                key = repr(value)
+                del self._tuple_codes[key]
+                self._tuple_bytes -= sys.getsizeof(value) + sys.getsizeof(key)
+        for order in self._orders.values():
+            order.forget(gone)
 
 
 def _joined(parts: Sequence[tuple[Ints, Bools | None]]) -> tuple[Ints, Bools | None]:

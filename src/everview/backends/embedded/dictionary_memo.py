@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from everview.backends.embedded.state.memory import reserve
 from everview.backends.embedded.vectors import Bools, Ints, Values
 from everview.relational.types import Value
 
@@ -52,9 +53,14 @@ class MemoisedFunction:
     """
 
     def __init__(self, compute: Compute, dtype: np.dtype[Any], *, wide: bool) -> None:
-        self._compute = compute
+        self.compute = compute
         self._is_wide = wide
-        self._results: Values = np.zeros((0, 2) if wide else 0, dtype)
+        self._dtype = dtype
+        self.forget()
+
+    def forget(self) -> None:
+        """Forgets all results: codes may mean other values from now on."""
+        self._results: Values = np.zeros((0, 2) if self._is_wide else 0, self._dtype)
         self._state = np.zeros(0, dtype=np.int8)  # what is known about a code: nothing, a value, or NULL
         self._has_nulls = False
 
@@ -92,13 +98,14 @@ class MemoisedFunction:
 
     def _grow(self, least: int) -> None:
         size = max(least, 2 * len(self._state), 64)
+        reserve((size - len(self._state)) * (self._results.strides[0] + 1))
         results = np.zeros((size, 2) if self._is_wide else size, self._results.dtype)
         state = np.zeros(size, dtype=np.int8)
         results[: len(self._results)], state[: len(self._state)] = self._results, self._state
         self._results, self._state = results, state
 
     def _learn(self, codes: Ints) -> None:
-        results, nulls = self._compute(codes)
+        results, nulls = self.compute(codes)
         self._results[codes] = results
         self._state[codes] = 1
         if nulls is not None and nulls.any():

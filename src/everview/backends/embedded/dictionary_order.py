@@ -64,6 +64,18 @@ class OrderLabels:
             self.labels[[c for _, c in group]] = given
         return False
 
+    def forget(self, codes: Ints) -> None:
+        """Takes the labels of these codes away; the others keep theirs."""
+        has_label = self._has_label
+        own = codes[codes < len(has_label)]
+        own = own[has_label[own]]
+        if not len(own):
+            return
+        has_label[own] = False
+        kept = [i for i, code in enumerate(self._codes) if has_label[code]]
+        self._keys, self._codes = [self._keys[i] for i in kept], [self._codes[i] for i in kept]
+        self._first, self._last = -1, -1
+
     def _labels_between(self, at: int, count: int) -> list[int]:
         """Free labels for ``count`` values in front of position ``at``; none where the gap is too small.
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
+
+import pyarrow as pa
 
 from everview.backends.base import AlteredTable
 from everview.backends.embedded.build_operators import Sources, build_operators
@@ -12,9 +16,14 @@ from everview.backends.embedded.operator_pool import OperatorPool
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.sources import TableInput
 from everview.backends.embedded.tables.mean_matches import mean_matches
+from everview.backends.embedded.tables.stored_table import StoredTable, TableContent
+from everview.backends.embedded.vectors import Batch
+from everview.catalog import TableDefinition
 from everview.planner.block_join_builder import Facts
 from everview.relational.nodes import Relation, Scan
+from everview.relational.rules import SPLIT_JOINS, run_rules
 from everview.relational.unique_keys import UniqueKey
+from everview.trigger.lower_plan import lower_plan
 from everview.trigger.program import Program
 
 
@@ -60,9 +69,22 @@ class Graph:
         del self.roots[name.lower()], self.programs[name.lower()], self._view_keys[name.lower()]
         self.collect()
 
-    def build_for_reading(self, program: Program) -> Operator:
-        """The operator of a query that is read once, over what is there; ``collect`` removes what it needed."""
-        return build_operators(program, self.pool, self._sources, self.dictionary)
+    @contextmanager
+    def holding(self, definition: TableDefinition, rows: pa.Table) -> Iterator[None]:
+        """A table with these rows, which no view reads; its name is free."""
+        source = TableInput(StoredTable(definition, self.dictionary), self.dictionary)
+        source.table.restore(TableContent(definition.name, rows, None, received=True))
+        self.tables[definition.name.lower()] = source
+        try:
+            yield
+        finally:
+            del self.tables[definition.name.lower()]
+
+    def evaluated(self, plan: Relation) -> Batch:
+        """The answer of a query that is read once, over what is there; ``collect`` removes what it needed."""
+        split = run_rules(plan, SPLIT_JOINS)
+        program = lower_plan(split, self.facts_of, keeps_rows=self.keeps_rows, is_read_once=True, has_order=True)
+        return build_operators(program, self.pool, self._sources, self.dictionary).content()
 
     def collect(self) -> None:
         """Removes the operators that no view needs, and the arrangements that nothing looks rows up in any more."""

@@ -8,19 +8,22 @@ merged deltas lead there from the contents of the last time, which is what every
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from time import perf_counter
+from typing import Final
 
 from everview.backends.embedded.dependencies import needed_for
 from everview.backends.embedded.graph import Graph
 from everview.backends.embedded.operators.base import Operator, consolidated
 from everview.backends.embedded.sources import ScanOperator, TableInput
+from everview.backends.embedded.state.memory import Budget, reserve
 from everview.backends.embedded.tree.machine import TreeOutgrown
 from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.backends.embedded.vectors import Batch, DeferredBatch, KeyLayout, concatenate
 from everview.errors import EvaluationError
 
-Rejection = Callable[[Operator], Exception]
+Rejection = Callable[[Operator, MemoryError], Exception]
 """Makes the error for a user where there is no memory for an operator."""
 
 Stop = tuple[Operator, tuple[int, ...]]
@@ -44,6 +47,8 @@ class OperatorFailed(Exception):
         self.error = error
 
 
+NO_BUDGET: Final = nullcontext()
+"""Stands for as much memory as there is."""
 MOST_WAITING = 64
 """Deltas of an operator that wait before they are merged."""
 FEW_WAITING = 1024
@@ -143,8 +148,19 @@ class Propagation:
         self._waiting: dict[int, Waiting] = {}
         self._routes: dict[tuple[int, ...], list[Stop]] = {}
         self._routed = -1
+        self.budget: Budget | AbstractContextManager[None] = NO_BUDGET
+        """In force while operators run."""
         self.torn: Operator | None = None
         """An operator whose state a lack of memory has left half changed: it cannot be rolled back."""
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether there is a limit to what operators may take."""
+        return self.budget is not NO_BUDGET
+
+    def building(self) -> Budget | AbstractContextManager[None]:
+        """What is in force while operators are made."""
+        return self.budget.building() if isinstance(self.budget, Budget) else self.budget
 
     def set_lazy(self, views: Iterable[str]) -> None:
         """Which views are lazy; nothing waits when this is called, unless all that happened is that a lazy one has gone."""
@@ -185,7 +201,8 @@ class Propagation:
         given = dict(running.deltas)
         while True:
             try:
-                self._run(route(), running)
+                with self.budget:
+                    self._run(route(), running)
             except LeavesGroup as leaving:
                 running.rollback_operators()
                 running.deltas = dict(given)
@@ -214,7 +231,7 @@ class Propagation:
 
     def _run(self, route: Iterable[Stop], running: Running) -> None:
         """Visits operators in order, each with the deltas of its inputs, if one of them has moved, and takes their time."""
-        deltas, touched = running.deltas, running.operators
+        deltas, touched, is_limited = running.deltas, running.operators, self.is_limited
         since = perf_counter()
         for operator, inputs in route:
             given = [deltas.get(i) for i in inputs]
@@ -229,6 +246,8 @@ class Propagation:
                 made = operator.push(given)
                 if made is not None and (isinstance(made, DeferredBatch) or len(made)):
                     deltas[id(operator)] = made
+                    if is_limited and not isinstance(made, DeferredBatch):
+                        reserve(8 * len(made) * (1 + len(made.columns)))
                     if operator.arrangement is not None:
                         operator.arrangement.apply(made)
             except TreeOutgrown as error:
@@ -240,7 +259,7 @@ class Propagation:
             except MemoryError as error:
                 if not operator.survives_lack_of_memory:
                     self.torn = touched.pop()
-                raise self._rejection(operator) from error
+                raise self._rejection(operator, error) from error
             now = perf_counter()
             operator.seconds += now - since
             since = now

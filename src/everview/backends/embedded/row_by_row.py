@@ -122,7 +122,7 @@ class RowByRow:
         sizes: dict[str, int] = {}
         for number, operator in enumerate((*self._relays, *self._operators)):
             parts = operator.nbytes() | (operator.arrangement.nbytes() if operator.arrangement is not None else {})
-            sizes |= {f"row by row, {number} {part}": size for part, size in parts.items()}
+            sizes |= {f"row_by_row[{number}].{part}": size for part, size in parts.items()}
         return sizes
 
 

@@ -350,7 +350,7 @@ class SuspendedViews:
     def stats(self, key: str) -> dict[str, Any]:
         """What a suspended view has cost, and why it has no rows."""
         view = self.by_key[key]
-        kept = {} if view.last is None else {"the last content": view.last.nbytes}
+        kept = {} if view.last is None else {"last_content": view.last.nbytes}
         return {
             "rows": None,
             "bytes": kept,

@@ -6,11 +6,16 @@ import datetime
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Final
+from weakref import ref
 
 import pyarrow as pa
 
 from everview.backends.base import VersionedDelta
 from everview.backends.embedded.vectors import Batch
+
+_FEW_GIVEN: Final = 1024
+"""Weak references that are not worth looking through."""
 
 
 @dataclass(slots=True)
@@ -54,6 +59,28 @@ class History:
     def clear(self) -> None:
         """Forgets all."""
         self._moved.clear()
+
+
+class GivenDeltas:
+    """Deltas of commits that somebody may still hold, and not have looked at."""
+
+    def __init__(self) -> None:
+        self._given: list[ref[ViewDeltas]] = []
+        self._most = _FEW_GIVEN
+
+    def add(self, deltas: ViewDeltas) -> ViewDeltas:
+        """Notes some, and returns them."""
+        self._given.append(ref(deltas))
+        if len(self._given) > self._most:
+            self._most = 2 * len(self.held) + _FEW_GIVEN
+        return deltas
+
+    @property
+    def held(self) -> list[ViewDeltas]:
+        """Those that are held."""
+        held = [deltas for deltas in (r() for r in self._given) if deltas is not None]
+        self._given = [ref(deltas) for deltas in held]
+        return held
 
 
 class ViewDeltas(Mapping[str, pa.Table]):

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from everview.backends.base import Refresh
 from everview.backends.embedded.dependencies import below
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.propagation import Running
+from everview.backends.embedded.rebalancing_stats import rebalancing_stats
 from everview.backends.embedded.sources import ScanOperator
 from everview.backends.embedded.vectors import Batch
 from everview.backends.refresh_choice import FROM_DELTAS, NOTHING_TO_DO, views_over
@@ -37,6 +40,13 @@ class MaintainedView:
     def has_no_listing(self) -> bool:
         """Whether its rows are not listed: there is only a tree to enumerate them from, or the arrays of matrices."""
         return self.definition.options.representation in ("factorized", "matrix")
+
+    def stats(self) -> dict[str, Any]:
+        """Rows, bytes by structure, updates and seconds."""
+        told: dict[str, Any] = {"rows": self.root.count(), "bytes": state_sizes(self.root)}
+        told |= {"updates": self.updates, "seconds": self.seconds}
+        rebalancing = rebalancing_stats(below(self.root))
+        return told if rebalancing is None else {**told, "rebalancing": rebalancing}
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +110,26 @@ class Reach:
 
 
 def state_sizes(root: Operator) -> dict[str, int]:
-    """Bytes of state by operator and structure, of all that a view needs."""
+    """Bytes of state by structure, of all that a view needs.
+
+    A structure is named ``#1.aggregate.groups``: the number of its operator, which ``explain`` prints too, the operator's kind,
+    and the structure. A view tree has its stored views by name, and their indexes by words of the key (``#1.tree.V.index[0]``).
+    """
     sizes: dict[str, int] = {}
-    for number, operator in enumerate(below(root)):
-        parts = dict(operator.nbytes())
-        if operator.arrangement is not None:
-            parts.update(operator.arrangement.nbytes())
-        for part, size in parts.items():
-            sizes[f"{number} {operator.describe().split(':')[0]}: {part}"] = size
+    numbers: dict[int, int] = {}
+    stack = [root]
+    while stack:
+        operator = stack.pop()
+        if id(operator) in numbers:
+            continue
+        number = numbers[id(operator)] = len(numbers) + 1
+        stack.extend(reversed(operator.inputs))
+        kept = {} if operator.arrangement is None else operator.arrangement.nbytes()
+        for part, size in (operator.nbytes() | kept).items():
+            sizes[f"#{number}.{_kind(operator)}.{part.replace(' ', '_')}"] = size
     return sizes
+
+
+def _kind(operator: Operator) -> str:
+    """What an operator does, as in its class: ``MatchByKeyOperator`` is ``match_by_key``."""
+    return re.sub(r"(?<=.)([A-Z])", r"_\1", type(operator).__name__.removesuffix("Operator")).lower()

@@ -7,14 +7,14 @@ right, and the only speed it cares for is that an equality join of tens of thous
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
 from everview.errors import EvaluationError
 from everview.relational.definitions.aggregates import evaluate_aggregate
 from everview.relational.definitions.ordering import ordered_rows
 from everview.relational.definitions.windows import evaluate_window
-from everview.relational.evaluate import Compiled, compile_expression
+from everview.relational.evaluate import Compiled, compile_expression, foresee
 from everview.relational.join_condition import split_join_condition
 from everview.relational.nodes import (
     Aggregate,
@@ -63,9 +63,11 @@ def _evaluate(relation: Relation, bag: Callable[[Relation], Bag], tables: Mappin
         case Values():
             return list(relation.rows)
         case Filter():
+            foresee((relation.condition,), bag(relation.child))
             holds = compile_expression(relation.condition)
             return [row for row in bag(relation.child) if holds(row) is True]
         case Project():
+            foresee(relation.expressions, bag(relation.child))
             expressions = [compile_expression(e) for e in relation.expressions]
             return [tuple([e(row) for e in expressions]) for row in bag(relation.child)]
         case Join():
@@ -167,7 +169,8 @@ def _key(row: Row, keys: list[Compiled], null_safe: list[bool]) -> Row | None:
     return values
 
 
-def _aggregate(aggregate: Aggregate, rows: Iterable[Row]) -> Bag:
+def _aggregate(aggregate: Aggregate, rows: Sequence[Row]) -> Bag:
+    foresee([*aggregate.keys, *(a for call in aggregate.aggregates for a in call.args)], rows)
     keys = [compile_expression(k) for k in aggregate.keys]
     groups: dict[Row, list[Row]] = defaultdict(list)
     if not keys:

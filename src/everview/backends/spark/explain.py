@@ -13,12 +13,14 @@ from everview.backends.spark.transactions import SHARE
 from everview.catalog import ViewDefinition
 from everview.planner.plan_tree import TreePlan
 from everview.relational.format import format_plan
+from everview.relational.join_condition import split_join_condition
 from everview.relational.nodes import Aggregate, Join, JoinKind, Scan, TopK
 from everview.trigger.format_plan import class_lines, cost_lines, update_json
 from everview.trigger.format_program import format_program
 from everview.trigger.format_tree_program import format_tree_program
 from everview.trigger.order_accesses import has_ranges, order_accesses
 from everview.trigger.program import Anew, Apply, FactorizedBlock, MatrixBlock, ProgramStatement, TreeBlock
+from everview.trigger.tree_program import AccessKind
 
 _LOOKUPS: Final = (
     "segments of more than local_rows rows are searched in the driver's copies of them, up to lookup_bytes on disk; "
@@ -157,6 +159,8 @@ def _otherwise(statement: ProgramStatement, choice: BlockChoice | None) -> str |
             return "no view tree; the change of an input is joined with the other inputs, which are stored"
         case Apply(node=Aggregate() as node):
             return _groups(node)
+        case Apply(node=Join(kind=JoinKind.SEMI | JoinKind.ANTI) as node) if split_join_condition(node).residual:
+            return "a join with the distinct values that the left side compares, stored with the number of their pairs"
         case Apply(node=Join(kind=JoinKind.SEMI | JoinKind.ANTI)):
             return "a join with the distinct keys of the right side, which are stored with their counts"
         case Apply(node=TopK()):
@@ -168,10 +172,17 @@ def _otherwise(statement: ProgramStatement, choice: BlockChoice | None) -> str |
 
 
 def _unordered(statement: ProgramStatement) -> str | None:
-    """What Spark does where another engine sums ranges of an ordered view."""
-    if isinstance(statement, TreeBlock) and has_ranges(order_accesses(statement.lowered.program)):
-        return "no view is kept in order; rows that an inequality joins are paired, and then summed"
-    return None
+    """What Spark does where another engine searches in an order."""
+    match statement:
+        case TreeBlock(lowered=lowered) if has_ranges(order_accesses(lowered.program)):
+            return "no view is kept in order; rows that an inequality joins are paired, and then summed"
+        case Apply(node=Join() as node, rules=rules) if any(
+            s.kind is AccessKind.RANGE for rule in rules for s in rule.searches
+        ):
+            met = "those with equal keys" if split_join_condition(node).equalities else "all"
+            return f"nothing is kept in order; a changed row is compared with {met} of the other side"
+        case _:
+            return None
 
 
 def _groups(node: Aggregate) -> str:

@@ -20,21 +20,15 @@ from everview.backends.spark.term_plans import consolidated, expanded, weighted
 from everview.catalog import find_column
 from everview.errors import UnsupportedOperation
 from everview.relational.arrow import arrow_schema, rows_to_arrow
-from everview.relational.expressions import Call, Cast, Column, Expression, Literal, conjunction, walk
+from everview.relational.expressions import Call, Cast, Column, Literal, SparkExpression, conjunction, walk
 from everview.relational.nodes import (
-    Aggregate,
     Filter,
-    Generate,
-    Join,
-    Project,
     Relation,
     Scan,
     Schema,
-    TopK,
-    Window,
 )
 from everview.relational.schema import schema
-from everview.relational.traverse import inputs, nodes_of, with_inputs
+from everview.relational.traverse import expressions_in, inputs, nodes_of, with_inputs
 from everview.relational.types import BOOLEAN, Value
 
 if TYPE_CHECKING:
@@ -128,29 +122,8 @@ class Reading:
 def zone_of(plan: Relation) -> str:
     """The time zone that some expression of a plan depends on; any will do where none does."""
     for node in nodes_of(plan):
-        for expression in _expressions(node):
+        for expression in expressions_in(node):
             for part in walk(expression):
-                if isinstance(part, Call | Cast) and part.zone is not None:
+                if isinstance(part, Call | Cast | SparkExpression) and part.zone is not None:
                     return part.zone
     return "UTC"
-
-
-def _expressions(node: Relation) -> tuple[Expression, ...]:
-    match node:
-        case Filter():
-            return (node.condition,)
-        case Project():
-            return node.expressions
-        case Join():
-            return (node.condition,)
-        case Aggregate():
-            inside = tuple(a for c in node.aggregates for a in (*c.args, *(() if c.filter is None else (c.filter,))))
-            return (*node.keys, *inside)
-        case Window():
-            return (*node.partition, *(k.expression for k in node.order), *(a for c in node.functions for a in c.args))
-        case TopK():
-            return tuple(k.expression for k in node.order)
-        case Generate():
-            return (node.array,)
-        case _:
-            return ()

@@ -12,7 +12,7 @@ from typing import Final, assert_never
 
 from everview.backends.spark.sql_literals import literal_sql, quoted_name, text_sql, type_sql
 from everview.errors import UnsupportedQuery
-from everview.relational.expressions import Call, Case, Cast, Column, Expression, Literal
+from everview.relational.expressions import Call, Case, Cast, Column, Expression, Literal, SparkExpression
 from everview.relational.types import Array, Struct
 
 Names = Sequence[str]
@@ -39,6 +39,8 @@ def expression_sql(expression: Expression, names: Names) -> str:
             return f"CASE {branches} ELSE {expression_sql(expression.otherwise, names)} END"
         case Call():
             return _call(expression, names)
+        case SparkExpression():
+            return expression.sql([expression_sql(a, names) for a in expression.args])
         case _:
             assert_never(expression)
 

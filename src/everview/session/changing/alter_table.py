@@ -33,10 +33,12 @@ _COUNT_OF_ROWS = re.compile(r"\bcount\s*\(\s*\*\s*\)", re.IGNORECASE)
 
 
 def with_column(core: Core, table: TableDefinition, field: Field, filling: Literal) -> TableDefinition:
-    """Adds a column behind the others; the rows that are there get ``filling`` in it."""
+    """Adds a column behind the others; rows get ``filling`` in it, those that are there, and those that come without it."""
     fields = (*table.fields, field)
     check_columns(f"table '{table.name}'", fields)
-    altered = AlteredTable(replace(table, fields=fields), (*range(len(table.fields)), None), filling)
+    defaults = table.defaults if filling.value is None else (*table.defaults, (field.name, filling))
+    wider = replace(table, fields=fields, defaults=defaults)
+    altered = AlteredTable(wider, (*range(len(table.fields)), None), filling)
     _alter(core, table, altered, field.name)
     return altered.definition
 
@@ -65,7 +67,8 @@ def rename_column(core: Core, name: str, column: str, new: str) -> TableDefiniti
         fields = tuple(replace(f, name=new) if i == place else f for i, f in enumerate(table.fields))
         check_columns(f"table '{table.name}'", fields)
         key = tuple(new if k == old else k for k in table.primary_key)
-        altered = replace(table, fields=fields, primary_key=key)
+        defaults = tuple((new if c == old else c, default) for c, default in table.defaults)
+        altered = replace(table, fields=fields, primary_key=key, defaults=defaults)
         _alter(core, table, AlteredTable(altered, tuple(range(len(fields))), Literal(None, NULL)), new)
         return altered
 

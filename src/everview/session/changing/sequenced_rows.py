@@ -51,16 +51,20 @@ def latest_rows(table: TableDefinition, change: Change, sequence_by: str, stored
     given = pa.table([*(rows.column(i) for i in table.key_positions), rows.column(at)], names=[*keys, "sequence"])
     given = given.append_column(_PLACE, pa.array(np.arange(rows.num_rows)))
     order = given.sort_by([*((k, "ascending") for k in keys), ("sequence", "ascending"), (_PLACE, "ascending")])
-    latest = order.filter(_ends(order, keys))
+    latest = order.filter(last_of_equals(order, keys))
     held = pa.table([*(stored.column(i) for i in table.key_positions), stored.column(at)], names=[*keys, _HELD])
-    both = latest.join(held.cast(pa.schema([*(latest.schema.field(k) for k in keys), held.schema.field(_HELD)])), keys)
+    both = latest.join(
+        held.cast(pa.schema([*(latest.schema.field(k) for k in keys), held.schema.field(_HELD)])),
+        keys,
+        use_threads=False,
+    )
     is_newer = pc.fill_null(pc.less_equal(both.column(_HELD), both.column("sequence")), True)
     kept = both.filter(is_newer).column(_PLACE).to_numpy()
     return Change(change.table, ChangeKind.UPSERT, rows.take(pa.array(np.sort(kept))))
 
 
-def _ends(order: pa.Table, keys: list[str]) -> pa.Array:
-    """Whether a row is the last of its key, of rows in the order of their keys."""
+def last_of_equals(order: pa.Table, keys: list[str]) -> pa.Array:
+    """Whether a row is the last with its keys, of rows in the order of these."""
     count = order.num_rows
     last = np.ones(count, dtype=np.bool_)
     if count > 1:

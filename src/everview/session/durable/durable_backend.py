@@ -45,6 +45,7 @@ class DurableBackend(EngineReads):
         make_engine: Makes an empty engine.
         durability: When a transaction is on disk; see ``storage.change_log``.
         checkpoint_bytes: How long the log may become before a checkpoint.
+        memory_limit: How many bytes the engine's state may take. What is there already is opened in any case.
         disk: What writes and syncs files.
 
     Raises:
@@ -60,6 +61,7 @@ class DurableBackend(EngineReads):
         *,
         durability: str = "commit",
         checkpoint_bytes: int = CHECKPOINT_BYTES,
+        memory_limit: int | None = None,
         disk: Disk | None = None,
     ) -> None:
         self._disk = disk or Disk()
@@ -79,6 +81,8 @@ class DurableBackend(EngineReads):
             raise
         self._engine = self._recovered.engine
         self._engine.journal = self._record
+        if memory_limit is not None:
+            self._engine.limit_memory(memory_limit)
         self._checkpointing = Checkpointing(path, self._log, self._disk)
         self._checkpoint_bytes = checkpoint_bytes
         self._lost: StorageFailed | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pyarrow as pa
@@ -10,7 +11,7 @@ import pyarrow as pa
 from everview.backends.base import Refresh, Suspension, VersionedDelta
 from everview.backends.embedded.matrix.stored_matrix import Floats
 from everview.backends.embedded.vectors import Ints
-from everview.catalog import Definition
+from everview.catalog import Definition, TableDefinition
 from everview.relational.nodes import Relation
 from everview.relational.types import Value
 from everview.session.durable.recovery import RecoveredEngine
@@ -65,6 +66,10 @@ class EngineReads:
     def query(self, plan: Relation) -> pa.Table:
         """Evaluates a plan once."""
         return self._recovered.engine.query(plan)
+
+    def holding(self, table: TableDefinition, rows: pa.Table) -> AbstractContextManager[None]:
+        """Lets queries read these rows as a table, for as long as the context lasts."""
+        return self._recovered.engine.holding(table, rows)
 
     def changes(self, view: str, since: int) -> Sequence[VersionedDelta]:
         """The non-empty deltas of the versions after ``since``."""

@@ -10,15 +10,17 @@ with table, column, value and row numbers, counted from 0. pandas' NaN is a miss
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.backends.base import WEIGHT, Change, ChangeKind
 from everview.catalog import TableDefinition
 from everview.errors import InvalidChange, UnsupportedOperation, did_you_mean
-from everview.relational.arrow import arrow_schema, column_to_arrow
+from everview.relational.arrow import arrow_schema, column_to_arrow, rows_to_arrow
 from everview.relational.display import show_numbers, show_value
 from everview.relational.nodes import Field, Schema
 from everview.relational.types import is_integral
@@ -58,6 +60,8 @@ def read_changes(table: TableDefinition, data: Any, mode: Mode) -> Change:
     ignored = {WEIGHT, CHANGE_TYPE}
     if given.take(CHANGE_TYPE) is not None:
         ignored |= {COMMIT_VERSION, COMMIT_TIMESTAMP}  # a row of Delta's change feed brings them along
+    if table.defaults and weights is None and mode is not Mode.DELETE_KEYS:
+        given = _with_defaults(table, given)
     _check_names(table, wanted, [n for n in given.names if n.lower() not in ignored], mode)
     columns = [read_column(table, column, given) for column in wanted]
     rows = _batch_of(columns, arrow_schema(wanted))
@@ -74,6 +78,15 @@ def check_source(source: object) -> tuple[str, int]:
                 f"{show_value(source)} is not the name of a source and the number of a batch.",
                 hint="give a pair such as ('orders.csv', 17).",
             )
+
+
+def _with_defaults(table: TableDefinition, given: GivenRows) -> GivenRows:
+    """Inserted rows with the columns that they lack and that have a default."""
+    lacking = {column: default.value for column, default in table.defaults if given.take(column) is None}
+    fields = [table.fields[i] for i in table.positions(lacking)]
+    every = pa.array(np.zeros(given.rows, dtype=np.int64))
+    columns = [rows_to_arrow([(v,)], (f,)).column(0).take(every) for v, f in zip(lacking.values(), fields, strict=True)]
+    return replace(given, names=[*given.names, *lacking], columns=[*given.columns, *columns])
 
 
 def _check_mode(table: TableDefinition, mode: Mode) -> None:

@@ -35,6 +35,7 @@ from everview.relational.types import (
     is_integral,
 )
 from everview.session.rows.convert_values import EXACT_INTEGERS, Unfit
+from everview.session.rows.local_times import instants_of
 
 _WIDEST: Final = 76
 """Digits of Arrow's largest decimal: room for every integer and decimal that can come in."""
@@ -89,6 +90,12 @@ def _converted(column: pa.ChunkedArray, target: DataType) -> pa.ChunkedArray:
             return _converted_lists(column, element, contains_null, wanted)
         case Struct() if pa.types.is_struct(arrow):
             return _converted_structs(column, target)
+        case _ if target == TIMESTAMP and pa.types.is_timestamp(arrow) and arrow.tz is None:
+            return instants_of(_cast_or_locate(column, arrow_type(TIMESTAMP_NTZ)))
+        case _ if target == DATE and pa.types.is_timestamp(arrow) and arrow.tz is None:
+            days = column.cast(wanted, safe=False)
+            hint = "a date column takes times at midnight; convert the column to dates first."
+            return _lossless(column, days, pc.not_equal(days.cast(arrow), column), hint)
         case _ if _differs_only_in_layout(arrow, target):
             return _cast_or_locate(column, wanted)
         case _:
@@ -114,8 +121,6 @@ def _advice(arrow: pa.DataType, target: DataType) -> str | None:
         return "convert the column to integers first; in pandas, Int64 keeps missing values."
     if kinds.is_floating(arrow) and isinstance(target, Decimal):
         return "convert the column to decimals first."
-    if kinds.is_timestamp(arrow) and target == TIMESTAMP:
-        return "give the column a time zone, or declare it timestamp_ntz."
     if kinds.is_timestamp(arrow) and target == TIMESTAMP_NTZ:
         return "remove the column's time zone, or declare it timestamp."
     if kinds.is_timestamp(arrow) and target == DATE:
@@ -149,8 +154,10 @@ def _narrowed_floats(column: pa.ChunkedArray) -> pa.ChunkedArray:
     )
 
 
-def _lossless(column: pa.ChunkedArray, result: pa.ChunkedArray, is_wrong: pa.ChunkedArray) -> pa.ChunkedArray:
-    _checked(column, is_wrong)
+def _lossless(
+    column: pa.ChunkedArray, result: pa.ChunkedArray, is_wrong: pa.ChunkedArray, hint: str | None = None
+) -> pa.ChunkedArray:
+    _checked(column, is_wrong, hint)
     return result
 
 

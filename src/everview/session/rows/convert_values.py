@@ -12,6 +12,7 @@ import decimal
 import math
 import struct
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any, Final
 
 import numpy as np
@@ -39,6 +40,7 @@ from everview.relational.types import (
     integer_bounds,
     is_integral,
 )
+from everview.session.rows.local_times import session_zone
 
 Converter = Callable[[Any], Value]
 
@@ -79,6 +81,8 @@ def converter_to(data_type: DataType) -> Converter:
             return lambda v: tuple(f(e) for f, e in zip(parts, _members(v, names), strict=True))
         case _ if is_integral(data_type):
             return lambda v: _to_int(v, data_type)
+        case _ if data_type == TIMESTAMP:
+            return _timestamps()
         case _:
             return _SIMPLE[data_type]
 
@@ -178,20 +182,25 @@ def _to_bytes(value: Any) -> bytes:
 
 def _to_date(value: Any) -> int:
     if isinstance(value, datetime.datetime):
-        raise _wrong_type(value, "take its date() first.")
+        if value.tzinfo is not None or value.time() != datetime.time():
+            raise _wrong_type(value, "take its date() first.")
+        value = value.date()
     if not isinstance(value, datetime.date):
         raise _wrong_type(value, "give a datetime.date." if isinstance(value, str) else None)
     return value.toordinal() - _EPOCH_DAY
 
 
-def _to_timestamp(value: Any) -> int:
-    _check_datetime(value)
-    if value.tzinfo is None:
-        raise Unfit(
-            f"cannot take {show_value(value)}, which has no time zone",
-            hint="give it one, for example value.replace(tzinfo=datetime.UTC), or declare the column timestamp_ntz.",
-        )
-    return int((value - _EPOCH_UTC) // _MICROSECOND)
+def _timestamps() -> Converter:
+    """For the values of one column, so that the session is asked for its time zone once."""
+    zone = cache(session_zone)
+
+    def to_timestamp(value: Any) -> int:
+        _check_datetime(value)
+        if value.tzinfo is None:
+            return zone().from_local(int((value - _EPOCH) // _MICROSECOND))
+        return int((value - _EPOCH_UTC) // _MICROSECOND)
+
+    return to_timestamp
 
 
 def _to_timestamp_ntz(value: Any) -> int:
@@ -251,7 +260,6 @@ _SIMPLE: Final[dict[DataType, Converter]] = {
     STRING: _to_string,
     BINARY: _to_bytes,
     DATE: _to_date,
-    TIMESTAMP: _to_timestamp,
     TIMESTAMP_NTZ: _to_timestamp_ntz,
     DAY_TIME_INTERVAL: _to_duration,
     YEAR_MONTH_INTERVAL: _refuse,

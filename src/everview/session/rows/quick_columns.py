@@ -2,8 +2,8 @@
 
 pyarrow takes more than a strict table may: 1.0 for an integer, bytes for text, a time without a zone as one in UTC, infinity
 for a float that is too large. So a column goes this way only if the *set of Python types* in it shows that none of this can
-happen, which takes one pass at the speed of C. Contract: the array is exactly what ``convert_values`` would make of the values,
-or None. Then the exact code runs, and finds the row for the error message.
+happen, which takes one pass at the speed of C; times are looked at one by one. Contract: the array is exactly what
+``convert_values`` would make of the values, or None. Then the exact code runs, and finds the row for the error message.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from everview.relational.types import (
     is_floating,
     is_integral,
 )
+from everview.session.rows.local_times import instants_of_array
 
 _REFUSALS: Final = (pa.ArrowException, OverflowError, TypeError, ValueError)
 _INTEGERS: Final = frozenset({int, np.int8, np.int16, np.int32, np.int64})
@@ -51,6 +52,7 @@ _TYPES: Final[dict[DataType, frozenset[type]]] = {
     DAY_TIME_INTERVAL: frozenset({datetime.timedelta}),
 }
 _NONE: Final = frozenset({NoneType})
+_LOCAL: Final = arrow_type(TIMESTAMP_NTZ)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +83,8 @@ class QuickColumn:
         except _REFUSALS:
             return None
         if self.accepts is not None and not self.accepts(values, made):
-            return None
+            is_local = self.data_type == TIMESTAMP and _have_no_zones(values, made)
+            return instants_of_array(pa.array(values, _LOCAL, from_pandas=from_pandas)) if is_local else None
         return canonical_array(made, self.data_type) if is_floating(self.data_type) else made
 
 

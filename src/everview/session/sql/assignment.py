@@ -12,7 +12,7 @@ import pyarrow as pa
 from everview.backends.base import WEIGHT
 from everview.catalog import TableDefinition
 from everview.errors import EvaluationError, InvalidQuery, guarded
-from everview.relational.expressions import Cast, Column, Expression
+from everview.relational.expressions import Cast, Column, Expression, Literal
 from everview.relational.nodes import Field, Relation
 from everview.relational.types import (
     DATE,
@@ -38,6 +38,11 @@ def new_rows(core: Core, table: TableDefinition, plan: Relation) -> pa.Table:
     except EvaluationError as error:
         message = f"the new values for table '{table.name}' cannot be computed: {error.message}"
         raise EvaluationError(message, condition=error.condition, hint=error.hint) from error
+
+
+def default_of(table: TableDefinition, field: Field) -> Literal:
+    """What a row that is inserted without a column gets in it."""
+    return dict(table.defaults).get(field.name, Literal(None, field.type))
 
 
 def weighted(rows: pa.Table, weight: int) -> pa.Table:

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from everview.catalog import TableDefinition, ViewDefinition, ViewOptions, find_column
 from everview.errors import EverviewError, InvalidQuery, UnknownName, guarded
-from everview.relational.expressions import Expression, Literal
+from everview.relational.expressions import Expression
 from everview.relational.format import format_plan
 from everview.relational.nodes import Project
 from everview.relational.schema import columns, schema
@@ -24,7 +24,7 @@ from everview.session.results import Result
 from everview.session.rows.given_rows import Mode
 from everview.session.sql.add_column import add_column
 from everview.session.sql.alter_statement import AddColumn, Rename, RenameColumn
-from everview.session.sql.assignment import assigned, new_rows, nullable, weighted
+from everview.session.sql.assignment import assigned, default_of, new_rows, nullable, weighted
 from everview.session.sql.merge import merge
 from everview.session.sql.merge_statement import Merge
 from everview.session.sql.statements import (
@@ -155,7 +155,7 @@ def _insert(core: Core, statement: Insert) -> Commit:
         values = [
             assigned(table, field, sources[i], translated.settings.time_zone)
             if i in sources
-            else Literal(None, field.type)
+            else default_of(table, field)
             for i, field in enumerate(table.fields)
         ]
         rows = new_rows(core, table, Project(plan, tuple(values), tuple(f.name for f in table.fields)))

@@ -19,18 +19,19 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from everview.backends.base import HoldsRows
 from everview.catalog import TableDefinition, find_column
 from everview.errors import InvalidChange, InvalidQuery
 from everview.frontend.translated import Translated
 from everview.relational.arrow import rows_from_arrow
-from everview.relational.expressions import Expression, Literal
+from everview.relational.expressions import Expression
 from everview.relational.nodes import ExceptAll, Project, Relation, Scan, Values
 from everview.relational.schema import columns
 from everview.relational.traverse import rewrite_bottom_up
 from everview.session.changing.table_source import table_source
 from everview.session.rows.changes import read_changes
 from everview.session.rows.given_rows import Mode
-from everview.session.sql.assignment import assigned, new_rows, nullable, weighted
+from everview.session.sql.assignment import assigned, default_of, new_rows, nullable, weighted
 from everview.session.sql.ddl import read_schema
 from everview.session.sql.merge_statement import Action, Merge, MergeClause, When, parse_merge_rules
 from everview.session.sql.tokens import TokenCursor, quote
@@ -60,7 +61,11 @@ def merge_rows(core: Core, table: TableDefinition, source: Any, rules: str, name
         read = TableDefinition(name, read_schema(name, found.schema, None).fields)
         rows = read_changes(read, found.rows, Mode.INSERT).rows
         with core.also_readable(name, read.fields):
-            commit = _merged(core, statement, Values(tuple(rows_from_arrow(rows, read.fields)), read.fields))
+            if isinstance(core.backend, HoldsRows):
+                with core.backend.holding(read, rows):
+                    commit = _merged(core, statement, None)
+            else:
+                commit = _merged(core, statement, Values(tuple(rows_from_arrow(rows, read.fields)), read.fields))
     core.subscriptions.deliver()
     return commit
 
@@ -156,7 +161,7 @@ def _change(
     found = columns(translated.plan)
     width = len(table.fields)
     old = () if is_insert else found[:width]
-    values: list[Expression] = list(old) or [Literal(None, f.type) for f in table.fields]
+    values: list[Expression] = list(old) or [default_of(table, f) for f in table.fields]
     for target, source in zip(targets, found[len(old) :], strict=True):
         values[target] = assigned(table, table.fields[target], source, translated.settings.time_zone)
     names = tuple(f.name for f in table.fields)

@@ -175,7 +175,7 @@ def test_a_frame_that_changes_later(table: ev.Table) -> None:
         ("n", [1.5, None], "decimal(6,2) and cannot take values of Arrow type double"),
         ("n", [decimal.Decimal("0.001"), None], "decimal(6,2) and cannot hold 0.001 (row 0)"),
         ("b", [1, 0], "boolean and cannot take values of Arrow type int64"),
-        ("day", pd.to_datetime(["2024-01-01", None]), "date and cannot take values of Arrow type timestamp"),
+        ("day", pd.to_datetime(["2024-01-01 12:00", None]), "date and cannot hold 2024-01-01 12:00:00 (row 0)"),
         ("x", ["1", "2"], "int and cannot take values of Arrow type string"),
         ("x", [True, False], "int and cannot take values of Arrow type bool"),
     ],

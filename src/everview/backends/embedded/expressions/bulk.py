@@ -106,7 +106,7 @@ def _matching(call: Call, dictionary: Dictionary) -> Compute | None:
     def compute(codes: Ints) -> Computed:
         texts, nulls = text(codes)
         found = np.empty(len(texts), dtype=np.bool_)
-        match_pattern(dictionary.heap, dictionary.ends, texts, pattern, found)
+        match_pattern(dictionary.heap, dictionary.spans, texts, pattern, found)
         return found, nulls
 
     return compute
@@ -123,7 +123,7 @@ def _substring(call: Call, dictionary: Dictionary) -> Compute | None:
         texts, nulls = text(codes)
         begins, offsets = np.empty(len(texts), dtype=np.int64), np.empty(len(texts) + 1, dtype=np.int64)
         heap = dictionary.heap
-        cut_text(heap, dictionary.ends, texts, position, count, begins, offsets)
+        cut_text(heap, dictionary.spans, texts, position, count, begins, offsets)
         data = np.empty(int(offsets[-1]), dtype=np.uint8)
         copy_cuts(heap, begins, offsets, data)
         cut = dictionary.encode_text(offsets, data)

@@ -101,7 +101,7 @@ def _order_of_texts(dictionary: Dictionary) -> Compare:
     def less(a: Cells, b: Cells) -> Bools:
         left, right = np.ascontiguousarray(a.values), np.ascontiguousarray(b.values)
         result: Bools = np.empty(max(len(left), len(right)) if len(left) and len(right) else 0, dtype=np.bool_)
-        compare_text(dictionary.heap, dictionary.ends, left, right, result)
+        compare_text(dictionary.heap, dictionary.spans, left, right, result)
         return result
 
     return less

@@ -19,6 +19,7 @@ from everview.backends.embedded.expressions.casts import native_cast
 from everview.backends.embedded.expressions.cells import Cells, null_cells, type_bound
 from everview.backends.embedded.expressions.definition import Definition
 from everview.backends.embedded.expressions.frame import RowFrame
+from everview.backends.embedded.expressions.spark import apply_in_spark
 from everview.backends.embedded.expressions.step import Builder, Compiled, Native
 from everview.backends.embedded.expressions.words import cells_of_words, word_writer
 from everview.backends.embedded.vectors import Kind, kind_of
@@ -31,9 +32,11 @@ from everview.relational.expressions import (
     Column,
     Expression,
     Literal,
+    SparkExpression,
     children,
     columns_of,
     remap_columns,
+    walk,
 )
 from everview.relational.failing import can_fail
 from everview.relational.functions import bind_cast, function_named
@@ -61,6 +64,8 @@ class Compiler:
         self._uses = _count_uses(expressions)
         self.by_definition: list[Expression] = []
         """The sub-expressions that Python computes once per distinct value."""
+        self.by_spark: list[SparkExpression] = []
+        """The sub-expressions that Spark's own code computes, a batch at a time."""
         self.has_floats = False
         """Whether a floating-point exception can occur, which NumPy would warn of."""
 
@@ -86,7 +91,10 @@ class Compiler:
         used = columns_of(expression)
         if not used:
             return self._constant(expression)
-        if len(used) == 1 and self._is_by_code(expression):
+        if isinstance(expression, SparkExpression):
+            self.by_spark.append(expression)
+            return apply_in_spark(expression, tuple(self.step(a) for a in expression.args), self._dictionary)
+        if len(used) == 1 and self._is_by_code(expression) and not _asks_spark(expression):
             return self._look_up(expression)
         match expression:
             case Cast():
@@ -222,6 +230,10 @@ def _count_uses(expressions: Sequence[Expression]) -> Counter[Expression]:
     for expression in expressions:
         visit(expression)
     return uses
+
+
+def _asks_spark(expression: Expression) -> bool:
+    return any(isinstance(part, SparkExpression) for part in walk(expression))
 
 
 def _columns(expression: Expression) -> list[Column]:

@@ -43,10 +43,10 @@ class Definition:
         """
         arguments = [spread(a, count) for a in arguments]
         if count <= _FEW:
-            return cells_of_words([self._word(key) for key in _keys(arguments, count)], self.result)
-        first, inverse = distinct_rows([column for a in arguments for column in _columns(a)], count)
+            return cells_of_words([self._word(key) for key in keys_of(arguments, count)], self.result)
+        first, inverse = distinct_rows([column for a in arguments for column in cell_columns(a)], count)
         chosen = [a.take(first) for a in arguments]
-        distinct = cells_of_words([self._word(key) for key in _keys(chosen, len(first))], self.result)
+        distinct = cells_of_words([self._word(key) for key in keys_of(chosen, len(first))], self.result)
         return distinct.take(inverse)
 
     def _word(self, key: tuple[Any, ...]) -> Any:
@@ -61,7 +61,7 @@ class Definition:
         return word
 
 
-def _keys(arguments: Sequence[Cells], count: int) -> list[tuple[Any, ...]]:
+def keys_of(arguments: Sequence[Cells], count: int) -> list[tuple[Any, ...]]:
     """The words of each row, with None for NULL, behind the signs of its floating zeros, which == does not tell apart."""
     has_floats = any(a.values.dtype == np.float64 for a in arguments)
     columns: list[list[Any]] = [_zero_signs(arguments, count) if has_floats else [0] * count]
@@ -81,7 +81,7 @@ def _zero_signs(arguments: Sequence[Cells], count: int) -> list[Any]:
     return signs.tolist()
 
 
-def _columns(cells: Cells) -> list[Ints]:
+def cell_columns(cells: Cells) -> list[Ints]:
     """The cells as integer columns that are equal in two rows exactly when the cells are the same there."""
     values = cells.values
     columns: list[Ints]

@@ -8,7 +8,7 @@ inputs' *new* contents; the old ones are the new ones minus the delta, and delta
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from enum import IntEnum
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from everview.backends.embedded.operators.ranges import RangeIndex
 from everview.backends.embedded.state.accumulate import total_weight
 from everview.backends.embedded.state.consolidate import consolidate
+from everview.backends.embedded.state.ordered import Texts
 from everview.backends.embedded.state.slices import SliceIndex
 from everview.backends.embedded.state.weight_map import WeightChanges, WeightMap
 from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, Vector, empty_batch
@@ -33,11 +34,25 @@ class Cost(IntEnum):
     LOGARITHMIC = 1
     TURNING = 2
     MATCHES = 3
-    PARTITION = 4
-    LINEAR = 5
+    ORDERED_MATCHES = 4
+    SEARCHED_MATCHES = 5
+    PARTITION = 6
+    LINEAR = 7
 
     def __str__(self) -> str:
-        return ("O(1)", "O(log N)", "O(log N + rows that turn)", "O(matches)", "O(partition)", "O(N)")[self.value]
+        return _COSTS[self.value]
+
+
+_COSTS = (
+    "O(1)",
+    "O(log N)",
+    "O(log N + rows that turn)",
+    "O(matches)",
+    "O(log N + matches)",
+    "O(log N * matches)",
+    "O(partition)",
+    "O(N)",
+)
 
 
 class Searched(ABC):
@@ -53,8 +68,11 @@ class Searched(ABC):
         """The secondary index by these columns, built on first use and kept from then on."""
 
     @abstractmethod
-    def range_index(self, columns: Sequence[int], access: RangeAccess) -> RangeIndex:
-        """The ordered index by these columns and then by the one of the access, built on first use."""
+    def range_index(self, columns: Sequence[int], access: RangeAccess, texts: Texts | None = None) -> RangeIndex:
+        """The ordered index by these columns and then by the one of the access, built on first use.
+
+        Where that is a text, ``texts`` are those that codes stand for.
+        """
 
     @abstractmethod
     def at(self, slots: Ints) -> Batch:
@@ -133,11 +151,11 @@ class Arrangement(Searched):
             self._slices[key] = index
         return self._slices[key]
 
-    def range_index(self, columns: Sequence[int], access: RangeAccess) -> RangeIndex:
+    def range_index(self, columns: Sequence[int], access: RangeAccess, texts: Texts | None = None) -> RangeIndex:
         """The ordered index by these columns and then by the one of the access, built on first use."""
         key = (tuple(columns), access)
         if key not in self._ranges:
-            self._ranges[key] = RangeIndex(self.rows, self.layout, columns, access)
+            self._ranges[key] = RangeIndex(self.rows, self.layout, columns, access, texts)
         return self._ranges[key]
 
     @property
@@ -146,9 +164,9 @@ class Arrangement(Searched):
         return tuple(self._slices)
 
     @property
-    def range_keys(self) -> tuple[tuple[tuple[int, ...], RangeAccess], ...]:
-        """The columns of its ordered indexes, and what they are searched for."""
-        return tuple(self._ranges)
+    def ranges(self) -> Mapping[tuple[tuple[int, ...], RangeAccess], RangeIndex]:
+        """Its ordered indexes."""
+        return self._ranges
 
     @property
     def whole(self) -> Arrangement:
@@ -163,10 +181,19 @@ class Arrangement(Searched):
         """Bytes of the rows and of each index."""
         sizes = {"rows": self.rows.nbytes}
         for columns, index in self._slices.items():
-            sizes[f"index {list(columns)}"] = index.nbytes
+            sizes[f"index{listed_columns(columns)}"] = index.nbytes
         for (columns, access), ordered in self._ranges.items():
-            sizes[f"ordered index {[*columns, access.column]}"] = ordered.nbytes
+            sizes[f"order{listed_columns((*columns, *access.columns))}"] = ordered.nbytes
         return sizes
+
+
+def listed_columns(columns: Sequence[int]) -> str:
+    """Columns of an index, or words of a key, as ``stats`` names them.
+
+    >>> listed_columns((0, 2))
+    '[0,2]'
+    """
+    return f"[{','.join(map(str, columns))}]"
 
 
 class Operator:
@@ -226,6 +253,9 @@ class Operator:
 
     def rollback(self) -> None:
         """The transaction has failed: the state is to be as it was before ``push``."""
+
+    def forget_codes(self) -> None:
+        """Forgets what is found by the position of a code: codes of the dictionary may mean other values from now on."""
 
     def nbytes(self) -> dict[str, int]:
         """Bytes of state by structure, without the arrangement."""

@@ -28,6 +28,9 @@ class ExplodeOperator(Operator):
         self._element = node.array.type.element
         self._dictionary = dictionary
         self._array = compile_projection((node.array,), dictionary)
+        self.forget_codes()
+
+    def forget_codes(self) -> None:
         self._start: Ints = np.full(1, -1, dtype=np.int64)  # by code: where its elements begin in the pool, -1 unknown
         self._length: Ints = np.zeros(1, dtype=np.int64)
         self._pool = empty_batch((self._element,))

@@ -1,29 +1,35 @@
 """The inner join, by look-up in indexes of both inputs.
 
-With L and R the new contents:  δ(L ⋈ R) = δL ⋈ R + L ⋈ δR - δL ⋈ δR.
+With L and R the new contents:  δ(L ⋈ R) = δL ⋈ R + L ⋈ δR - δL ⋈ δR. The last term is the join of a change with an index of the
+other change alone, by the same access path.
 
-A conjunct of the condition that equates a column of each side is answered by the index; the rest is checked on the pairs,
-of which a bounded number is made at a time.
+A conjunct of the condition that equates a column of each side is answered by the index, and so are comparisons that bound a
+column (``range_condition``). The whole is checked on the pairs, of which a bounded number is made at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from copy import copy
+from itertools import chain
 
 import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate
-from everview.backends.embedded.operators.base import Cost, Operator, Searched, consolidated
+from everview.backends.embedded.operators.base import Arrangement, Cost, Operator, Searched, consolidated
+from everview.backends.embedded.operators.ranges import RangeIndex, RangeProbe, Stretches
+from everview.backends.embedded.operators.sums import add_counts
 from everview.backends.embedded.state.accumulate import joined_weights
-from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.vectors import Batch, Bools, Ints, KeyLayout, Vector, concatenate
 from everview.relational.expressions import Expression
 from everview.relational.nodes import Schema
-from everview.relational.range_condition import RangeAccess, range_accesses
+from everview.relational.range_condition import RangeSearch, range_searches
 
 FIRST_PROBES = 1024
 """Rows that look for their partners at once, as long as nothing is known of how many they have."""
+FIRST_PARTNERS = 4
+"""Partners that are looked for at once, where it is only asked whether there are enough."""
 PAIRS_AT_ONCE = 1 << 16
 """Pairs that are put together at once to be checked; about as many are looked for at once."""
 
@@ -31,7 +37,8 @@ PAIRS_AT_ONCE = 1 << 16
 class Side:
     """One input of a join as the other side sees it: an arrangement sliced by the join columns.
 
-    With a range ``access`` the rows of a slice are in the order of a column, and only those within the bounds are met.
+    With a ``search`` the rows of a slice are in the order of a column, and only those within the bounds are met. What these
+    are, the columns of a probing row say (``width`` of them).
     """
 
     def __init__(
@@ -39,7 +46,9 @@ class Side:
         operator: Operator,
         columns: tuple[int, ...],
         null_safe: tuple[bool, ...],
-        access: RangeAccess | None = None,
+        search: RangeSearch | None = None,
+        width: int = 0,
+        dictionary: Dictionary | None = None,
         *,
         needs_distinct_rows: bool = False,
     ) -> None:
@@ -48,24 +57,62 @@ class Side:
         self.null_safe = null_safe
         self.key_layout: KeyLayout = operator.layout.part(columns)
         self.rows: Searched = operator.arranged() if needs_distinct_rows else operator.searched()
-        self._access = access
-        if access is not None:
-            self.rows.range_index(columns, access)
+        self._texts = dictionary
+        self._why_scan = " (no comparison bounds a column of it)" if width else ""
+        self._probe: RangeProbe | None = None
+        if search is not None:
+            assert dictionary is not None, "what is compared is evaluated"
+            self._probe = RangeProbe(search, width, dictionary)
+            self.rows.range_index(columns, search.access, dictionary)
         elif columns:
             self.rows.index(columns)
 
     @property
+    def order(self) -> RangeIndex:
+        """The ordered index."""
+        assert self._probe is not None, "only what is ordered has an index"
+        return self.rows.range_index(self.columns, self._probe.access, self._texts)
+
+    @property
+    def is_from(self) -> bool:
+        """Whether partners are found from somewhere on up to the end of the order, and not from its beginning."""
+        assert self._probe is not None
+        return self._probe.is_from
+
+    def of_change(self, change: Batch) -> Side:
+        """The same over the rows of a change alone."""
+        side = copy(self)
+        side.rows = Arrangement(self.operator.layout)
+        side.rows.apply(change)
+        return side
+
+    @property
     def cost(self) -> Cost:
         """What it costs to find the partners of one row."""
-        return Cost.MATCHES if self.columns or self._access is not None else Cost.LINEAR
+        if self._probe is not None:
+            return Cost.ORDERED_MATCHES if self._probe.access.reach is None else Cost.SEARCHED_MATCHES
+        return Cost.MATCHES if self.columns else Cost.LINEAR
+
+    @property
+    def is_ordered(self) -> bool:
+        """Whether comparisons bound what is found."""
+        return self._probe is not None
+
+    @property
+    def has_one_bound(self) -> bool:
+        """Whether one comparison does, and nothing else."""
+        return self._probe is not None and self._probe.has_one_bound
 
     @property
     def access_path(self) -> str:
         """How rows of this side are found, for ``explain``."""
-        names = ", ".join(self.operator.fields[c].name for c in self.columns)
-        if self._access is not None:
-            return f"range of an ordered index{f' by {names}' if names else ''}"
-        return f"slice by {names}" if names else "scan"
+        fields = self.operator.fields
+        names = ", ".join(fields[c].name for c in self.columns)
+        if self._probe is None:
+            return f"slice by {names}" if names else f"scan{self._why_scan}"
+        access, bounds = self._probe.access, self._probe.bounds
+        beside = "" if access.reach is None else f", as far as {fields[access.reach].name} reaches"
+        return f"range{f' by {names}' if names else ''} in the order of {fields[access.column].name}, {bounds}{beside}"
 
     def matches_in_turns(self, probing: Batch, key_columns: Sequence[int]) -> Iterator[tuple[Ints, Ints]]:
         """The same as ``matches``, for some of the probing rows after others, so that there are not too many pairs at once."""
@@ -84,15 +131,42 @@ class Side:
     def matches(self, probing: Batch, key_columns: Sequence[int]) -> tuple[Ints, Ints]:
         """Pairs of a probing row and a slot of this side; the batch's key columns are at the given positions."""
         count = len(probing)
-        columns = [probing.columns[c] for c in key_columns]
-        if self._access is None and not self.columns:
+        if self._probe is None and not self.columns:
             slots = self.rows.live_slots()
             return np.repeat(np.arange(count), len(slots)), np.tile(slots, count)
-        keys, kept = self.probe_keys(columns, count)
-        if self._access is not None:
-            return self.rows.range_index(self.columns, self._access).matches(keys, probing.columns, kept)
-        rows, slots = self.rows.index(self.columns).expand(keys)
+        if self._probe is not None:
+            stretches, kept = self.stretches(probing, key_columns)
+            rows, slots = stretches.take()
+        else:
+            keys, kept = self.probe_keys([probing.columns[c] for c in key_columns], count)
+            rows, slots = self.rows.index(self.columns).expand(keys)
         return (rows if kept is None else kept[rows]), slots
+
+    def stretches(self, probing: Batch, key_columns: Sequence[int]) -> tuple[Stretches, Ints | None]:
+        """Where the partners of probing rows are, in order, and which rows these are (None: all)."""
+        assert self._probe is not None, "only what is ordered has stretches"
+        keys, kept = self.probe_keys([probing.columns[c] for c in key_columns], len(probing))
+        known = probing.columns if kept is None else [c.take(kept) for c in probing.columns]
+        return self._probe.stretches(self.order, keys, known), kept
+
+    def count(self, probing: Batch, key_columns: Sequence[int], enough: Ints, weigh: Weigh) -> Ints:
+        """What partners of each row weigh together: of all of them, or of some where these weigh ``enough`` already."""
+        counts = np.zeros(len(probing), dtype=np.int64)
+        if self._probe is None:
+            for rows, slots in self.matches_in_turns(probing, key_columns):
+                _add_weights(counts, rows, slots, weigh)
+            return counts
+        stretches, kept = self.stretches(probing, key_columns)
+        numbers = np.arange(len(probing)) if kept is None else kept
+        most = FIRST_PARTNERS
+        while len(numbers):
+            rows, slots = stretches.take(np.full(len(numbers), most, dtype=np.int64))
+            _add_weights(counts, numbers[rows], slots, weigh)
+            left = stretches.has_more()
+            left = left[counts[numbers[left]] < enough[numbers[left]]]
+            stretches, numbers = stretches.of(left), numbers[left]
+            most = max(most, min(4 * most, PAIRS_AT_ONCE // (len(left) + 1)))
+        return counts
 
     def probe_keys(self, columns: Sequence[Vector], count: int) -> tuple[Ints, Ints | None]:
         """The keys to look up, and the rows they belong to where some rows can have no partner (None: all rows)."""
@@ -120,17 +194,30 @@ def _null_free(columns: Sequence[Vector], layout: KeyLayout) -> list[Vector]:
     ]
 
 
+Weigh = Callable[[Ints, Ints], Ints]
+"""What partners weigh, given the numbers of their probing rows and their slots."""
+
+
+def _add_weights(counts: Ints, rows: Ints, slots: Ints, weigh: Weigh) -> None:
+    for at in range(0, len(rows), PAIRS_AT_ONCE):
+        some = slice(at, at + PAIRS_AT_ONCE)
+        add_counts(counts[:, None], 0, rows[some], weigh(rows[some], slots[some]))
+
+
 Keys = tuple[tuple[int, int, bool], ...]
 """The equalities of a join: left column, right column, whether NULL equals NULL."""
 
 
-def sides(left: Operator, right: Operator, keys: Keys, residual: Expression | None) -> tuple[Side, Side]:
+def sides(
+    left: Operator, right: Operator, keys: Keys, residual: Expression | None, dictionary: Dictionary
+) -> tuple[Side, Side]:
     """The two sides of a join with these equalities and this further condition."""
     null_safe = tuple(k[2] for k in keys)
-    left_access, right_access = range_accesses(residual, len(left.fields))
+    widths = len(left.fields), len(right.fields)
+    of_left, of_right = range_searches(residual, *widths)
     return (
-        Side(left, tuple(k[0] for k in keys), null_safe, left_access),
-        Side(right, tuple(k[1] for k in keys), null_safe, right_access),
+        Side(left, tuple(k[0] for k in keys), null_safe, of_left, widths[1], dictionary),
+        Side(right, tuple(k[1] for k in keys), null_safe, of_right, widths[0], dictionary),
     )
 
 
@@ -149,15 +236,18 @@ class JoinOperator(Operator):
         dictionary: Dictionary,
     ) -> None:
         super().__init__(fields, (left, right))
-        self.left, self.right = sides(left, right, keys, residual)
+        self.left, self.right = sides(left, right, keys, residual, dictionary)
         self._residual = None if residual is None else compile_predicate(residual, dictionary)
 
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
         left, right = deltas
         if left is not None and len(left) and right is not None and len(right):
-            parts = [*self._with_right(left), *self._with_left(right), self._between(left, right).negated()]
-            # The three terms may hold a pair and take it back; above, an expression may fail on what is not there.
-            whole = self._checked(consolidated(concatenate(parts), self.layout))
+            terms = chain(self._with_right(left), self._with_left(right), self._between(left, right))
+            # The three terms may hold a pair and take it back; an expression, here or above, may fail on what is not there.
+            if self._residual is None or self._residual.can_fail:
+                whole = self._checked(consolidated(self._joined(terms), self.layout))
+            else:
+                whole = consolidated(self._all_checked(terms), self.layout)
         elif left is not None and len(left):
             whole = self._all_checked(self._with_right(left))
         elif right is not None and len(right):
@@ -194,17 +284,16 @@ class JoinOperator(Operator):
                 some = slice(at, at + PAIRS_AT_ONCE)
                 yield delta.take(rows[some]), other.rows.at(slots[some])
 
-    def _between(self, left: Batch, right: Batch) -> Batch:
-        rows, partners = pairs_between(
-            [left.columns[c] for c in self.left.columns], len(left),
-            [right.columns[c] for c in self.right.columns], len(right),
-            self.right,
-        )  # fmt: skip
-        a, b = left.take(rows), right.take(partners)
-        return Batch(a.columns + b.columns, joined_weights(a.weights, b.weights))
+    def _between(self, left: Batch, right: Batch) -> Iterator[Batch]:
+        """The pairs of two changes, to be taken away: what one of them meets in the other alone."""
+        for taken, found in self._pairs(left, self.left, self.right.of_change(right)):
+            yield Batch(taken.columns + found.columns, joined_weights(taken.weights, -found.weights))
 
     def _all_checked(self, pairs: Iterator[Batch]) -> Batch:
-        kept = [checked for some in pairs if len(checked := self._checked(some))]
+        return self._joined(map(self._checked, pairs))
+
+    def _joined(self, parts: Iterator[Batch]) -> Batch:
+        kept = [some for some in parts if len(some)]
         return concatenate(kept) if kept else self.nothing()
 
     def _checked(self, pairs: Batch) -> Batch:
@@ -227,27 +316,3 @@ class JoinOperator(Operator):
         return (
             f"join: left change → right {self.right.access_path}; right change → left {self.left.access_path}{residual}"
         )
-
-
-def pairs_between(
-    left: Sequence[Vector], left_count: int, right: Sequence[Vector], right_count: int, side: Side
-) -> tuple[Ints, Ints]:
-    """The pairs of rows of two batches with equal keys: positions in the left and in the right batch."""
-    if not side.columns:
-        return np.repeat(np.arange(left_count), right_count), np.tile(np.arange(right_count), left_count)
-    left_keys, left_kept = side.probe_keys(left, left_count)
-    right_keys, right_kept = side.probe_keys(right, right_count)
-    groups = KeyMap(left_keys.shape[1])
-    right_groups = groups.upsert(right_keys)
-    left_groups = groups.find(left_keys)
-    order = np.argsort(right_groups, kind="stable")
-    starts = np.searchsorted(right_groups[order], left_groups, side="left")
-    ends = np.searchsorted(right_groups[order], left_groups, side="right")
-    counts = np.where(left_groups >= 0, ends - starts, 0)
-    rows = np.repeat(np.arange(len(left_keys)), counts)
-    offsets = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
-    partners = order[np.repeat(starts, counts) + offsets]
-    return (
-        rows if left_kept is None else left_kept[rows],
-        partners if right_kept is None else right_kept[partners],
-    )

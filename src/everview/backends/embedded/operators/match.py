@@ -5,7 +5,10 @@ and s the new values:  δ(w·s) = w·δs + δw·s_old.
 
 *By key.* Where the condition is only equalities, s depends on the key alone: the right side is kept as a count for each key,
 and a change that does not create or empty a key costs one look-up.
-*By pair.* Otherwise the matches of the affected left rows are counted in the right side's arrangement.
+*By extreme.* Where one comparison is all that there is besides, the extreme of the right side decides (``partner_extremes``).
+*By pair.* Otherwise the left rows that match a changed right row are looked for. The change adds d to what their partners weigh
+together, w; so each had some before if w > d, and has some now if w > 0. Every partner weighs 1 at least: where they are found
+in order, no more than d + 1 of them are looked at, and those that fail the rest of the condition.
 """
 
 from __future__ import annotations
@@ -17,13 +20,17 @@ import numpy as np
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate
 from everview.backends.embedded.operators.base import Cost, Operator, Searched, consolidated
-from everview.backends.embedded.operators.join import PAIRS_AT_ONCE, Keys, Side, pairs_between, sides
+from everview.backends.embedded.operators.join import PAIRS_AT_ONCE, Keys, Side, sides
+from everview.backends.embedded.operators.partner_extremes import Extremes, extremes, had_partner, turned
 from everview.backends.embedded.operators.sums import add_counts
 from everview.backends.embedded.state.weight_map import WeightMap
 from everview.backends.embedded.vectors import Batch, Bools, Ints, concatenate
 from everview.errors import EvaluationError
-from everview.relational.expressions import Expression
+from everview.relational.expressions import Expression, conjuncts
+from everview.relational.failing import can_fail
 from everview.relational.nodes import JoinKind, Schema
+
+_MANY = np.int64(np.iinfo(np.int64).max)
 
 
 class MatchByKeyOperator(Operator):
@@ -147,19 +154,31 @@ class MatchByPairOperator(Operator):
     ) -> None:
         super().__init__(fields, (left, right))
         self._kind = kind
-        self.left, self.right = sides(left, right, keys, residual)
+        self.left, self.right = sides(left, right, keys, residual, dictionary)
         self._residual = None if residual is None else compile_predicate(residual, dictionary)
+        self._is_by_extreme = (
+            kind is not JoinKind.SINGLE
+            and residual is not None
+            and len(conjuncts(residual)) == 1
+            and self.left.has_one_bound
+            and self.right.has_one_bound
+            and not can_fail(residual)
+        )
 
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
         left, right = deltas
         parts = []
+        found = None
         if right is not None and len(right):
-            parts.extend(self._turned(right))
+            if self._is_by_extreme:
+                found = extremes(self.right, right)
+                if len(found.groups):
+                    gained = turned(self.left, self.right, found)
+                    parts.append(gained if self._kind is JoinKind.SEMI else gained.negated())
+            else:
+                parts.extend(self._turned(right))
         if left is not None and len(left):
-            new = self._partners(left)
-            self._require_single(left, new)
-            old = new - self._partners_in(left, right) if right is not None and len(right) else new
-            kept = self._shows(old)
+            kept = self._were_shown(left, right, found)
             if kept.any():
                 parts.append(left.take(kept))
         if not parts:
@@ -167,9 +186,20 @@ class MatchByPairOperator(Operator):
         whole = consolidated(concatenate(parts), self.layout)
         return whole if len(whole) else None
 
+    def _were_shown(self, left: Batch, right: Batch | None, found: Extremes | None) -> Bools:
+        """Which left rows were, or would have been, in the output before the right side changed."""
+        added = np.zeros(len(left), dtype=np.int64)
+        if found is None and right is not None and len(right):
+            added = self._partners(left, self.right.of_change(right))
+        new = self._partners(left, self.right, added)
+        self._require_single(left, new)
+        if found is None:
+            return self._shows(new - added)
+        return self._shows(had_partner(left, self.left, self.right, found, new > 0).astype(np.int64))
+
     def load(self, contents: Sequence[Batch]) -> Batch:
         left = contents[0]
-        partners = self._partners(left)
+        partners = self._partners(left, self.right, np.zeros(len(left), dtype=np.int64))
         self._require_single(left, partners)
         return left.take(self._shows(partners))
 
@@ -198,56 +228,57 @@ class MatchByPairOperator(Operator):
 
     def _turned(self, right: Batch) -> list[Batch]:
         """The left rows, as they are now, whose answer the right delta changes."""
-        slots = [np.unique(found) for _, found in self.left.matches_in_turns(right, self.right.columns)]
-        affected = slots[0] if len(slots) == 1 else np.unique(np.concatenate(slots))
+        affected, added = self._affected(right)
         if not len(affected):
             return []
         found = self.left.rows.at(affected)
-        new = self._partners(found)
+        new = self._partners(found, self.right, added)
         self._require_single(found, new)
-        old = new - self._partners_in(found, right)
-        turn = self._shows(new).astype(np.int64) - self._shows(old).astype(np.int64)
-        turned = turn != 0
-        if not turned.any():
-            return []
-        return [Batch(tuple(c.take(turned) for c in found.columns), found.weights[turned] * turn[turned])]
+        turn = self._shows(new).astype(np.int64) - self._shows(new - added).astype(np.int64)
+        has_turned = turn != 0
+        return [Batch(tuple(c.take(has_turned) for c in found.columns), found.weights[has_turned] * turn[has_turned])]
 
-    def _partners(self, left: Batch) -> Ints:
-        """How many right rows match each left row now."""
-        counts = np.zeros(len(left), dtype=np.int64)
-        for rows, slots in self.right.matches_in_turns(left, self.left.columns):
+    def _affected(self, right: Batch) -> tuple[Ints, Ints]:
+        """The slots of the left rows that the right delta brings or takes partners, and how many."""
+        slots: Ints = np.zeros(0, dtype=np.int64)
+        added: Ints = slots
+        for rows, found in self.left.matches_in_turns(right, self.right.columns):
             for at in range(0, len(rows), PAIRS_AT_ONCE):
                 some = slice(at, at + PAIRS_AT_ONCE)
-                self._count_pairs(counts, left, rows[some], self.right.rows.at(slots[some]))
-        return counts
+                weights = self._weights(self.left.rows.at(found[some]), right.take(rows[some]))
+                slots, places = np.unique(np.concatenate([slots, found[some]]), return_inverse=True)
+                sums = np.zeros(len(slots), dtype=np.int64)
+                add_counts(sums[:, None], 0, places, np.concatenate([added, weights]))
+                slots, added = slots[sums != 0], sums[sums != 0]
+        return slots, added
 
-    def _partners_in(self, left: Batch, right: Batch) -> Ints:
-        """How much the right delta adds to each left row's matches."""
-        rows, partners = pairs_between(
-            [left.columns[c] for c in self.left.columns], len(left),
-            [right.columns[c] for c in self.right.columns], len(right),
-            self.right,
-        )  # fmt: skip
-        counts = np.zeros(len(left), dtype=np.int64)
-        for at in range(0, len(rows), PAIRS_AT_ONCE):
-            some = slice(at, at + PAIRS_AT_ONCE)
-            self._count_pairs(counts, left, rows[some], right.take(partners[some]))
-        return counts
+    def _partners(self, left: Batch, side: Side, added: Ints | None = None) -> Ints:
+        """How many rows of a side match each left row; where it is more than two beyond ``added``, perhaps not all."""
 
-    def _count_pairs(self, counts: Ints, left: Batch, rows: Ints, partners: Batch) -> None:
-        """Adds the weights of partners to their left rows, where the pair meets the condition."""
-        weights = partners.weights
-        if self._residual is not None and len(rows):
-            pairs = tuple(c.take(rows) for c in left.columns) + partners.columns
-            weights = np.where(self._residual(pairs, len(rows)), weights, 0)
-        add_counts(counts[:, None], 0, rows, weights)
+        def weigh(rows: Ints, slots: Ints) -> Ints:
+            return self._weights(left.take(rows), side.rows.at(slots))
+
+        enough = _MANY if added is None else np.maximum(added, 0) + 2
+        return side.count(left, self.left.columns, np.broadcast_to(enough, len(left)), weigh)
+
+    def _weights(self, left: Batch, partners: Batch) -> Ints:
+        """The weights of partners, row by row, where the pair meets the condition."""
+        if self._residual is None or not len(partners):
+            return partners.weights
+        return np.where(self._residual(left.columns + partners.columns, len(partners)), partners.weights, 0)
 
     def searches(self) -> tuple[Searched, ...]:
         return (self.left.rows, self.right.rows)
 
     def update_cost(self, side: int) -> Cost:
+        if self._is_by_extreme:
+            return Cost.TURNING if side else Cost.LOGARITHMIC
         return max(self.left.cost, self.right.cost) if side else self.right.cost
 
     def describe(self) -> str:
         left, right = self.left.access_path, self.right.access_path
-        return f"{self._kind.value} join: left change → right {right}; right change → left {left}; matches counted"
+        if self._is_by_extreme:
+            how = f"the extreme of the right side decides; rows of the left side that turn: {left}"
+            return f"{self._kind.value} join: left change → right {right}; right change → {how}"
+        how = "counted until the answer is known" if self.right.is_ordered else "counted"
+        return f"{self._kind.value} join: left change → right {right}; right change → left {left}; matches {how}"

@@ -23,8 +23,8 @@ from everview.backends.embedded.operators.base import Cost, Operator, Searched, 
 from everview.backends.embedded.operators.nested_bounds import NOTHING, NestedBounds, Within
 from everview.backends.embedded.operators.nested_values import (
     ExactSums,
-    Extremes,
     FloatSums,
+    NestedExtremes,
     NestedValues,
     Order,
     Steps,
@@ -76,7 +76,7 @@ class NestedFilterOperator(Operator):
     def _made(self) -> NestedValues:
         order, call = Order(self._group_words, is_strict=self._is_strict), self._statement.call
         if call.function in ("max", "min"):
-            return Extremes(order, is_least=call.function == "min")
+            return NestedExtremes(order, is_least=call.function == "min")
         if is_floating(call.type):
             return FloatSums(order)
         return ExactSums(order, self._bounds.limit, is_count=call.function == "count")

@@ -222,7 +222,7 @@ class ExactSums:
         return self._sums.nbytes
 
 
-class Extremes:
+class NestedExtremes:
     """Greatest values, or least ones: those are the greatest of complements."""
 
     def __init__(self, order: Order, *, is_least: bool) -> None:

@@ -1,20 +1,27 @@
-"""Joins on inequalities: an ordered index by the compared column yields the rows within the bounds."""
+"""Joins on inequalities: an ordered index by the compared column yields the rows within the bounds.
+
+Where a second column is compared, too, the index is a tree whose nodes know the greatest value of that column below them. Of
+the rows within the bounds, those whose second column reaches a value are then found one after another, each in O(log N).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from everview.backends.embedded.order_words import plain_order_words
+from everview.backends.embedded.cut_search import CutSearch
+from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.expressions import compile_projection
+from everview.backends.embedded.order_words import plain_order_words, values_from_words
 from everview.backends.embedded.state.float_order import float_order
-from everview.backends.embedded.state.ordered import OrderedIndex
+from everview.backends.embedded.state.ordered import OrderedIndex, Texts
+from everview.backends.embedded.state.running_values import RunningExtremes
 from everview.backends.embedded.state.weight_map import WeightMap
 from everview.backends.embedded.vectors import Ints, KeyLayout, Kind, Vector, kind_of
-from everview.relational.range_condition import RangeAccess, RangeLimit
-from everview.relational.types import DataType
+from everview.relational.range_condition import RangeAccess, RangeSearch, is_text
 
-_ALL = (1 << 64) - 1
 _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
 
 
@@ -23,40 +30,37 @@ def range_words(vector: Vector) -> Ints:
     return float_order(vector.values) if kind_of(vector.type) is Kind.FLOAT else vector.values
 
 
-def index_words(vector: Vector) -> Ints:
-    """A row of words for each value, in the order of the values: two for wide decimals, one for others."""
-    return np.column_stack(plain_order_words(vector)) if is_wide(vector.type) else range_words(vector).reshape(-1, 1)
-
-
-def is_wide(data_type: DataType) -> bool:
-    """Whether the order of the values needs two words."""
-    return kind_of(data_type) is Kind.WIDE
-
-
-def words_of(number: int, data_type: DataType) -> tuple[int, ...] | None:
-    """The words of a place in the order of a type, whose values are numbers; None behind all values."""
-    limit = 1 << 127 if is_wide(data_type) else 1 << 63
-    if number >= limit:
-        return None
-    number = max(number, -limit)
-    return (number >> 64, (number & _ALL) + _LEAST) if is_wide(data_type) else (number,)
-
-
 class RangeIndex:
-    """The slots of a map in the order of some key words, then of one column's value; NULLs match nothing and are left out."""
+    """The slots of a map in the order of some key words, then of one column's value; NULLs match nothing and are left out.
 
-    def __init__(self, rows: WeightMap, layout: KeyLayout, keys: Sequence[int], access: RangeAccess) -> None:
+    An entry is the words of the group, those of the value, the slot, and the word of the second column, if there is one.
+    """
+
+    def __init__(
+        self, rows: WeightMap, layout: KeyLayout, keys: Sequence[int], access: RangeAccess, texts: Texts | None = None
+    ) -> None:
         self._rows = rows
         self._layout = layout
         self._words = list(layout.words(keys))
         self._access = access
-        self._value_words = 2 if is_wide(layout.types[access.column]) else 1
-        self._index = OrderedIndex(len(self._words) + self._value_words + 1)
+        self._type = layout.types[access.column]
+        self.texts = texts if is_text(self._type) else None
+        """What codes stand for, where the column is a text."""
+        assert is_text(self._type) == (self.texts is not None), "texts are compared by their bytes"
+        self._value_words = 2 if kind_of(self._type) is Kind.WIDE else 1
+        self._slot = len(self._words) + self._value_words
+        self._index = self._empty()
         self.add(rows.live_slots())
+
+    def _empty(self) -> OrderedIndex | RunningExtremes:
+        if self._access.reach is not None:
+            return RunningExtremes(self._slot + 2)
+        text = [*([0] * len(self._words)), 1] if self.texts is not None else []
+        return OrderedIndex(self._slot + 1, text, self.texts)
 
     def clear(self) -> None:
         """Forgets all slots."""
-        self._index = OrderedIndex(len(self._words) + self._value_words + 1)
+        self._index = self._empty()
 
     def add(self, slots: Ints) -> None:
         """Takes in slots that have been created."""
@@ -68,63 +72,79 @@ class RangeIndex:
 
     def _change(self, slots: Ints, weight: int) -> None:
         stored = self._rows.keys[slots]
-        (value,) = self._layout.pick(stored, [self._access.column])
-        if value.nulls is not None:
-            kept = ~value.nulls
-            stored, slots, value = stored[kept], slots[kept], value.take(kept)
+        picked = self._layout.pick(stored, self._access.columns)
+        known = [~v.nulls for v in picked if v.nulls is not None]
+        if known:
+            kept = np.logical_and.reduce(known)
+            stored, slots, picked = stored[kept], slots[kept], tuple(v.take(kept) for v in picked)
         if not len(slots):
             return
-        entries = np.empty((len(slots), len(self._words) + self._value_words + 1), dtype=np.int64)
+        entries = np.empty((len(slots), self._index.width), dtype=np.int64)
         entries[:, : len(self._words)] = stored[:, self._words]
-        entries[:, len(self._words) : -1] = index_words(value)
-        entries[:, -1] = slots
-        self._index.add(entries, np.full(len(slots), weight, dtype=np.int64))
+        entries[:, len(self._words) : self._slot] = self.words(picked[0])
+        entries[:, self._slot] = slots
+        weights = np.full(len(slots), weight, dtype=np.int64)
+        if isinstance(self._index, OrderedIndex):
+            self._index.add(entries, weights)
+        else:
+            reached = range_words(picked[1])
+            entries[:, -1] = reached if self._access.reaches_up else ~reached
+            if weight > 0 and not len(self._index):
+                self._index.put(entries, weights.reshape(-1, 1))
+            else:
+                self._index.add(entries, weights.reshape(-1, 1))
 
-    def matches(self, keys: Ints, bounds: Sequence[Vector], kept: Ints | None) -> tuple[Ints, Ints]:
-        """Pairs of a probing row and a slot, for the probing rows' keys and the columns of their batch."""
-        low, high = (self._bound(keys, bounds, kept, b) for b in (self._access.low, self._access.high))
-        known = _known(bounds, (self._access.low, self._access.high), kept, len(keys))
-        if known is not None:
-            low, high = low[known], high[known]
-        low_open = self._access.low is not None and self._access.low.is_open
-        high_open = self._access.high is not None and self._access.high.is_open
-        rows, places = self._index.ranges(
-            self._or_extreme(low, self._access.low, _LEAST),
-            self._or_extreme(high, self._access.high, _GREATEST),
-            low_open=low_open,
-            high_open=high_open,
-        )
-        slots = self._index.keys_at(places)[:, -1].copy()
-        rows = rows if known is None else known[rows]
-        return (rows if kept is None else kept[rows]), slots
+    def words(self, vector: Vector) -> Ints:
+        """What stands for values of the column in a bound, behind the words of the group."""
+        if self.texts is not None:
+            return vector.values.reshape(-1, 1)
+        return np.stack(plain_order_words(vector), axis=1)
+
+    def rank(self, bounds: Ints, *, after: bool = False) -> Ints:
+        """How many entries are below each bound (``after``: not above it)."""
+        return self._index.rank(bounds, after=after)
+
+    def values_at(self, ranks: Ints) -> Vector:
+        """The column in the entries with these ranks."""
+        keys = self._index.keys_at(self._index.at(ranks))
+        return Vector(self._type, values_from_words(keys[:, len(self._words) : self._slot], self._type))
+
+    def group(self, prefix: Ints) -> tuple[Ints, Ints]:
+        """The ranks between which the entries of each group are."""
+        if self._words:
+            return self.rank(prefix), self.rank(prefix, after=True)
+        return np.zeros(len(prefix), dtype=np.int64), np.full(len(prefix), len(self._index), dtype=np.int64)
+
+    def prefix(self, keys: Ints) -> Ints:
+        """The words of the group in keys of the joined columns."""
+        return np.ascontiguousarray(keys[:, : len(self._words)])
+
+    def some(self, first: Ints, last: Ints, most: Ints | None = None) -> tuple[Ints, Ints]:
+        """Pairs of a number of a stretch and a slot in it, in order; of each stretch ``most`` slots at most."""
+        assert isinstance(self._index, OrderedIndex)
+        counts = np.maximum(last - first, 0)
+        if most is not None:
+            counts = np.minimum(counts, most)
+        rows, places = self._index.from_ranks(first, counts)
+        return rows, self._index.rows[places, self._slot]
+
+    def some_reaching(self, first: Ints, last: Ints, least: Ints, most: Ints | None = None) -> tuple[Ints, Ints, Ints]:
+        """The same of those that reach a word, and the ranks."""
+        assert isinstance(self._index, RunningExtremes)
+        rows, ranks = self._index.reaching(first, last, least, most)
+        return rows, self._index.keys_at(self._index.at(ranks))[:, self._slot].copy(), ranks
 
     def between(
         self, group: Ints, low: tuple[int, ...] | None, high: tuple[int, ...] | None, *, includes_low: bool
     ) -> Ints:
         """The slots of a group's rows between two places: with the first and without the second, or the other way round."""
         rows = group.reshape(1, -1)
-        ends = []
-        for words, extreme in ((low, _LEAST), (high, _GREATEST)):
-            if words is None and len(group):
-                ends.append(rows)
-            else:
-                ends.append(np.append(rows, [[extreme] if words is None else words], axis=1))
-        low_open, high_open = low is not None and not includes_low, high is not None and includes_low
-        places = self._index.ranges(*(np.ascontiguousarray(e) for e in ends), low_open=low_open, high_open=high_open)[1]
-        return self._index.keys_at(places)[:, -1].copy()
-
-    def _bound(self, keys: Ints, bounds: Sequence[Vector], kept: Ints | None, bound: RangeLimit | None) -> Ints:
-        prefix = keys[:, : len(self._words)]
-        if bound is None:
-            return np.ascontiguousarray(prefix)
-        values = range_words(bounds[bound.column] if kept is None else bounds[bound.column].take(kept))
-        return np.column_stack([prefix, values])
-
-    def _or_extreme(self, rows: Ints, bound: RangeLimit | None, extreme: int) -> Ints:
-        """A bound needs a word to compare: without keys and without a limit, the extreme of all words."""
-        if bound is None and not self._words:
-            return np.full((len(rows), 1), extreme, dtype=np.int64)
-        return np.ascontiguousarray(rows)
+        first, last = self.group(rows)
+        if low is not None:
+            first = self.rank(np.append(rows, [low], axis=1), after=not includes_low)
+        if high is not None:
+            last = self.rank(np.append(rows, [high], axis=1), after=not includes_low)
+        return self.some(first, last)[1]
 
     @property
     def nbytes(self) -> int:
@@ -132,13 +152,99 @@ class RangeIndex:
         return self._index.nbytes
 
 
-def _known(
-    columns: Sequence[Vector], bounds: tuple[RangeLimit | None, RangeLimit | None], kept: Ints | None, count: int
-) -> Ints | None:
-    """The probing rows whose bounds are not NULL; None for all."""
-    mask = np.ones(count, dtype=np.bool_)
-    for bound in bounds:
-        nulls = None if bound is None else columns[bound.column].nulls
-        if nulls is not None:
-            mask &= ~(nulls if kept is None else nulls[kept])
-    return None if mask.all() else np.flatnonzero(mask)
+@dataclass(slots=True)
+class Stretches:
+    """For each probing row the ranks between which its partners are, as far as they have not been taken."""
+
+    index: RangeIndex
+    first: Ints
+    last: Ints
+    least: Ints | None
+    """What the second column has to reach, where there is one."""
+
+    def take(self, most: Ints | None = None) -> tuple[Ints, Ints]:
+        """Pairs of a probing row and a slot, of each row ``most`` at most; the next call goes on behind them."""
+        if self.least is None:
+            rows, slots = self.index.some(self.first, self.last, most)
+            self.first = self.last if most is None else np.minimum(self.first + most, self.last)
+            return rows, slots
+        rows, slots, ranks = self.index.some_reaching(self.first, self.last, self.least, most)
+        taken = np.bincount(rows, minlength=len(self.first))
+        is_over = taken < most if most is not None else np.ones(len(taken), dtype=np.bool_)
+        self.first = self.first.copy()
+        self.first[rows] = ranks + 1  # in order: the last of each row counts
+        self.first[is_over] = self.last[is_over]
+        return rows, slots
+
+    def has_more(self) -> Ints:
+        """The rows of which something may be left."""
+        return np.flatnonzero(self.first < self.last)
+
+    def of(self, rows: Ints) -> Stretches:
+        """The same for some of the rows."""
+        return Stretches(
+            self.index, self.first[rows], self.last[rows], None if self.least is None else self.least[rows]
+        )
+
+
+class RangeProbe:
+    """How rows with so many columns search an index."""
+
+    def __init__(self, search: RangeSearch, width: int, dictionary: Dictionary) -> None:
+        self.access = search.access
+        self._cuts = [CutSearch(cut, width, dictionary) for cut in search.cuts]
+        self._reach = search.reach
+        self._reached = None if search.reach is None else compile_projection((search.reach.value,), dictionary)
+
+    @property
+    def bounds(self) -> str:
+        """How the order is bounded, for ``explain``."""
+        return "both bounds" if len({cut.is_from for cut in self._cuts}) > 1 else "one bound"
+
+    @property
+    def has_one_bound(self) -> bool:
+        """Whether one comparison bounds the order, and nothing else is compared."""
+        return len(self._cuts) == 1 and self._reach is None
+
+    @property
+    def is_from(self) -> bool:
+        """Whether what is found begins at the first bound, and ends with the order."""
+        return self._cuts[0].is_from
+
+    def stretches(self, index: RangeIndex, keys: Ints, known: Sequence[Vector]) -> Stretches:
+        """Where the partners of rows are, whose keys and columns are given.
+
+        Where a comparison fails for a row, neither it nor those behind it bound its partners: checking the pairs will fail.
+        """
+        prefix = index.prefix(keys)
+        first, last = index.group(prefix)
+        rows = np.arange(len(keys))
+        for cut in self._cuts:
+            part = prefix, known, first, last
+            if len(rows) < len(keys):
+                part = prefix[rows], [v.take(rows) for v in known], first[rows], last[rows]
+            if cut.can_fail:
+                rows = rows[cut.is_sure(index, *part[1:])]
+                part = prefix[rows], [v.take(rows) for v in known], first[rows], last[rows]
+            ranks = cut.find(index, *part)
+            if cut.is_from:
+                first[rows] = np.maximum(first[rows], ranks)
+            else:
+                last[rows] = np.minimum(last[rows], ranks)
+        return Stretches(index, first, last, None if self._reached is None else self._least(known, rows, first, last))
+
+    def _least(self, known: Sequence[Vector], rows: Ints, first: Ints, last: Ints) -> Ints:
+        """What the second column has to reach; rows for which nothing does get no stretch."""
+        assert self._reached is not None
+        assert self._reach is not None
+        (value,) = self._reached(known, len(first))
+        words = range_words(value)[rows]
+        words = words if self.access.reaches_up else ~words
+        is_none = np.zeros(len(rows), dtype=np.bool_) if value.nulls is None else value.nulls[rows]
+        if self._reach.comparison in ("<", ">"):
+            is_none = is_none | (words == _GREATEST)
+            words = words + (words < _GREATEST)
+        last[rows[is_none]] = first[rows[is_none]]
+        least = np.full(len(first), _LEAST, dtype=np.int64)
+        least[rows] = words
+        return least

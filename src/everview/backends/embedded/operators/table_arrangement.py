@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
-from dataclasses import replace
 
 from everview.backends.embedded.operators.base import Arrangement, Searched
 from everview.backends.embedded.operators.ranges import RangeIndex
+from everview.backends.embedded.state.ordered import Texts
 from everview.backends.embedded.state.slices import SliceIndex
 from everview.backends.embedded.vectors import Batch, Ints, KeyLayout
 from everview.relational.nodes import Schema
@@ -76,10 +76,10 @@ class TableArrangement:
         for key in self.whole.slice_keys:
             if all(self.columns[c] in place for c in key):
                 made.index([place[self.columns[c]] for c in key])
-        for key, access in self.whole.range_keys:
-            if all(self.columns[c] in place for c in (*key, access.column)):
-                there = replace(access, column=place[self.columns[access.column]])
-                made.range_index([place[self.columns[c]] for c in key], there)
+        for (key, access), index in self.whole.ranges.items():
+            if all(self.columns[c] in place for c in (*key, *access.columns)):
+                there = access.moved({c: place[self.columns[c]] for c in access.columns})
+                made.range_index([place[self.columns[c]] for c in key], there, index.texts)
         self.columns, self.whole = columns, made
 
     def places(self, columns: Sequence[int]) -> list[int]:
@@ -128,10 +128,10 @@ class TableColumns(Searched):
         places = self._places()
         return self.whole.index([places[c] for c in columns])
 
-    def range_index(self, columns: Sequence[int], access: RangeAccess) -> RangeIndex:
+    def range_index(self, columns: Sequence[int], access: RangeAccess, texts: Texts | None = None) -> RangeIndex:
         """The ordered index by these columns and then by the one of the access."""
         places = self._places()
-        return self.whole.range_index([places[c] for c in columns], replace(access, column=places[access.column]))
+        return self.whole.range_index([places[c] for c in columns], access.moved(places), texts)
 
     def at(self, slots: Ints) -> Batch:
         """The rows in these slots, with their weights."""

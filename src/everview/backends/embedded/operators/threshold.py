@@ -16,13 +16,15 @@ from everview.backends.embedded.arrow_columns import vector_to_arrow
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.base import Cost, Operator, Searched, consolidated
 from everview.backends.embedded.operators.nested_bounds import NOTHING, NestedBounds, Within
-from everview.backends.embedded.operators.ranges import index_words, words_of
-from everview.backends.embedded.vectors import Batch, Bools, Ints, concatenate
+from everview.backends.embedded.order_words import plain_order_words
+from everview.backends.embedded.vectors import Batch, Bools, Ints, Kind, concatenate, kind_of
 from everview.relational.nodes import Schema
 from everview.relational.range_condition import RangeAccess
+from everview.relational.types import DataType
 from everview.trigger.program import ThresholdFilter
 
 ROWS, VALUE = range(2)
+_ALL, _LEAST = (1 << 64) - 1, -(1 << 63)
 
 
 class ThresholdOperator(Operator):
@@ -81,8 +83,8 @@ class ThresholdOperator(Operator):
 
     def _pass(self, batch: Batch, within: Within) -> Bools:
         vector = batch.columns[self._column]
-        words = index_words(vector)
-        low, high = (words_of(bound, self._type) for bound in within.bounds)
+        words = np.stack(plain_order_words(vector), axis=1)
+        low, high = (_words_of(bound, self._type) for bound in within.bounds)
         passed: Bools = np.zeros(len(batch), dtype=np.bool_)
         if low is not None:
             passed = _is_before(low, words)
@@ -94,7 +96,7 @@ class ThresholdOperator(Operator):
 
     def _between(self, low: int | None, high: int | None, sign: int) -> Batch:
         """The rows, as they are now, from one place of the order to before another, that come (1) or go (-1)."""
-        start, end = (None if bound is None else words_of(bound, self._type) for bound in (low, high))
+        start, end = (None if bound is None else _words_of(bound, self._type) for bound in (low, high))
         if low is not None and start is None:
             return self.nothing()
         nowhere: Ints = np.zeros(0, dtype=np.int64)
@@ -125,6 +127,16 @@ def _is_before(words: tuple[int, ...], rows: Ints, *, strictly: bool = False) ->
     """Whether a place of the order is before each row, or at it unless ``strictly``."""
     last = rows[:, -1] > words[-1] if strictly else rows[:, -1] >= words[-1]
     return last if len(words) == 1 else (rows[:, 0] > words[0]) | ((rows[:, 0] == words[0]) & last)
+
+
+def _words_of(number: int, data_type: DataType) -> tuple[int, ...] | None:
+    """The words of a place in the order of a type, whose values are numbers; None behind all values."""
+    is_wide = kind_of(data_type) is Kind.WIDE
+    limit = 1 << 127 if is_wide else 1 << 63
+    if number >= limit:
+        return None
+    number = max(number, -limit)
+    return (number >> 64, (number & _ALL) + _LEAST) if is_wide else (number,)
 
 
 def _moved(old: Within, new: Within) -> list[tuple[int | None, int | None, int]]:

@@ -37,6 +37,7 @@ from everview.backends.embedded.state.keymap_kernels import (
     TRIM_AT,
     Entries,
 )
+from everview.backends.embedded.state.memory import reserve
 from everview.backends.embedded.vectors import Bools, Ints
 
 SMALLEST = 64
@@ -270,6 +271,7 @@ class KeyMap:
         assert capacity <= MOST_SLOTS, f"a map of {capacity} entries is larger than this engine can hold"
         # What fails for memory must not leave the map with more slots than a follower, or than its table can number.
         is_growing = capacity > self.capacity
+        reserve((capacity - self.capacity) * self.store.strides[0])
         store = _with_length(self.store, capacity, self.used)
         if is_growing:
             self._resize_followers(capacity)
@@ -285,6 +287,7 @@ class KeyMap:
 
     def _resize_table(self, length: int, capacity: int = 0) -> None:
         slots = self.live_slots()
+        reserve((length - len(self._table)) * self._table.itemsize)
         self._set_table(length, capacity)
         kernels.rehash(self._table, self.store, self._meta, self.width, slots)
 

@@ -1,7 +1,14 @@
-"""Where arrays and buffers lie, for kernels that are given addresses (``intrinsics``): callers keep the memory alive."""
+"""Where arrays and buffers lie, for kernels that are given addresses (``intrinsics``): callers keep the memory alive.
+
+And how much of it an engine may take: structures ``reserve`` what they are about to grow by. They do so when they have
+outgrown their room, not for each row, so that a limit costs a small transaction next to nothing.
+"""
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -41,6 +48,78 @@ def address_of_buffer(buffer: Any) -> int:
         structures.add_buffer(buffer.address, buffer.size)
     address: int = buffer.address
     return address
+
+
+class LimitReached(MemoryError):
+    """What was to be reserved would pass the limit of an engine."""
+
+    def __init__(self, limit: int, held: int, more: int) -> None:
+        super().__init__(f"{held} bytes are held, {more} more would pass the limit of {limit}")
+        self.limit, self.held, self.more = limit, held, more
+
+
+class Budget:
+    """How many bytes the state of an engine may take. As a context it is in force for the thread.
+
+    What was reserved is only added up; when the sum passes the limit, the state is measured, and that counts.
+
+    Args:
+        limit: The bytes.
+        measure: Gives the bytes of all state.
+    """
+
+    def __init__(self, limit: int, measure: Callable[[], int]) -> None:
+        self.limit = limit
+        self._measure = measure
+        self._held = limit
+        self._is_building = False
+        self._outer: Budget | None = None
+
+    def building(self) -> Budget:
+        """The same for the time in which structures grow that cannot be measured yet."""
+        made = Budget(self.limit, self._measure)
+        made._held, made._is_building = self._measure(), True
+        return made
+
+    def reserve(self, more: int) -> None:
+        """Notes that the state is about to grow.
+
+        Raises:
+            LimitReached: it must not.
+        """
+        self._held += more
+        if self._held > self.limit:
+            held = self._held - more if self._is_building else self._measure()
+            self._held = held + more
+            if self._held > self.limit:
+                self._held = held
+                raise LimitReached(self.limit, held, more)
+
+    def __enter__(self) -> None:
+        self._outer, _active.budget = _active.budget, self
+
+    def __exit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        _active.budget, self._outer = self._outer, None
+
+
+class _Active(threading.local):
+    budget: Budget | None = None
+
+
+_active = _Active()
+
+
+def reserve(more: int) -> None:
+    """Says that some state is about to grow by so many bytes.
+
+    Raises:
+        LimitReached: the engine that is at work must not take more.
+    """
+    budget = _active.budget
+    if budget is not None and more > 0:
+        budget.reserve(more)
 
 
 NO_WORDS = np.zeros(1, dtype=np.int64)

@@ -23,6 +23,7 @@ from typing import Protocol
 import numpy as np
 
 from everview.backends.embedded.state import ordered_kernels as kernels
+from everview.backends.embedded.state.memory import reserve
 from everview.backends.embedded.state.ordered_kernels import (
     COUNT,
     FANOUT,
@@ -55,8 +56,8 @@ class Texts(Protocol):
         """The bytes of all texts."""
 
     @property
-    def ends(self) -> Ints:
-        """Per code where its bytes end; they begin where those of the code before end."""
+    def spans(self) -> Ints:
+        """Per code two words: where its bytes begin and where they end."""
 
 
 class OrderedIndex:
@@ -102,7 +103,7 @@ class OrderedIndex:
         """What kernels compare by."""
         if self._source is None:
             return self._texts, NO_TEXT, NOTHING
-        return self._texts, self._source.heap, self._source.ends
+        return self._texts, self._source.heap, self._source.spans
 
     def add(self, keys: Ints, weights: Ints, slots: Ints = NOTHING) -> None:
         """Add weights to entries; an entry is created with its slot (or -1), and vanishes when its weight becomes 0."""
@@ -133,6 +134,7 @@ class OrderedIndex:
     def _make_room(self) -> None:
         """Have twice the nodes of the kind that has run out."""
         if not self._meta[LEAF_FREE] and self._meta[LEAF_HIGH] == len(self._leaf_meta):
+            reserve(self.rows.nbytes)
             self.rows = np.concatenate([self.rows, np.empty_like(self.rows)])
             self._leaf_meta = np.concatenate([self._leaf_meta, np.zeros_like(self._leaf_meta)])
         else:
@@ -221,23 +223,12 @@ class OrderedIndex:
         select(*self._tree, ranks, weighted, places)
         return places
 
-    def ranges(self, low: Ints, high: Ints, *, low_open: bool = False, high_open: bool = False) -> tuple[Ints, Ints]:
-        """All pairs of a row and the place of an entry between that row of ``low`` and of ``high``, in order.
-
-        Both bounds belong to the range unless it is open there; the two may have different numbers of words.
-        """
-        starts, below, _ = self._seek(low, low_open, 3)
-        counts = np.maximum(self.rank(high, after=not high_open) - below, 0)
+    def from_ranks(self, first: Ints, counts: Ints) -> tuple[Ints, Ints]:
+        """All pairs of a row and the place of an entry, of which each row has so many from a rank on, in order."""
         rows, places = np.empty((2, int(counts.sum())), dtype=np.int64)
-        walk(self._leaf_meta, starts, counts, rows, places)
+        walk(self._leaf_meta, self.at(first), counts, rows, places)
         return rows, places
-
-    def range(self, low: Ints, high: Ints, *, low_open: bool = False, high_open: bool = False) -> Ints:
-        """The places of the entries between two bounds, in order."""
-        return self.ranges(low.reshape(1, -1), high.reshape(1, -1), low_open=low_open, high_open=high_open)[1]
 
     def all(self) -> Ints:
         """The places of all entries, in order."""
-        rows, places = np.empty((2, len(self)), dtype=np.int64)
-        walk(self._leaf_meta, self.at(np.zeros(1, dtype=np.int64)), np.array([len(self)]), rows, places)
-        return places
+        return self.from_ranks(np.zeros(1, dtype=np.int64), np.array([len(self)]))[1]

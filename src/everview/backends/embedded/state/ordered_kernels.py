@@ -4,7 +4,7 @@
 - ``inners``: FANOUT rows per inner node: a lower bound of the child's keys, the child, its number of entries, the sum of their
   weights. ``inner_meta``: per inner node its size. Free nodes are chained through NEXT (leaves) and the size (inner nodes).
 - ``meta``: the places below, then the path of the last descent.
-- ``texts``: per key word 0 if it is a number, 1 or -1 if it is the code of a text that sorts up or down; ``heap`` and ``ends``
+- ``texts``: per key word 0 if it is a number, 1 or -1 if it is the code of a text that sorts up or down; ``heap`` and ``spans``
   are the bytes of all texts and where those of each code end. Equal codes are equal texts.
 
 Full nodes are split on the way down, so a split never climbs. A node is freed when it is empty and never merged before; the
@@ -36,10 +36,10 @@ ONE = np.int64(1)
 
 
 @inlined
-def _compare_text(heap: Bytes, ends: Ints, a: Word, b: Word) -> Word:
+def _compare_text(heap: Bytes, spans: Ints, a: Word, b: Word) -> Word:
     """-1 or 1 as the text of one code is below or above that of another, byte by byte; 0 has no bytes."""
-    first, second = start_of(heap) + ends[max(a - ONE, 0)], start_of(heap) + ends[max(b - ONE, 0)]
-    length, other = ends[a] - ends[max(a - ONE, 0)], ends[b] - ends[max(b - ONE, 0)]
+    first, second = start_of(heap) + spans[2 * a], start_of(heap) + spans[2 * b]
+    length, other = spans[2 * a + 1] - spans[2 * a], spans[2 * b + 1] - spans[2 * b]
     for at in range(min(length, other)):
         x, y = load8(first + at), load8(second + at)
         if x != y:
@@ -49,7 +49,7 @@ def _compare_text(heap: Bytes, ends: Ints, a: Word, b: Word) -> Word:
 
 @inlined
 def _compare(
-    nodes: Ints, at: Word, rows: Ints, i: Word, words: Word, texts: Ints, heap: Bytes, ends: Ints
+    nodes: Ints, at: Word, rows: Ints, i: Word, words: Word, texts: Ints, heap: Bytes, spans: Ints
 ) -> Word:  # fmt: skip
     """-1, 0 or 1 as the key at a place is below, equal to or above a row, by their first words."""
     for j in range(words):
@@ -57,20 +57,20 @@ def _compare(
         if a != b:
             if texts[j] == 0:
                 return -1 if a < b else 1
-            return texts[j] * _compare_text(heap, ends, a, b)
+            return texts[j] * _compare_text(heap, spans, a, b)
     return 0
 
 
 @inlined
 def _child(
     inners: Ints, base: Word, size: Word, rows: Ints, i: Word, words: Word, after: Word, texts: Ints, heap: Bytes,
-    ends: Ints,
+    spans: Ints,
 ) -> Word:  # fmt: skip
     """The last child with a bound below the row, or (``after`` 1) not above it; the first child if there is none."""
     low, high = 0, size - 1
     while low < high:
         middle = (low + high + 1) >> 1
-        if _compare(inners, base + middle, rows, i, words, texts, heap, ends) < after:
+        if _compare(inners, base + middle, rows, i, words, texts, heap, spans) < after:
             low = middle
         else:
             high = middle - 1
@@ -80,13 +80,13 @@ def _child(
 @inlined
 def _place(
     leaves: Ints, base: Word, size: Word, rows: Ints, i: Word, words: Word, after: Word, texts: Ints, heap: Bytes,
-    ends: Ints,
+    spans: Ints,
 ) -> Word:  # fmt: skip
     """The number of entries of a leaf below the row, or (``after`` 1) not above it."""
     low, high = 0, size
     while low < high:
         middle = (low + high) >> 1
-        if _compare(leaves, base + middle, rows, i, words, texts, heap, ends) < after:
+        if _compare(leaves, base + middle, rows, i, words, texts, heap, spans) < after:
             low = middle + 1
         else:
             high = middle
@@ -129,7 +129,7 @@ def _new_inner(inner_meta: Ints, meta: Ints) -> Word:
 @kernel
 def _split_leaf(
     leaves: Ints, leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, node: Word, pos: Word, rows: Ints,
-    i: Word, texts: Ints, heap: Bytes, ends: Ints,
+    i: Word, texts: Ints, heap: Bytes, spans: Ints,
 ) -> None:  # fmt: skip
     """Split the full leaf that is child ``pos`` of an inner node with room.
 
@@ -141,7 +141,7 @@ def _split_leaf(
     right = _new_leaf(leaf_meta, meta)
     cut = LEAF // 2
     after = leaf_meta[left, NEXT]
-    if after == 0 and _compare(leaves, left * LEAF + LEAF - 1, rows, i, width, texts, heap, ends) < 0:
+    if after == 0 and _compare(leaves, left * LEAF + LEAF - 1, rows, i, width, texts, heap, spans) < 0:
         cut = LEAF
     for k in range(cut, LEAF):
         for j in range(width + 2):
@@ -242,7 +242,7 @@ def _drop_leaf(leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, leaf
 @inlined
 def _descend(
     leaves: Ints, leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, rows: Ints, i: Word, splits: Word,
-    texts: Ints, heap: Bytes, ends: Ints,
+    texts: Ints, heap: Bytes, spans: Ints,
 ) -> Word:  # fmt: skip
     """The leaf of a row, keeping the path; with ``splits`` it has room for one entry more."""
     width = rows.shape[1]
@@ -253,18 +253,18 @@ def _descend(
         _raise_root(leaves, leaf_meta, inners, inner_meta, meta, width)
         node = meta[ROOT]
     for level in range(meta[HEIGHT], 0, -1):
-        pos = _child(inners, node * FANOUT, inner_meta[node], rows, i, width, 1, texts, heap, ends)
+        pos = _child(inners, node * FANOUT, inner_meta[node], rows, i, width, 1, texts, heap, spans)
         if splits:
             child = inners[node * FANOUT + pos, width + CHILD]
             is_split = False
             if level == 1:
                 if leaf_meta[child, SIZE] == LEAF:
-                    _split_leaf(leaves, leaf_meta, inners, inner_meta, meta, node, pos, rows, i, texts, heap, ends)
+                    _split_leaf(leaves, leaf_meta, inners, inner_meta, meta, node, pos, rows, i, texts, heap, spans)
                     is_split = True
             elif inner_meta[child] == FANOUT:
                 _split_inner(inners, inner_meta, meta, node, pos, width)
                 is_split = True
-            if is_split and _compare(inners, node * FANOUT + pos + 1, rows, i, width, texts, heap, ends) <= 0:
+            if is_split and _compare(inners, node * FANOUT + pos + 1, rows, i, width, texts, heap, spans) <= 0:
                 pos += 1
         meta[PATH + 2 * level] = node
         meta[PATH + 2 * level + 1] = pos
@@ -284,7 +284,7 @@ def _count_path(inners: Ints, meta: Ints, width: Word, entries: Word, weight: Wo
 @kernel
 def add(
     leaves: Ints, leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, rows: Ints, weights: Ints, slots: Ints,
-    start: Word, texts: Ints, heap: Bytes, ends: Ints,
+    start: Word, texts: Ints, heap: Bytes, spans: Ints,
 ) -> Word:  # fmt: skip
     """Add weights to entries, created as needed and deleted at 0; without weights delete the entries."""
     n, width = rows.shape
@@ -294,10 +294,10 @@ def add(
             return i
         if meta[INNER_HIGH] + meta[HEIGHT] + 1 >= inner_meta.shape[0]:
             return i  # free nodes are not counted: room for a whole path is simpler to promise
-        leaf = _descend(leaves, leaf_meta, inners, inner_meta, meta, rows, i, False, texts, heap, ends)
+        leaf = _descend(leaves, leaf_meta, inners, inner_meta, meta, rows, i, False, texts, heap, spans)
         base, size = leaf * LEAF, leaf_meta[leaf, SIZE]
-        pos = _place(leaves, base, size, rows, i, width, 0, texts, heap, ends)
-        if pos < size and _compare(leaves, base + pos, rows, i, width, texts, heap, ends) == 0:
+        pos = _place(leaves, base, size, rows, i, width, 0, texts, heap, spans)
+        if pos < size and _compare(leaves, base + pos, rows, i, width, texts, heap, spans) == 0:
             old = leaves[base + pos, width]
             weight = -old if deletes else weights[i]
             if old + weight != 0:
@@ -312,9 +312,9 @@ def add(
                     _drop_leaf(leaf_meta, inners, inner_meta, meta, leaf, width)
         elif not deletes and weights[i] != 0:
             if size == LEAF:
-                leaf = _descend(leaves, leaf_meta, inners, inner_meta, meta, rows, i, True, texts, heap, ends)
+                leaf = _descend(leaves, leaf_meta, inners, inner_meta, meta, rows, i, True, texts, heap, spans)
                 base, size = leaf * LEAF, leaf_meta[leaf, SIZE]
-                pos = _place(leaves, base, size, rows, i, width, 0, texts, heap, ends)
+                pos = _place(leaves, base, size, rows, i, width, 0, texts, heap, spans)
             _move(leaves, base + pos, base + pos + 1, size - pos)
             for j in range(width):
                 leaves[base + pos, j] = rows[i, j]
@@ -329,7 +329,7 @@ def add(
 @kernel
 def seek(
     leaves: Ints, leaf_meta: Ints, inners: Ints, inner_meta: Ints, meta: Ints, bounds: Ints, after: Word, out: Ints,
-    texts: Ints, heap: Bytes, ends: Ints,
+    texts: Ints, heap: Bytes, spans: Ints,
 ) -> None:  # fmt: skip
     """Write of each bound the place of the first entry not below it (``after``: above it), or -1.
 
@@ -342,14 +342,14 @@ def seek(
         entries, weight = np.int64(0), np.int64(0)
         for _ in range(meta[HEIGHT]):
             base = node * FANOUT
-            pos = _child(inners, base, inner_meta[node], bounds, i, words, after, texts, heap, ends)
+            pos = _child(inners, base, inner_meta[node], bounds, i, words, after, texts, heap, spans)
             if counts:
                 for at in range(base, base + pos):
                     entries += inners[at, width + ENTRIES]
                     weight += inners[at, width + WEIGHT]
             node = inners[base + pos, width + CHILD]
         base, size = node * LEAF, leaf_meta[node, SIZE]
-        pos = _place(leaves, base, size, bounds, i, words, after, texts, heap, ends)
+        pos = _place(leaves, base, size, bounds, i, words, after, texts, heap, spans)
         if counts:
             for at in range(base, base + pos):
                 weight += leaves[at, width]
@@ -363,7 +363,7 @@ def seek(
 
 @kernel
 def match(
-    leaves: Ints, leaf_meta: Ints, prefixes: Ints, last: Word, at: Ints, texts: Ints, heap: Bytes, ends: Ints
+    leaves: Ints, leaf_meta: Ints, prefixes: Ints, last: Word, at: Ints, texts: Ints, heap: Bytes, spans: Ints
 ) -> None:
     """Turn places found by ``seek`` into the first or last entry with the prefix, or -1.
 
@@ -379,6 +379,6 @@ def match(
             else:
                 before = leaf_meta[place // LEAF, PREVIOUS] - 1
                 place = before * LEAF + leaf_meta[before, SIZE] - 1 if before >= 0 else -1
-        if place >= 0 and _compare(leaves, place, prefixes, i, prefixes.shape[1], texts, heap, ends) != 0:
+        if place >= 0 and _compare(leaves, place, prefixes, i, prefixes.shape[1], texts, heap, spans) != 0:
             place = -1
         at[i] = place

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from everview.backends.embedded.state import ordered_sums_kernels as kernels
+from everview.backends.embedded.state.memory import reserve
 from everview.backends.embedded.state.ordered_sums_kernels import (
     BOUNDS,
     DEEPEST,
@@ -75,7 +76,9 @@ class OrderedSums:
 
     def _rows(self, count: int) -> Ints:
         more = 0 if self._nodes_know == PLAIN else BOUNDS
-        rows = np.empty((count, KEY + self.width + 2 * self.payload_words + more), dtype=np.int64)
+        words = KEY + self.width + 2 * self.payload_words + more
+        reserve(8 * words * count // 2)  # it takes the place of one half as large
+        rows = np.empty((count, words), dtype=np.int64)
         rows[0] = 0
         return rows
 

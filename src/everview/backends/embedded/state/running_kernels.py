@@ -147,3 +147,26 @@ def reach(nodes: Ints, meta: Ints, first: Ints, last: Ints, least: Word, out: In
     """The same for many ranges."""
     for i in range(len(first)):
         out[i] = first_reaching(nodes, meta, first[i], last[i], least)
+
+
+@kernel
+def reach_all(
+    nodes: Ints, meta: Ints, first: Ints, last: Ints, least: Ints, most: Ints, start: Word, rows: Ints, ranks: Ints
+) -> Word:
+    """Of many ranges all ranks whose keys end with a word not below that range's ``least``, ``most`` of them at most.
+
+    Writes pairs of a range and a rank, in order, and returns how many. Where there is no more room, ``first`` and ``most`` say
+    what is left; ranges before ``start`` are passed over.
+    """
+    count = 0
+    for i in range(start, len(first)):
+        while most[i] > 0 and first[i] < last[i]:
+            found = first_reaching(nodes, meta, first[i], last[i], least[i])
+            if found < last[i]:
+                if count == len(rows):
+                    return count
+                rows[count], ranks[count] = i, found
+                count += 1
+                most[i] -= 1
+            first[i] = found + 1
+    return count

@@ -159,6 +159,27 @@ class RunningExtremes(OrderedSums):
         kernels.reach(self.nodes, self.meta, first, last, max(least, _LEAST), found)
         return found
 
+    def reaching(self, first: Ints, last: Ints, least: Ints, most: Ints | None = None) -> tuple[Ints, Ints]:
+        """Pairs of a range of ranks and a rank in it whose value is not below the range's ``least``, ``most`` of each range."""
+        first, room = first.copy(), _FEW + len(first)
+        most = np.full(len(first), _GREATEST, dtype=np.int64) if most is None else most.copy()
+        parts: list[tuple[Ints, Ints]] = []
+        start = 0
+        while True:
+            rows, ranks = np.empty((2, room), dtype=np.int64)
+            count = kernels.reach_all(self.nodes, self.meta, first, last, least, most, start, rows, ranks)
+            parts.append((rows[:count], ranks[:count]))
+            if count < room:
+                break
+            start, room = int(rows[-1]), 4 * room
+        if len(parts) == 1:
+            return parts[0]
+        return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+    def at(self, ranks: Ints) -> Ints:
+        """The place of the entry with each rank, from 0."""
+        return self.select(ranks)
+
 
 def _split(number: int) -> tuple[int, int]:
     """The two words of a number of 128 bits, the low one as a signed word."""

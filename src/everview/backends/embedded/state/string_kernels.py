@@ -3,7 +3,8 @@
 A pool is four arrays, and a probe table for each kind of string:
 
 - ``heap``: the bytes of all strings, one after the other.
-- ``ends``: per code where its bytes end; they begin where those of the code before end.
+- ``spans``: per code two words, where its bytes begin and where they end. The first word of a code that is free is the next
+  free one, or 0.
 - ``kinds``: per code its kind.
 - ``meta``: the counters below.
 - ``table``: a power of two long, at most half full, linear probing. An entry is the upper half of the string's hash (the tag)
@@ -22,9 +23,9 @@ from everview.backends.embedded.state.intrinsics import fetch_element, load8, lo
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
 from everview.backends.embedded.vectors import Bools, Bytes, Ints
 
-COUNT, USED, NEEDED = range(3)
-"""Places in ``meta``: the greatest code; bytes of the heap in use; bytes that a string had no room for."""
-LIVE, SHIFT = 1, 2
+COUNT, USED, NEEDED, FREE = range(4)
+"""Places in ``meta``: the greatest code; bytes of the heap in use; bytes that a string had no room for; a free code, or 0."""
+LIVE, SHIFT = 2, 3
 """Places in ``meta`` for the table of a kind k, each plus 2 * k: its entries; 32 minus the bits of its length."""
 
 LOW = np.int64(0xFFFFFFFF)
@@ -107,7 +108,7 @@ def encode_strings(
     table: Ints,
     kind: Word,
     heap: Bytes,
-    ends: Ints,
+    spans: Ints,
     kinds: Bytes,
     meta: Ints,
     offsets: Word,
@@ -125,7 +126,7 @@ def encode_strings(
         table: Of the kind.
         kind: That of the strings, from 1.
         heap: Of the pool.
-        ends: Of the pool.
+        spans: Of the pool.
         kinds: Of the pool.
         meta: Of the pool.
         offsets: Address of the offsets, ``width`` bytes each; that of string ``first`` is read first.
@@ -137,10 +138,9 @@ def encode_strings(
         out: Two rows: the codes, 0 for NULL, and room for tags.
         nulls: Where NULLs are marked; empty where there is none.
     """
-    mask = table.shape[0] - 1
+    mask, n = table.shape[0] - 1, out.shape[1]
     live, shift = LIVE + 2 * kind, meta[SHIFT + 2 * kind]
     base = start_of(heap)
-    n = out.shape[1]
     if start == 0:
         for i in range(n):
             if _is_valid(validity, first + i):
@@ -154,7 +154,7 @@ def encode_strings(
         if i + AHEAD < n:
             fetch_element(table, (out[1, i + AHEAD] & LOW) >> shift)
         if i + SOON < n:
-            fetch_element(ends, table[(out[1, i + SOON] & LOW) >> shift] & LOW)
+            fetch_element(spans, 2 * (table[(out[1, i + SOON] & LOW) >> shift] & LOW))
         if out[0, i] == 0:
             continue
         begin = _offset(offsets, width, first + i)
@@ -167,21 +167,26 @@ def encode_strings(
                 break
             if entry >> HALF == tag:
                 code = entry & LOW
-                known = ends[code - 1]
-                if ends[code] - known == length and _same(base + known, data + begin, length):
+                known = spans[2 * code]
+                if spans[2 * code + 1] - known == length and _same(base + known, data + begin, length):
                     out[0, i] = code
                     break
             at = (at + 1) & mask
         if out[0, i] > 0:
             continue
-        code = meta[COUNT] + ONE
+        free = meta[FREE]
+        code = free if free > 0 else meta[COUNT] + ONE
         used = meta[USED]
-        if 2 * meta[live] >= table.shape[0] or code >= ends.shape[0] or used + length > heap.shape[0]:
+        if 2 * meta[live] >= table.shape[0] or code >= kinds.shape[0] or used + length > heap.shape[0]:
             meta[NEEDED] = length
             return i
         _copy(base + used, data + begin, length)
-        meta[COUNT], meta[USED] = code, used + length
-        ends[code], kinds[code] = used + length, kind
+        if free > 0:
+            meta[FREE] = spans[2 * free]
+        else:
+            meta[COUNT] = code
+        meta[USED] = used + length
+        spans[2 * code], spans[2 * code + 1], kinds[code] = used, used + length, kind
         table[at] = (tag << HALF) | code
         meta[live] += ONE
         out[0, i] = code
@@ -202,23 +207,23 @@ def rehash_strings(old: Ints, table: Ints, shift: Word) -> None:
 
 
 @kernel
-def measure_strings(ends: Ints, codes: Ints, offsets: Ints) -> None:
+def measure_strings(spans: Ints, codes: Ints, offsets: Ints) -> None:
     """Write the offsets of the strings of codes, one after the other; code 0 has no bytes."""
     total = np.int64(0)
     offsets[0] = 0
     for i in range(codes.shape[0]):
         code = codes[i]
         if code > 0:
-            total += ends[code] - ends[code - 1]
+            total += spans[2 * code + 1] - spans[2 * code]
         offsets[i + 1] = total
 
 
 @kernel
-def gather_strings(heap: Bytes, ends: Ints, codes: Ints, offsets: Ints, out: Bytes) -> None:
+def gather_strings(heap: Bytes, spans: Ints, codes: Ints, offsets: Ints, out: Bytes) -> None:
     """Write the bytes of the strings of codes at their offsets."""
     base, to = start_of(heap), start_of(out)
     for i in range(codes.shape[0]):
         code = codes[i]
         if code > 0:
-            begin = ends[code - 1]
-            _copy(to + offsets[i], base + begin, ends[code] - begin)
+            begin = spans[2 * code]
+            _copy(to + offsets[i], base + begin, spans[2 * code + 1] - begin)

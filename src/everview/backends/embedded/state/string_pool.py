@@ -1,8 +1,8 @@
 """Byte strings and their codes: each distinct string of a kind is kept once, and known by a small number.
 
-Codes are 1, 2, … in order of arrival, whatever the kind; code 0 stands for NULL. A caller may take codes for values of its own
-(``reserve_code``), which then have no bytes here. Nothing is ever removed. No Python object is made for a string, however many
-come in or go out: they come in Arrow's layout and go out in it.
+Codes are small numbers from 1 on, whatever the kind; code 0 stands for NULL. A caller may take codes for values of its own
+(``reserve_code``), which then have no bytes here. ``keep_only`` takes back codes that nobody uses; later strings get them. No
+Python object is made for a string, however many come in or go out: they come in Arrow's layout and go out in it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ from typing import Final
 import numpy as np
 
 from everview.backends.embedded.state import string_kernels as kernels
-from everview.backends.embedded.state.string_kernels import COUNT, LIVE, NEEDED, SHIFT, USED
+from everview.backends.embedded.state.memory import reserve
+from everview.backends.embedded.state.string_kernels import COUNT, FREE, LIVE, LOW, NEEDED, SHIFT, USED
 from everview.backends.embedded.vectors import Bools, Bytes, Ints
 
 OWN: Final = 0
 """The kind of codes that the caller took for itself."""
+NOBODY: Final = 255
+"""The kind of codes that are free."""
 _SMALLEST: Final = 64
 NO_NULLS: Final[Bools] = np.zeros(0, dtype=np.bool_)
 _NO_TABLE: Final[Ints] = np.zeros(0, dtype=np.int64)
@@ -26,9 +29,9 @@ class StringPool:
     """Strings of the kinds 1 … ``kinds``; equal bytes of different kinds are different strings."""
 
     def __init__(self, kinds: int) -> None:
-        self._meta: Ints = np.zeros(USED + 2 + 2 * kinds, dtype=np.int64)
+        self._meta: Ints = np.zeros(SHIFT + 2 * kinds + 1, dtype=np.int64)
         self._heap: Bytes = np.zeros(16 * _SMALLEST, dtype=np.uint8)
-        self._ends: Ints = np.zeros(_SMALLEST, dtype=np.int64)
+        self._spans: Ints = np.zeros(2 * _SMALLEST, dtype=np.int64)
         self._kinds: Bytes = np.zeros(_SMALLEST, dtype=np.uint8)
         self._tables: list[Ints] = [_NO_TABLE] * (kinds + 1)
         for kind in range(1, kinds + 1):
@@ -46,7 +49,17 @@ class StringPool:
     def nbytes(self) -> int:
         """Memory of the strings and of what finds them; room that was never written to takes none."""
         tables = sum(t.nbytes for t in self._tables)
-        return int(self._meta[USED]) + len(self) * (self._ends.itemsize + self._kinds.itemsize) + tables
+        return self.used + len(self) * (2 * self._spans.itemsize + self._kinds.itemsize) + tables
+
+    @property
+    def used(self) -> int:
+        """The bytes of all strings."""
+        return int(self._meta[USED])
+
+    @property
+    def count(self) -> int:
+        """The number of strings."""
+        return int(self._meta[LIVE + 2 :: 2].sum())
 
     @property
     def heap(self) -> Bytes:
@@ -54,9 +67,9 @@ class StringPool:
         return self._heap
 
     @property
-    def ends(self) -> Ints:
-        """Per code where its bytes end; they begin where those of the code before end. Replaced when it grows."""
-        return self._ends
+    def spans(self) -> Ints:
+        """Per code two words: where its bytes begin and where they end. Replaced when it grows."""
+        return self._spans
 
     def kinds_of(self, codes: Ints) -> Bytes:
         """The kinds of codes."""
@@ -68,16 +81,53 @@ class StringPool:
 
     def bytes_of(self, code: int) -> bytes:
         """The bytes of a code."""
-        return self._heap[self._ends[code - 1] : self._ends[code]].tobytes()
+        assert self._kinds[code] != NOBODY, f"code {code} is free"
+        return self._heap[self._spans[2 * code] : self._spans[2 * code + 1]].tobytes()
 
     def reserve_code(self) -> int:
         """A code that no string will have."""
-        code = len(self) + 1
-        self._grow_codes(code)
-        self._ends[code] = self._meta[USED]
+        code = int(self._meta[FREE])
+        if code:
+            self._meta[FREE] = self._spans[2 * code]
+        else:
+            code = len(self) + 1
+            self._grow_codes(code)
+            self._meta[COUNT] = code
+        self._spans[2 * code : 2 * code + 2] = 0
         self._kinds[code] = OWN
-        self._meta[COUNT] = code
         return code
+
+    def keep_only(self, is_used: Bools) -> Ints:
+        """Takes back all codes but those under the mask, and returns those; the mask has a place for each up to the greatest.
+
+        Raises:
+            MemoryError: nothing has changed.
+        """
+        kinds = self._kinds[: len(self) + 1]
+        kept = is_used & (kinds != NOBODY)
+        kept[0] = True
+        gone = np.flatnonzero(~kept & (kinds != NOBODY))
+        codes = np.flatnonzero(kept)
+        top = int(codes[-1])
+        offsets, data = self.decode(codes)
+        size = 1 << max(top + 1, _SMALLEST - 1).bit_length()
+        spans, new_kinds = np.zeros((size, 2), dtype=np.int64), np.zeros(size, dtype=np.uint8)
+        spans[codes, 0], spans[codes, 1] = offsets[:-1], offsets[1:]
+        new_kinds[codes] = kinds[codes]
+        free = np.flatnonzero(~kept[: top + 1])
+        spans[free[:-1], 0] = free[1:]
+        new_kinds[free] = NOBODY
+        entries = [t[(t != 0) & kept[t & LOW]] for t in self._tables]
+        tables = [np.zeros(max(2 * _SMALLEST, 1 << (2 * len(e)).bit_length()), dtype=np.int64) for e in entries]
+        self._spans, self._kinds = spans.reshape(-1), new_kinds
+        self._heap = data if len(data) else np.zeros(16 * _SMALLEST, dtype=np.uint8)
+        self._meta[COUNT], self._meta[USED] = top, offsets[-1]
+        self._meta[FREE] = free[0] if len(free) else 0
+        for kind in range(1, len(self._tables)):
+            self._set_table(kind, tables[kind])
+            self._meta[LIVE + 2 * kind] = len(entries[kind])
+            kernels.rehash_strings(entries[kind], tables[kind], int(self._meta[SHIFT + 2 * kind]))
+        return gone
 
     def encode(
         self, kind: int, offsets: int, width: int, data: int, validity: int, first: int, count: int
@@ -98,7 +148,7 @@ class StringPool:
         done = 0
         while True:
             done = kernels.encode_strings(
-                self._tables[kind], kind, self._heap, self._ends, self._kinds, self._meta,
+                self._tables[kind], kind, self._heap, self._spans, self._kinds, self._meta,
                 offsets, width, data, validity, first, done, out, nulls,
             )  # fmt: skip
             if done == count:
@@ -108,9 +158,9 @@ class StringPool:
     def decode(self, codes: Ints) -> tuple[Ints, Bytes]:
         """The strings of codes: their offsets, one more than there are codes, and the bytes; code 0 has none."""
         offsets = np.empty(len(codes) + 1, dtype=np.int64)
-        kernels.measure_strings(self._ends, codes, offsets)
+        kernels.measure_strings(self._spans, codes, offsets)
         out = np.empty(int(offsets[-1]), dtype=np.uint8)
-        kernels.gather_strings(self._heap, self._ends, codes, offsets, out)
+        kernels.gather_strings(self._heap, self._spans, codes, offsets, out)
         return offsets, out
 
     def _grow(self, kind: int, more: int) -> None:
@@ -118,18 +168,21 @@ class StringPool:
         table, live = self._tables[kind], int(self._meta[LIVE + 2 * kind])
         if 2 * live >= len(table):
             longer = max(2 * len(table), 1 << (2 * (live + more) - 1).bit_length())
+            reserve(8 * (longer - len(table)))
             self._set_table(kind, np.zeros(longer, dtype=np.int64))
             kernels.rehash_strings(table, self._tables[kind], int(self._meta[SHIFT + 2 * kind]))
         self._grow_codes(len(self) + 1)
         least = int(self._meta[USED] + self._meta[NEEDED])
         if least > len(self._heap):
+            reserve(max(least, 2 * len(self._heap)) - len(self._heap))
             heap = np.empty(max(least, 2 * len(self._heap)), dtype=np.uint8)
             heap[: self._meta[USED]] = self._heap[: self._meta[USED]]
             self._heap = heap
 
     def _grow_codes(self, code: int) -> None:
-        size = len(self._ends)
+        size = len(self._kinds)
         if code >= size:
-            ends, kinds = np.zeros(2 * size, dtype=np.int64), np.zeros(2 * size, dtype=np.uint8)
-            ends[:size], kinds[:size] = self._ends, self._kinds
-            self._ends, self._kinds = ends, kinds
+            reserve(size * (2 * self._spans.itemsize + 1))
+            spans, kinds = np.zeros(4 * size, dtype=np.int64), np.zeros(2 * size, dtype=np.uint8)
+            spans[: 2 * size], kinds[:size] = self._spans, self._kinds
+            self._spans, self._kinds = spans, kinds

@@ -58,7 +58,7 @@ def _matches(text: Word, length: Word, pattern: Ints) -> Word:
 
 
 @kernel
-def compare_text(heap: Bytes, ends: Ints, left: Ints, right: Ints, less: Bools) -> None:
+def compare_text(heap: Bytes, spans: Ints, left: Ints, right: Ints, less: Bools) -> None:
     """Write whether the text of each left code is below that of the right one, byte by byte; one code stands for all."""
     base = start_of(heap)
     left_step, right_step = (1 if left.shape[0] > 1 else 0), (1 if right.shape[0] > 1 else 0)
@@ -67,8 +67,8 @@ def compare_text(heap: Bytes, ends: Ints, left: Ints, right: Ints, less: Bools) 
         less[i] = False
         if b in (0, a):
             continue
-        first, second = (ends[a - 1] if a > 0 else 0), ends[b - 1]
-        length, other = ends[a] - first, ends[b] - second
+        first, second = spans[2 * a], spans[2 * b]
+        length, other = spans[2 * a + 1] - first, spans[2 * b + 1] - second
         less[i] = length < other
         for at in range(min(length, other)):
             x, y = load8(base + first + at), load8(base + second + at)
@@ -78,14 +78,14 @@ def compare_text(heap: Bytes, ends: Ints, left: Ints, right: Ints, less: Bools) 
 
 
 @kernel
-def match_pattern(heap: Bytes, ends: Ints, codes: Ints, pattern: Ints, found: Bools) -> None:
+def match_pattern(heap: Bytes, spans: Ints, codes: Ints, pattern: Ints, found: Bools) -> None:
     """Write whether the text of each code matches; code 0 does not."""
     base = start_of(heap)
     for i in range(codes.shape[0]):
         code = codes[i]
         if code > 0:
-            begin = ends[code - 1]
-            found[i] = _matches(base + begin, ends[code] - begin, pattern)
+            begin = spans[2 * code]
+            found[i] = _matches(base + begin, spans[2 * code + 1] - begin, pattern)
         else:
             found[i] = False
 
@@ -113,12 +113,12 @@ def match_arrow(data: Word, offsets: Word, width: Word, first: Word, count: Word
 
 
 @kernel
-def cut_text(heap: Bytes, ends: Ints, codes: Ints, position: Word, count: Word, begins: Ints, offsets: Ints) -> None:
+def cut_text(heap: Bytes, spans: Ints, codes: Ints, position: Word, count: Word, begins: Ints, offsets: Ints) -> None:
     """Find a substring of each text: write where it begins in the heap, and offsets for all of them side by side.
 
     Args:
         heap: Of the pool.
-        ends: Of the pool.
+        spans: Of the pool.
         codes: The texts.
         position: That of the first character, from 1; from the end where it is negative; 0 is 1.
         count: How many characters, also before the text's first, from ``position`` on.
@@ -132,8 +132,8 @@ def cut_text(heap: Bytes, ends: Ints, codes: Ints, position: Word, count: Word, 
         begins[i], offsets[i + 1] = 0, offsets[i]
         if code <= 0:
             continue
-        text = base + ends[code - 1]
-        length = ends[code] - ends[code - 1]
+        text = base + spans[2 * code]
+        length = spans[2 * code + 1] - spans[2 * code]
         start = position - 1 if position > 0 else np.int64(0)
         if position < 0:
             characters = np.int64(0)
@@ -153,7 +153,7 @@ def cut_text(heap: Bytes, ends: Ints, codes: Ints, position: Word, count: Word, 
         while seen < stop and last < length:
             last = _after(text, last, length)
             seen += 1
-        begins[i] = ends[code - 1] + first
+        begins[i] = spans[2 * code] + first
         offsets[i + 1] = offsets[i] + last - first
 
 

@@ -7,15 +7,20 @@ from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 from everview.backends.embedded.tree.block_layout import part_kind
-from everview.backends.embedded.tree.code_builder import CodeBuilder, Delta, Pairs, needed_keys
+from everview.backends.embedded.tree.code_builder import (
+    CodeBuilder,
+    Delta,
+    MomentsFactor,
+    MomentsProduct,
+    Pairs,
+    needed_keys,
+)
 from everview.backends.embedded.tree.instruction import NONE, assembled, size_of
 from everview.backends.embedded.tree.instructions import (
     SUM,
     Append,
     Clear,
     Each,
-    FindEntries,
-    FindNextEntries,
     Gather,
     Group,
     KeepHeld,
@@ -35,15 +40,16 @@ from everview.backends.embedded.tree.instructions import (
 from everview.backends.embedded.tree.layout import (
     COUNTED,
     EXACT,
+    FIRST_ROWS,
     FLOAT_VALUES,
     FLOATING,
     INT_VALUES,
-    LONG_PRODUCT,
     WIDE_VALUES,
-    room_for,
+    lift_room,
     words_of,
 )
 from everview.backends.embedded.tree.leaf_groups import needs_groups
+from everview.backends.embedded.tree.moments_shape import product_shape
 from everview.backends.embedded.tree.pauses import EntryPart, RangePause, RingPause, RowPart
 from everview.backends.embedded.tree.trigger_code import LeafRegisters, ResultRegisters, TriggerCode
 from everview.backends.embedded.vectors import Kind, kind_of
@@ -52,7 +58,6 @@ from everview.planner.moments_block import PayloadPart, packed
 from everview.planner.moments_part import MomentsPart
 from everview.trigger.tree_program import (
     Access,
-    AccessKind,
     AddIndicator,
     Compute,
     CountDegrees,
@@ -131,7 +136,7 @@ class Assembler(CodeBuilder[RowDelta, PayloadPart]):
             kind = self._kind(part)
             target = self._part_registers(delta, part)
             if isinstance(part, MomentsPart):
-                rows = self._long_register(frame, room_for(len(part.features)))
+                rows = self._long_register(frame, lift_room(len(part.features)))
                 features = tuple(values[i] for _, i in part.features)
                 self.code.append(LiftMoments(frame, delta.frame, numbers, weights, kind, rows, target, features))
                 continue
@@ -158,35 +163,19 @@ class Assembler(CodeBuilder[RowDelta, PayloadPart]):
         for residual in compute.residuals:
             delta = self._restricted(delta, residual)
         self._fans.clear()
-        is_thinned, start, takes_turns = False, len(self.code), self._takes_turns(compute, delta, target)
+        is_thinned = False
         for i, access in enumerate(compute.joins):
             is_thinned |= bool(self._fans)
             delta = self._join(access, delta, needed_keys(compute, i, target))
-            if takes_turns and i == 0:
-                self._look_up_in_turns(start)
             is_thinned |= bool(self._fans) and (access.is_indicator or bool(access.residuals))
             for residual in access.residuals if access.ordered is None else ():
-                delta = self._restricted(delta, residual)
+                delta = self._restricted(self._multiplied(delta), residual)
         is_distinct = set(delta.keys) == set(target.keys) and not delta.repeats
         if is_distinct and not is_thinned:
-            return delta
+            return self._multiplied(delta)
         if self._fans:
             return self._summed_in_turns(delta, target, Append if is_distinct else Gather)
         return self._summed_by(delta, target.keys, self._parts(target.payload))
-
-    def _takes_turns(self, compute: Compute, delta: RowDelta, target: TreeViewDefinition) -> bool:
-        """Whether some rows at a time are looked up and summed up: their products are long, and not what is stored."""
-        if not compute.joins or compute.joins[0].kind is not AccessKind.LOOKUP or compute.joins[0].is_indicator:
-            return False
-        parts = (p for p in self._parts(target.payload) if isinstance(p, MomentsPart))
-        return any(p.size >= LONG_PRODUCT for p in parts) and not set(delta.keys) <= set(target.keys)
-
-    def _look_up_in_turns(self, at: int) -> None:
-        """Makes the look-up at a place of the code one of the next rows."""
-        found = self.code[at]
-        assert isinstance(found, FindEntries), "a look-up begins with its entries"
-        self.code[at] = FindNextEntries(found.map, found.frame, found.out, found.rows, found.slots, NONE, found.keys)
-        self._fans.insert(0, at)
 
     def _summed_in_turns(self, delta: RowDelta, target: TreeViewDefinition, group: type[Group]) -> RowDelta:
         """The same where rows are paired with any number of entries: a bounded number of pairs is made and summed at a time.
@@ -204,7 +193,7 @@ class Assembler(CodeBuilder[RowDelta, PayloadPart]):
         for fan, cursor in zip(reversed(self._fans), reversed(cursors), strict=True):
             start = fan + 1
             pairing = self.code[start]
-            assert isinstance(pairing, FindNextEntries | SliceEntries | ScanEntries)
+            assert isinstance(pairing, SliceEntries | ScanEntries)
             self.code[start] = replace(pairing, cursor=cursor)
             self.code.append(Repeat(cursor, size_of(self.code[start:])))
         return summed
@@ -213,6 +202,8 @@ class Assembler(CodeBuilder[RowDelta, PayloadPart]):
         view = self.program.view(access.view)
         if access.ordered is not None:
             return self._summed_range(access, delta, view)
+        if access.is_indicator:
+            delta = self._multiplied(delta)
         pairs = self._matched(view, access.kind, access.bound, delta, keeps_index=bool(self.program.partitions))
         repeats = delta.repeats or not needed >= {*delta.keys, *view.keys}
         atoms = delta.atoms if access.is_indicator else delta.atoms | view.atoms
@@ -228,7 +219,7 @@ class Assembler(CodeBuilder[RowDelta, PayloadPart]):
         held = self._parts(view.payload)
         for monomial in self._parts(access.payload):
             if isinstance(monomial, MomentsPart):
-                self._multiply_moments(monomial, pairs, delta, joined, view)
+                joined.product = self._product_with(view, pairs, delta)
                 continue
             left = frozenset(p for p in monomial if p[0] in delta.atoms)
             right = frozenset(p for p in monomial if p[0] in view.atoms)
@@ -261,26 +252,72 @@ class Assembler(CodeBuilder[RowDelta, PayloadPart]):
             self.code.append(MultiplyRows(frame, rows, rows, *mine, *theirs, self._part_registers(joined, monomial)))
         return joined
 
-    def _multiply_moments(
-        self, part: MomentsPart, pairs: Pairs, delta: RowDelta, joined: RowDelta, view: TreeViewDefinition
-    ) -> None:
-        """The moments of rows and of entries, multiplied; one of the two may have none."""
+    def _product_with(self, view: TreeViewDefinition, pairs: Pairs, delta: RowDelta) -> MomentsProduct:
+        """The moments of rows times those of entries, to be multiplied when all factors are known."""
         shape = self.program.block.moments
         assert shape is not None, "a block with moments"
-        left, right = shape.below(delta.atoms), shape.below(view.atoms)
-        source, kind_a = (NONE, COUNTED) if left is None else (delta.parts[left], self._kind(left))
-        place, kind_b = 0, COUNTED
+        right, place, kind = shape.below(view.atoms), 0, COUNTED
         if right is not None:
-            kind_b = self._kind(right)
-            place = self.maps[view.name].offsets[self._parts(view.payload).index(right)]
-        runs = [0]
-        for atom, _ in part.features:
-            if (atom in view.atoms) == (len(runs) % 2 == 1):
-                runs.append(0)
-            runs[-1] += 1
-        counts, target = delta.parts[frozenset()], self._part_registers(joined, part)
-        operands = (counts, kind_a, source, kind_b, place, target, tuple(runs))
-        self.code.append(MultiplyMoments(pairs.frame, pairs.rows, pairs.view, pairs.slots, *operands))
+            kind, place = self._kind(right), self.maps[view.name].offsets[self._parts(view.payload).index(right)]
+        factor = MomentsFactor(pairs.view, pairs.slots, place, kind, view.atoms)
+        if delta.product is None:
+            return MomentsProduct(pairs.rows, delta, (factor,))
+        taken = []
+        for register in (delta.product.rows, *(f.slots for f in delta.product.factors)):
+            taken.append(self._register(pairs.frame))
+            self.code.append(Take(pairs.frame, pairs.rows, register, taken[-1]))
+        before = (replace(f, slots=r) for f, r in zip(delta.product.factors, taken[1:], strict=True))
+        return MomentsProduct(taken[0], delta.product.source, (*before, factor))
+
+    def _multiplied(self, delta: RowDelta) -> RowDelta:
+        """The same rows, with the product of their moments, if there is one to be made."""
+        if delta.product is not None:
+            self._multiply(delta, delta)
+        return delta
+
+    def _sum_part(
+        self, part: PayloadPart, delta: RowDelta, out: RowDelta, numbers: int, add: type[SumGroups], known: int
+    ) -> None:
+        if isinstance(part, MomentsPart) and delta.product is not None:
+            self._multiply(delta, out, numbers, known)
+        else:
+            CodeBuilder._sum_part(self, part, delta, out, numbers, add, known)
+
+    def _multiply(self, delta: RowDelta, out: RowDelta, numbers: int = NONE, known: int = NONE) -> None:
+        """Multiplies the moments of rows, and sums them up by group where there are groups."""
+        product, shape = delta.product, self.program.block.moments
+        assert product is not None, "a product of moments"
+        assert shape is not None, "a block with moments"
+        source, factors = product.source, product.factors
+        left = shape.below(source.atoms)
+        atoms = (source.atoms, *(f.atoms for f in factors))
+        part = shape.below(frozenset().union(*atoms))
+        assert part is not None, "features in some factor"
+        owners = [next(k for k, own in enumerate(atoms) if a in own) for a, _ in part.features]
+        made = product_shape(owners, len(atoms), part.degree)
+        own = (COUNTED, NONE) if left is None else (self._kind(left), source.parts[left])
+        target = self._part_registers(out, part)
+        scratch = self._long_register(delta.frame, -(-made.scratch // FIRST_ROWS))
+        self.code.append(
+            MultiplyMoments(
+                delta.frame,
+                out.frame,
+                product.rows,
+                source.parts[frozenset()],
+                *own,
+                self._kind(part),
+                target,
+                scratch,
+                numbers,
+                known,
+                tuple(f.view for f in factors),
+                tuple(f.slots for f in factors),
+                tuple(f.place for f in factors),
+                tuple(f.kind for f in factors),
+                made.words(),
+            )
+        )
+        delta.product = None
 
     def _added(self, view: TreeViewDefinition, delta: RowDelta) -> None:
         slots = self._slots[view.name] = self._register(delta.frame)

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from everview.backends.embedded.tree.block_layout import words_per_key
 from everview.backends.embedded.tree.instruction import NONE, Instruction
@@ -67,10 +67,32 @@ class Delta(Generic[P]):
     """The atoms that the parts have to do with."""
     repeats: bool = False
     """Whether several rows may have the same keys: a variable was dropped, or the rows of a change stand as they came."""
+    product: MomentsProduct | None = None
+    """Moments that are still to be multiplied: once, when all factors are known, where each alone would write what it makes."""
 
     def words(self, variables: Iterable[str]) -> tuple[int, ...]:
         """The registers of some key variables, one after another."""
         return tuple(r for v in variables for r in self.keys[v])
+
+
+@dataclass(frozen=True, slots=True)
+class MomentsFactor:
+    """Moments of entries: the view by its number, the register of their slots, the word they begin at, their kind."""
+
+    view: int
+    slots: int
+    place: int
+    kind: int
+    atoms: frozenset[int]
+
+
+@dataclass(frozen=True, slots=True)
+class MomentsProduct:
+    """The moments of some rows of ``source``, whose register is ``rows``, times those of the entries they were paired with."""
+
+    rows: int
+    source: Delta[Any]
+    factors: tuple[MomentsFactor, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,10 +244,15 @@ class CodeBuilder(ABC, Generic[D, P]):
         """Rows by some of their keys, with the sums of some parts."""
         out, numbers = self._grouped(delta.frame, delta.keys, keys, group, known)
         for part in parts:
-            source, target = delta.parts[part], self._part_registers(out, part)
-            self.code.append(add(delta.frame, out.frame, numbers, self._kind(part), source, NONE, target, known))
+            self._sum_part(part, delta, out, numbers, add, known)
         out.atoms = delta.atoms
         return out
+
+    def _sum_part(
+        self, part: P, delta: Delta[P], out: Delta[P], numbers: int, add: type[SumGroups], known: int
+    ) -> None:
+        source, target = delta.parts[part], self._part_registers(out, part)
+        self.code.append(add(delta.frame, out.frame, numbers, self._kind(part), source, NONE, target, known))
 
     def _matched(
         self, view: TreeViewDefinition, kind: AccessKind, bound: Sequence[str], delta: Delta[P], *, keeps_index: bool

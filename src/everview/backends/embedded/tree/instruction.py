@@ -54,6 +54,8 @@ CursorFrame = Annotated[int, _shown(f", the next {PAIRS_AT_ONCE} from f{{}} on")
 """The first of two frames that say how far an instruction has got (see ``PAIRS_AT_ONCE``), or NONE."""
 Registers = Annotated[tuple[int, ...], _shown("r{}", is_list=True)]
 Frames = Annotated[tuple[int, ...], _shown("f{}", is_list=True)]
+Maps = Annotated[tuple[int, ...], OperandKind(lambda operand, views: views[operand], is_list=True)]
+PayloadKinds = Annotated[tuple[int, ...], OperandKind(lambda operand, _views: kind_text(operand), is_list=True)]
 PlainNumbers = Annotated[tuple[int, ...], _shown("{}", is_list=True)]
 
 

@@ -22,7 +22,9 @@ from everview.backends.embedded.tree.instruction import (
     Frames,
     Instruction,
     MapNumber,
+    Maps,
     PayloadKind,
+    PayloadKinds,
     PlainNumber,
     PlainNumbers,
     Positions,
@@ -75,19 +77,6 @@ class FindEntries(Instruction):
     out: FrameNumber
     rows: RegisterNumber
     slots: RegisterNumber
-    keys: Registers
-
-
-@instruction("next", "{out} := the next rows of {frame} * {map} by ({keys}), rows in {rows}, slots in {slots}{cursor}")
-class FindNextEntries(Instruction):
-    """Pairs the next ``LOOKUPS_AT_ONCE`` rows with the entries of their keys, so that long products stay in the cache."""
-
-    map: MapNumber
-    frame: FrameNumber
-    out: FrameNumber
-    rows: RegisterNumber
-    slots: RegisterNumber
-    cursor: CursorFrame
     keys: Registers
 
 
@@ -161,7 +150,7 @@ class Multiply(Instruction):
     "{out}.{target} := Σ by {numbers} of {frame}.({values}) and their products{weights} ({kind}), rows in {rows}",
 )
 class LiftMoments(Instruction):
-    """Sums the moments of features up by group; ``rows`` is a register for the features, row by row."""
+    """Sums the moments of features up by group; ``rows`` is a register to lay the features of some rows side by side in."""
 
     frame: FrameNumber
     out: FrameNumber
@@ -175,25 +164,31 @@ class LiftMoments(Instruction):
 
 @instruction(
     "moments",
-    "{frame}.{target} := {counts}, {a}{rows} ({kind_a}) * {map}[{slots}] word {b} ({kind_b}), features in turns of {runs}",
+    "{out}.{target} := Σ by {numbers} of {counts}, {a}[{rows}] ({kind_a}) * ({maps})[{slots}] words {offsets} ({kinds})",
 )
 class MultiplyMoments(Instruction):
-    """The products of moments of rows and of entries, or of one of these and numbers of rows; ``counts`` are those of the rows.
+    """The products of the moments of rows and of some entries each, summed up by group; without ``numbers`` each for itself.
 
-    ``runs``: so many features of the rows, then so many of the entries, and so on.
+    Some of the factors may have none, but numbers of rows only; ``counts`` are those of the rows. ``shape`` says how the
+    product is put together (``moments_shape``), ``scratch`` is a register to do it in.
     """
 
     frame: FrameNumber
-    rows: Positions
-    map: MapNumber
-    slots: RegisterNumber
+    out: FrameNumber
+    rows: RegisterNumber
     counts: RegisterNumber
     kind_a: PayloadKind
     a: RegisterNumber
-    kind_b: PayloadKind
-    b: PlainNumber
+    kind: PayloadKind
     target: RegisterNumber
-    runs: PlainNumbers
+    scratch: RegisterNumber
+    numbers: RegisterNumber
+    known: FrameNumber
+    maps: Maps
+    slots: Registers
+    offsets: PlainNumbers
+    kinds: PayloadKinds
+    shape: PlainNumbers
 
 
 @instruction("take_moments", "{frame}.{target} := {source}[{rows}] ({kind})")
@@ -368,7 +363,6 @@ class TellParts(Instruction):
 GROUP: Final = places(Group)
 SUM: Final = places(SumGroups)
 LOOKUP: Final = places(FindEntries)
-NEXT: Final = places(FindNextEntries)
 SLICE: Final = places(SliceEntries)
 SCAN: Final = places(ScanEntries)
 TAKE: Final = places(Take)

@@ -105,6 +105,15 @@ def room_for(sums: int) -> int:
     return (sums + 2 * LANES - 2) // LANES * LANES
 
 
+def lift_room(features: int) -> int:
+    """The words for each row of a frame in which moments of so many features are lifted.
+
+    In all that is, for ``ROWS_AT_ONCE`` rows, values, weighted values, errors and weights; a zero; for each row of the frame
+    its place in the order of groups, and for each group and one more where it begins.
+    """
+    return -(-3 * ROWS_AT_ONCE // FIRST_ROWS) * room_for(features) + 4
+
+
 def ring_kind(words: int, how: int) -> int:
     """The kind of an element of so many words."""
     return words << RING_SHIFT | how
@@ -178,10 +187,10 @@ AT: Final = 7
 """In checked mode, the address of the instruction under way."""
 ENVIRONMENT_WORDS: Final = 8
 
-LOOKUPS_AT_ONCE: Final = 32
-"""Rows that are looked up before their products are summed up, where those have hundreds of words."""
-LONG_PRODUCT: Final = 40
-"""Moments of so many sums are such products."""
+FIRST_ROWS: Final = 64
+"""Rows that a frame has room for from the beginning."""
+ROWS_AT_ONCE: Final = 32
+"""Rows whose moments are lifted together: no more than ``FIRST_ROWS``, so that a register of the rows has room for them."""
 PAIRS_AT_ONCE: Final = 1 << 14
 """Pairs of rows and entries that are made before they are summed up, and the next ones made.
 

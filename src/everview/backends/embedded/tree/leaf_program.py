@@ -21,7 +21,17 @@ from everview.backends.embedded.tree.without_null_tests import without_null_test
 from everview.backends.embedded.vectors import NARROW_PRECISION, Ints, Kind, kind_of
 from everview.planner.block import Block
 from everview.relational.bounds import exact_bound, scale_of
-from everview.relational.expressions import TRUE, Call, Case, Cast, Column, Expression, Literal, columns_of
+from everview.relational.expressions import (
+    TRUE,
+    Call,
+    Case,
+    Cast,
+    Column,
+    Expression,
+    Literal,
+    SparkExpression,
+    columns_of,
+)
 from everview.relational.failing import can_fail
 from everview.relational.types import BOOLEAN, FLOAT64, Date, Decimal, Null, is_integral
 
@@ -189,6 +199,8 @@ class _Compiler:
             case Call():
                 rule = _CALLS.get(e.function)
                 compiled = None if rule is None else rule(self, e, frame)
+            case SparkExpression():
+                raise NoLeafProgram
         return self._beforehand(e, frame) if compiled is None else compiled
 
     def _beforehand(self, e: Expression, frame: int) -> int:

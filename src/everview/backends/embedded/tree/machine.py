@@ -10,7 +10,7 @@ import numpy as np
 from everview.algebra.registry import ring_named
 from everview.algebra.ring import Payloads, Ring
 from everview.backends.embedded.state.checks import OutOfBounds
-from everview.backends.embedded.state.memory import address_of, addresses_of_rows
+from everview.backends.embedded.state.memory import address_of, addresses_of_rows, reserve
 from everview.backends.embedded.tree.instruction import SIZE, instruction_at
 from everview.backends.embedded.tree.kernels.dispatch import run
 from everview.backends.embedded.tree.kernels.leaves import run_leaf
@@ -21,6 +21,7 @@ from everview.backends.embedded.tree.layout import (
     DONE,
     ENVIRONMENT_WORDS,
     EXACT_RANGE,
+    FIRST_ROWS,
     FLOAT_LOST,
     FLOAT_RANGE,
     INT_VALUES,
@@ -45,8 +46,6 @@ from everview.backends.embedded.vectors import Batch, Ints
 from everview.errors import EvaluationError, InternalError
 from everview.relational.functions.failures import count_overflow
 
-FIRST_ROWS = 64
-"""Rows of a frame to begin with."""
 CHUNK = 4096
 """Rows of a change that are run at once, so that registers stay in the processor's cache."""
 
@@ -156,6 +155,7 @@ class RegisterMachine:
     def _grow(self, frame: int, rows: int) -> None:
         capacity = max(int(rows), int(self._capacities[frame]) * 3 // 2)
         old = self._buffers[frame]
+        reserve(8 * len(old) * (capacity - old.shape[1]))
         grown = np.empty((len(old), capacity), dtype=np.int64)
         kept = min(old.shape[1], int(self._rows[frame]))
         grown[:, :kept] = old[:, :kept]

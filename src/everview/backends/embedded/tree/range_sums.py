@@ -2,35 +2,28 @@
 
     Σ S[k, y]  over the y with  x < y,  for each row (k, x)
 
-Each comparison cuts the entries of k, in the order of y, into those before a rank and those from it on. A comparison of y
-itself with a value is a search for that value. Any other is tried on some entries, evenly spaced, then on some between the
-two where it turns, and so on: log N steps to the base of how many are tried at once. The stretches between cuts on which
-the predicates hold are summed in O(log N) each.
+Each comparison cuts the entries of k, in the order of y, into those before a rank and those from it on (``cut_search``). The
+stretches between cuts on which the predicates hold are summed in O(log N) each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 
+from everview.backends.embedded.cut_search import CutSearch
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.expressions import compile_predicate, compile_projection
 from everview.backends.embedded.tree.block_layout import key_layout, words_per_key
 from everview.backends.embedded.tree.layout import EXACT_RANGE
 from everview.backends.embedded.tree.machine import range_error
 from everview.backends.embedded.tree.pauses import RangePause
 from everview.backends.embedded.tree.view_map import ViewMap
-from everview.backends.embedded.tree.view_order import ViewOrder
-from everview.backends.embedded.vectors import Bools, Ints, Vector
+from everview.backends.embedded.vectors import Bools, Ints
 from everview.planner.block import Block
-from everview.relational.expressions import Call, Column, Expression, columns_of, remap_columns
+from everview.relational.expressions import remap_columns
 from everview.relational.ordered_condition import Both, Cut, OrderedCondition, ordered_condition
 from everview.trigger.tree_program import TreeProgram
-
-TRIED_AT_ONCE = 32
-"""Entries on which a comparison is tried at once, for each row."""
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 class RangeSums:
@@ -51,7 +44,7 @@ class RangeSums:
         self._given = key_layout(block, pause.variables)
         given = words_per_key(block, pause.variables)
         self._group_given = [w for k in bound for w in given[k]]
-        self._cuts: list[_CutSearch] = []
+        self._cuts: list[CutSearch] = []
         place = {v: i for i, v in enumerate(pause.variables)}
         width = len(pause.variables)
         conditions = []
@@ -65,7 +58,7 @@ class RangeSums:
 
     def _collect(self, condition: OrderedCondition, width: int, dictionary: Dictionary) -> None:
         if isinstance(condition, Cut):
-            self._cuts.append(_CutSearch(condition, width, dictionary))
+            self._cuts.append(CutSearch(condition, width, dictionary))
         else:
             for part in condition.parts:
                 self._collect(part, width, dictionary)
@@ -95,62 +88,7 @@ class RangeSums:
         return found
 
 
-class _CutSearch:
-    """Where a comparison turns."""
-
-    def __init__(self, cut: Cut, width: int, dictionary: Dictionary) -> None:
-        self.is_from = cut.is_from
-        self._width = width
-        assert isinstance(cut.condition, Call)
-        direct = _direct(cut.condition, width)
-        self._is_after = direct is not None and direct[0] in (">", "<=")
-        self._value = None if direct is None else compile_projection((direct[1],), dictionary)
-        self._holds = None if direct is not None else compile_predicate(cut.condition, dictionary)
-
-    def find(self, order: ViewOrder, prefix: Ints, known: Sequence[Vector], first: Ints, last: Ints) -> Ints:
-        """The rank at which the comparison turns, for each row; where it never holds, ``last`` or ``first``."""
-        if self._value is None:
-            return self._try(order, known, first, last)
-        (value,) = self._value(known, len(first))
-        bounds = np.concatenate([prefix, order.words(value)], axis=1)
-        ranks = order.sums.rank(np.ascontiguousarray(bounds), after=self._is_after)
-        if value.nulls is not None:
-            ranks = np.where(value.nulls, last if self.is_from else first, ranks)
-        return np.clip(ranks, first, np.maximum(first, last))
-
-    def _try(self, order: ViewOrder, known: Sequence[Vector], first: Ints, last: Ints) -> Ints:
-        assert self._holds is not None
-        low, high = first.copy(), np.maximum(first, last)
-        steps = np.arange(TRIED_AT_ONCE)
-        while True:
-            rows = np.flatnonzero(low < high)
-            if not len(rows):
-                return low
-            ranks = low[rows, None] + (high - low)[rows, None] * steps // TRIED_AT_ONCE
-            tried = order.values_at(ranks.reshape(-1))
-            beside = np.repeat(rows, TRIED_AT_ONCE)
-            holds = self._holds((*(v.take(beside) for v in known), tried), len(beside)).reshape(ranks.shape)
-            behind = holds if self.is_from else ~holds
-            before = TRIED_AT_ONCE - np.count_nonzero(behind, axis=1)  # of those tried, how many lie before the cut
-            picked = np.arange(len(rows))
-            is_none, is_all = before == 0, before == TRIED_AT_ONCE
-            new_high = np.where(is_all, high[rows], ranks[picked, np.minimum(before, TRIED_AT_ONCE - 1)])
-            new_low = np.where(is_none, low[rows], ranks[picked, np.maximum(before - 1, 0)] + 1)
-            low[rows], high[rows] = new_low, new_high
-
-
-def _direct(comparison: Call, column: int) -> tuple[str, Expression] | None:
-    """The comparison as one of the column itself, on the left, with a value that does not depend on it."""
-    a, b = comparison.args
-    function = comparison.function
-    if isinstance(b, Column) and b.index == column:
-        a, b, function = b, a, _MIRRORED[function]
-    if isinstance(a, Column) and a.index == column and column not in columns_of(b):
-        return function, b
-    return None
-
-
-def _holds(condition: OrderedCondition, cuts: Iterator[tuple[_CutSearch, Ints]], start: Ints) -> Bools:
+def _holds(condition: OrderedCondition, cuts: Iterator[tuple[CutSearch, Ints]], start: Ints) -> Bools:
     """Whether the condition holds on the stretches that begin at these ranks; ``cuts`` are in the condition's order."""
     if isinstance(condition, Cut):
         search, ranks = next(cuts)

@@ -133,7 +133,7 @@ class TreeBacked(Operator):
         sizes = self.state.nbytes()
         for name, shared in self.sharing().items():
             if not shared.is_owned:
-                sizes[f"view {name}, counted by view {shared.others[0]}"] = 0
+                sizes[f"{name}.counted_by({shared.others[0]})"] = 0
         return sizes
 
     def update_cost(self, side: int) -> Cost:

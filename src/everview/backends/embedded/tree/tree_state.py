@@ -9,7 +9,7 @@ import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.factorized_batch import FactorizedBatch, expand
-from everview.backends.embedded.operators.base import Cost, Operator
+from everview.backends.embedded.operators.base import Cost, Operator, listed_columns
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree.assemble import Assembler
 from everview.backends.embedded.tree.block_layout import key_layout, part_kind
@@ -198,11 +198,11 @@ class TreeState:
         for name, view in self.maps.items():
             if name in self.borrowed:
                 continue
-            sizes[f"view {name}"] = view.nbytes
+            sizes[name] = view.nbytes
             for i, words in enumerate(view.index_words):
-                sizes[f"view {name}, index by words {list(words)}"] = view.index_nbytes(i)
+                sizes[f"{name}.index{listed_columns(words)}"] = view.index_nbytes(i)
             for by, order in view.orders.items():
-                sizes[f"view {name}, in the order of words {list(by)}"] = order.nbytes
+                sizes[f"{name}.order{listed_columns(by)}"] = order.nbytes
         return sizes
 
     def update_cost(self, side: int) -> Cost:

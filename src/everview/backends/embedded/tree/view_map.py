@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from everview.backends.embedded.state.memory import address_of, resize
+from everview.backends.embedded.state.memory import address_of, reserve, resize
 from everview.backends.embedded.tree.kernels.indexes import link_all
 from everview.backends.embedded.tree.kernels.probing import hash_again, live_slots, rehash
 from everview.backends.embedded.tree.kernels.transactions import FEW, LARGE_LOG, LONG_PROBE, SPARSE
@@ -134,6 +134,7 @@ class ViewMap:
 
     def _grow_entries(self, capacity: int) -> None:
         used = int(self.fields[USED])
+        reserve((capacity - len(self.entries)) * 8 * self.stride)
         resize(self.entries, (capacity, self.stride))
         self.fields[ENTRIES] = address_of(self.entries)
         if self._touched is not None:
@@ -144,6 +145,7 @@ class ViewMap:
         self.fields[CAPACITY] = capacity  # last: there may be no memory for one of them
 
     def _grow_log(self, capacity: int) -> None:
+        reserve((capacity - len(self._log)) * 8 * (self.stride + 1))
         grown = np.empty((capacity, self.stride + 1), dtype=np.int64)
         logged = int(self.fields[LOG_COUNT])
         grown[:logged] = self._log[:logged]
@@ -162,6 +164,7 @@ class ViewMap:
         return length
 
     def _rehash(self, entries: int) -> None:
+        reserve(4 * (self._table_length(entries) - len(self._table)))
         old, table = self._table, np.zeros(self._table_length(entries), dtype=np.uint32)
         tables = [(i, i.new_table(int(i.fields[INDEX_KEYS]))) for i in self._built()]  # while nothing has changed
         if self.fields[FREE] < 0:
@@ -300,6 +303,10 @@ class ViewMap:
         live_slots(self.address, address_of(slots))
         return slots
 
+    def entries_in_use(self) -> list[tuple[Ints, int]]:
+        """The arrays that hold words of entries, and how many rows of each mean anything."""
+        return [(self.entries, int(self.fields[USED])), (self._log, int(self.fields[LOG_COUNT]))]
+
     def logged(self) -> Ints:
         """What the transaction under way has logged: slot, whether the entry existed, the rest of a key, its old payload."""
         return self._log[: int(self.fields[LOG_COUNT])]
@@ -339,6 +346,7 @@ class _Index:
         self._set_table(np.zeros(1, dtype=np.uint32))
 
     def grow_links(self, capacity: int, used: int) -> None:
+        reserve(8 * (capacity - len(self._links)))
         if used:
             resize(self._links, (capacity, 2))
         else:

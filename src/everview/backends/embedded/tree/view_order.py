@@ -37,6 +37,10 @@ class ViewOrder:
         joined = np.concatenate([keys[:, self._group], words], axis=1) if self._group else words
         self.sums.put(np.ascontiguousarray(joined), np.ascontiguousarray(payloads))
 
+    def rank(self, bounds: Ints, *, after: bool = False) -> Ints:
+        """How many entries are below each bound (``after``: not above it)."""
+        return self.sums.rank(bounds, after=after)
+
     def words(self, vector: Vector) -> Ints:
         """The order words of values, their rank first."""
         words = np.empty((len(vector), 1 + self._value_words), dtype=np.int64)

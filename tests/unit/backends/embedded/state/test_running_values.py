@@ -12,8 +12,8 @@ import pytest
 from everview.backends.embedded.operators.nested_bounds import Within
 from everview.backends.embedded.operators.nested_values import (
     ExactSums,
-    Extremes,
     FloatSums,
+    NestedExtremes,
     NestedValues,
     Order,
     Steps,
@@ -34,7 +34,7 @@ def _made(name: str, *, is_strict: bool) -> NestedValues:
     order = Order(1, is_strict=is_strict)
     if name == "sum":
         return ExactSums(order, ANY)
-    return FloatSums(order) if name == "float" else Extremes(order, is_least=name == "min")
+    return FloatSums(order) if name == "float" else NestedExtremes(order, is_least=name == "min")
 
 
 def _word(value: float) -> int:

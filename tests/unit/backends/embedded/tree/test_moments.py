@@ -16,7 +16,6 @@ from hypothesis import strategies as st
 
 from everview.backends.base import Change, ChangeKind
 from everview.backends.embedded.backend import EmbeddedBackend
-from everview.backends.embedded.tree import assemble
 from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.catalog import CovarianceFeatures, TableDefinition, ViewDefinition
 from everview.errors import EvaluationError
@@ -303,11 +302,10 @@ def test_registers_grow_while_groups_are_known() -> None:
     check(kept, rows)
 
 
-def test_long_products_are_summed_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some rows at a time are looked up and summed up, also where a turn finds nothing, and where others follow."""
-    monkeypatch.setattr(assemble, "LONG_PRODUCT", 1)
+def test_long_products_are_summed_as_they_are_made() -> None:
+    """A product of many factors is added to its group at once, also where rows find nothing, and where others follow."""
     kept = Kept(chain_join(), CovarianceFeatures(CONTINUOUS, (), ()))
-    assert "next " in kept.backend.explain("cov", "code")
+    assert "moments " in kept.backend.explain("cov", "code")
     rng = np.random.default_rng(6)
     kept.insert("d", *((i, float(rng.normal()), float(i), 0) for i in range(60)))
     kept.insert("a", *((i % 50, float(rng.normal()), i, 0) for i in range(100)))

@@ -26,7 +26,6 @@ from everview.backends.embedded.tree.instructions import (
     MULTIPLY,
     MULTIPLY_MOMENTS,
     MULTIPLY_ROWS,
-    NEXT,
     PART,
     PAUSE,
     REPEAT,
@@ -44,7 +43,6 @@ from everview.backends.embedded.tree.kernels.grouping import group_rows, number_
 from everview.backends.embedded.tree.kernels.joins import (
     cross_rows,
     find_entries,
-    find_next_entries,
     join_rows,
     scan_entries,
     slice_entries,
@@ -112,12 +110,6 @@ def run(start: Word, end: Word, registers: Word, rows: Word, capacities: Word, v
                 _stop(environment, NEED_ROWS, work, wanted)
                 return code
             find_entries(code, registers, rows, views)
-        elif op == NEXT.opcode:
-            work, wanted = load(code, NEXT.out), load(rows, load(code, NEXT.frame))
-            if wanted > load(capacities, work):
-                _stop(environment, NEED_ROWS, work, wanted)
-                return code
-            find_next_entries(code, registers, rows, views)
         elif op == SLICE.opcode:
             work, number, index = load(code, SLICE.out), load(code, SLICE.map), load(code, SLICE.index)
             if load(load(load(load(views, number), INDEXES), index), INDEX_BUILT) == 0:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from everview.backends.embedded.state.intrinsics import load, load_half, load_short, shift_right, store
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
-from everview.backends.embedded.tree.instructions import CROSS, JOIN, LOOKUP, NEXT, SCAN, SLICE
+from everview.backends.embedded.tree.instructions import CROSS, JOIN, LOOKUP, SCAN, SLICE
 from everview.backends.embedded.tree.kernels.probing import BLOCK, LOW, entry_at, find_slot, hash_and_fetch, hash_row
 from everview.backends.embedded.tree.layout import (
     ENTRIES,
@@ -18,7 +18,6 @@ from everview.backends.embedded.tree.layout import (
     INDEX_WORDS,
     INDEXES,
     LONGEST,
-    LOOKUPS_AT_ONCE,
     MASK,
     PAIRS_AT_ONCE,
     SCRATCH,
@@ -52,29 +51,6 @@ def find_entries(code: Word, registers: Word, rows: Word, views: Word) -> None:
                 store(slots, pairs, slot)
                 pairs += 1
     store(rows, out, pairs)
-
-
-@kernel
-def find_next_entries(code: Word, registers: Word, rows: Word, views: Word) -> None:
-    """Pairs the next rows with the entries of their keys; the cursor has the row to go on with."""
-    view = load(views, load(code, NEXT.map))
-    count, out, cursor = load(rows, load(code, NEXT.frame)), load(code, NEXT.out), load(code, NEXT.cursor)
-    found, slots = load(registers, load(code, NEXT.rows)), load(registers, load(code, NEXT.slots))
-    width, at_keys = load(code, NEXT.keys), NEXT.keys + 1
-    table, mask, longest = load(view, TABLE), load(view, MASK), load(view, LONGEST)
-    entries, stride = load(view, ENTRIES), load(view, STRIDE) * 8
-    start, pairs = load(rows, cursor), 0
-    end = min(start + LOOKUPS_AT_ONCE, count)
-    hash_and_fetch(view, code, at_keys, width, registers, start, end, slots)
-    for i in range(start, end):
-        hashed = load(slots, i)
-        slot = find_slot(table, mask, longest, entries, stride, hashed, code, at_keys, width, registers, i)
-        if slot >= 0:
-            store(found, pairs, i)
-            store(slots, pairs, slot)
-            pairs += 1
-    store(rows, out, pairs)
-    store(rows, cursor, end if end < count else 0)
 
 
 @kernel

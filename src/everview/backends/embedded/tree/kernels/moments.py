@@ -9,9 +9,17 @@ is left of a sum that has been 2^66 times larger has too few digits, and the mac
 
 from __future__ import annotations
 
-from everview.backends.embedded.state.intrinsics import fused, load, load_float, shift_right, store, store_float
+from everview.backends.embedded.state.intrinsics import fetch, fused, load, load_float, shift_right, store, store_float
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
-from everview.backends.embedded.state.lanes import LANES, accumulate_lanes, add_lanes, multiply_lanes, scale_lanes
+from everview.backends.embedded.state.lanes import (
+    LANES,
+    add_lanes,
+    add_last_product_lanes,
+    add_product_lanes,
+    multiply_lanes,
+    settle_lanes,
+    sum_row_lanes,
+)
 from everview.backends.embedded.tree.instructions import LIFT_MOMENTS, MULTIPLY_MOMENTS, SUM, TAKE_MOMENTS
 from everview.backends.embedded.tree.kernels.numbers import room_of, sums_of_kind
 from everview.backends.embedded.tree.kernels.probing import entry_at
@@ -23,7 +31,9 @@ from everview.backends.embedded.tree.layout import (
     KEY_WORDS,
     RING_MASK,
     RING_SHIFT,
+    ROWS_AT_ONCE,
 )
+from everview.backends.embedded.tree.moments_shape import CROSSING_WORDS, MOVE_WORDS, SCALING_WORDS
 
 LOST_SHARE = 2.0**-66
 """A sum that is smaller than it has been by this factor is not trusted any more."""
@@ -93,155 +103,313 @@ def sum_moments(code: Word, registers: Word, rows: Word, known: Word) -> None:
 
 
 @inlined
-def _accumulate(at: Word, low: Word, values: Word, factor: Word, error: Word, count: Word) -> None:
-    """Adds a double-double times some values. What follows these is 0, so that whole lanes may reach beyond."""
-    for k in range(0, count * 8, LANES * 8):
-        accumulate_lanes(at + k, low + k, values + k, factor, error)
+def _group_starts(numbers: Word, count: Word, groups: Word, starts: Word, order: Word) -> Word:
+    """Lists the rows of each group one after another; returns 0 if they already are so, and lists nothing."""
+    is_sorted = 1
+    for i in range(1, count):
+        is_sorted &= load(numbers, i - 1) <= load(numbers, i)
+    if is_sorted != 0:
+        return 0
+    for g in range(groups + 1):
+        store(starts, g, 0)
+    for i in range(count):
+        g = load(numbers, i) + 1
+        store(starts, g, load(starts, g) + 1)
+    for g in range(groups):
+        store(starts, g + 1, load(starts, g + 1) + load(starts, g))
+    for i in range(count):
+        g = load(numbers, i)
+        store(order, load(starts, g), i)
+        store(starts, g, load(starts, g) + 1)
+    return order
+
+
+@inlined
+def _sum_row(
+    at: Word,
+    low: Word,
+    values: Word,
+    step: Word,
+    factors: Word,
+    factor_step: Word,
+    errors: Word,
+    error_step: Word,
+    rows: Word,
+    is_new: Word,
+    count: Word,
+) -> None:
+    """Adds up values of rows times a factor of each. What follows the values is 0, so that whole lanes may reach beyond."""
+    k = 0
+    while k < count * 8:
+        sum_row_lanes(at + k, low + k, values + k, step, factors, factor_step, errors, error_step, rows, is_new)
+        k += LANES * 8
 
 
 @kernel
 def lift_moments(code: Word, registers: Word, rows: Word) -> Word:
-    """Sums the moments of rows up by group; returns what went wrong, or 0."""
+    """Sums the moments of rows up by group; returns what went wrong, or 0.
+
+    Rows of one group, some at a time, are laid side by side with their weighted values and the rounding errors of these; each
+    vector of sums then stays in a register until it is through them.
+    """
     count, groups = load(rows, load(code, LIFT_MOMENTS.frame)), load(rows, load(code, LIFT_MOMENTS.out))
-    features, room = load(code, LIFT_MOMENTS.values), room_of(sums_of_kind(load(code, LIFT_MOMENTS.kind)))
-    is_first = load(code, LIFT_MOMENTS.kind) & RING_MASK == FIRST_MOMENTS
+    features, size = load(code, LIFT_MOMENTS.values), sums_of_kind(load(code, LIFT_MOMENTS.kind))
+    is_first, room = load(code, LIFT_MOMENTS.kind) & RING_MASK == FIRST_MOMENTS, room_of(size)
     numbers, weights = (
         load(registers, load(code, LIFT_MOMENTS.numbers)),
         load(registers, load(code, LIFT_MOMENTS.weights)),
     )
-    by_row, sums = load(registers, load(code, LIFT_MOMENTS.rows)), load(registers, load(code, LIFT_MOMENTS.target))
-    is_range, width = 0, room_of(features)
-    for f in range(features):
-        column = load(registers, load(code, LIFT_MOMENTS.values + 1 + f))
-        for i in range(count):
-            value = load_float(column, i)
-            is_range |= not abs(value) < HUGE
-            store_float(by_row, i * width + f, value)
-    if is_range != 0:
-        return FLOAT_RANGE
-    for i in range(count):
-        for f in range(features, width):
-            store(by_row, i * width + f, 0)
-    for k in range(2 * room * groups):
-        store(sums, k, 0)
-    for i in range(count):
-        at, values = sums + load(numbers, i) * room * 16, by_row + i * width * 8
-        low, weight = at + room * 8, float(load(weights, i))
-        _accumulate(at, low, values, weight, 0.0, features)
-        if is_first:
-            continue
-        place = features * 8
+    given, sums = load(registers, load(code, LIFT_MOMENTS.rows)), load(registers, load(code, LIFT_MOMENTS.target))
+    step = room_of(features) * 8
+    weighted, lacking = given + ROWS_AT_ONCE * step, given + 2 * ROWS_AT_ONCE * step
+    ones = given + 3 * ROWS_AT_ONCE * step
+    zero = ones + ROWS_AT_ONCE * 8
+    starts = zero + 8
+    order = _group_starts(numbers, count, groups, starts, starts + (groups + 1) * 8)
+    for k in range(ROWS_AT_ONCE * (step // 8)):
+        store(given, k, 0)
+    store(zero, 0, 0)
+    is_range, last = 0, -1
+    for begin in range(0, count, ROWS_AT_ONCE):
+        some, is_one = min(ROWS_AT_ONCE, count - begin), 1
+        for r in range(some):
+            weight = load(weights, load(order, begin + r) if order != 0 else begin + r)
+            is_one &= weight == 1
+            store_float(ones, r, float(weight))
         for f in range(features):
-            value = load_float(values, f)
-            factor = value * weight
-            error = fused(value, weight, -factor)
-            _accumulate(at + place, low + place, values + f * 8, factor, error, features - f)
-            place += (features - f) * 8
+            column = load(registers, load(code, LIFT_MOMENTS.values + 1 + f))
+            for r in range(some):
+                value = load_float(column, load(order, begin + r) if order != 0 else begin + r)
+                is_range |= not abs(value) < HUGE
+                store_float(given + r * step, f, value)
+            if is_one == 0:
+                for r in range(some):
+                    value, weight = load_float(given + r * step, f), load_float(ones, r)
+                    product = value * weight
+                    store_float(weighted + r * step, f, product)
+                    store_float(lacking + r * step, f, fused(value, weight, -product))
+        if is_range != 0:
+            return FLOAT_RANGE
+        r = 0
+        while r < some:
+            group = load(numbers, load(order, begin + r) if order != 0 else begin + r)
+            end = r + 1
+            while end < some and load(numbers, load(order, begin + end) if order != 0 else begin + end) == group:
+                end += 1
+            at, is_new = sums + group * room * 16, group != last
+            low, values, length = at + room * 8, given + r * step, end - r
+            if is_new:
+                for k in range(size, room):
+                    store(at, k, 0)
+                    store(low, k, 0)
+            _sum_row(at, low, values, step, ones + r * 8, 8, zero, 0, length, is_new, features)
+            factors, errors, error_step, place = values, zero, 0, features * 8
+            if is_one == 0:
+                factors, errors, error_step = weighted + r * step, lacking + r * step, step
+            for f in range(0 if is_first else features):
+                own, rest = values + f * 8, features - f
+                error = errors + (f * 8 if error_step != 0 else 0)
+                _sum_row(
+                    at + place, low + place, own, step, factors + f * 8, step, error, error_step, length, is_new, rest
+                )
+                place += rest * 8
+            last, r = group, end
     return 0
 
 
-@kernel
-def _scale(target: Word, low: Word, values: Word, errors: Word, factor: Word, count: Word) -> None:
-    """Double-doubles times a number of rows."""
-    whole = count // LANES * LANES
-    for k in range(0, whole * 8, LANES * 8):
-        scale_lanes(target + k, low + k, values + k, errors + k, factor)
-    for k in range(whole, count):
-        value = load_float(values, k)
-        product = value * factor
-        store_float(target, k, product)
-        store_float(low, k, fused(load_float(errors, k), factor, fused(value, factor, -product)))
+@inlined
+def _multiply_pair(at: Word, low: Word, a: Word, rest: Word, b: Word, more: Word) -> None:
+    """Stores the product of two double-doubles."""
+    product = a * b
+    store_float(at, 0, product)
+    store_float(low, 0, fused(a, more, fused(rest, b, fused(a, b, -product))))
 
 
 @kernel
-def _multiply(target: Word, low: Word, values: Word, errors: Word, factor: Word, error: Word, count: Word) -> None:
-    """Double-doubles times one of them."""
-    whole = count // LANES * LANES
-    for k in range(0, whole * 8, LANES * 8):
-        multiply_lanes(target + k, low + k, values + k, errors + k, factor, error)
-    for k in range(whole, count):
-        value = load_float(values, k)
-        product = value * factor
-        store_float(target, k, product)
-        rest = fused(value, error, fused(value, factor, -product))
-        store_float(low, k, fused(load_float(errors, k), factor, rest))
+def _count_products(factors: Word, counts: Word, pairs: Word, number: Word) -> None:
+    """Of some factors with their counts: pairs[k, l] := the product of all counts but those of k and l, as double-doubles."""
+    after = counts + 2 * (number + 1) * 8  # the products of all before each, and of it and all after
+    store_float(counts, 0, 1.0)
+    store_float(counts, 1, 0.0)
+    store_float(after, 2 * number, 1.0)
+    store_float(after, 2 * number + 1, 0.0)
+    for i in range(number):
+        k, at = number - 1 - i, counts + 16 * i
+        _multiply_pair(at + 16, at + 24, load_float(at, 0), load_float(at, 1), load_float(factors, 3 * i + 2), 0.0)
+        at = after + 16 * k
+        _multiply_pair(at, at + 8, load_float(at, 2), load_float(at, 3), load_float(factors, 3 * k + 2), 0.0)
+    for k in range(number):
+        value, error = load_float(counts, 2 * k), load_float(counts, 2 * k + 1)
+        for i in range(k, number):
+            at, other = pairs + (k * number + i) * 16, after + 16 * (i + 1)
+            _multiply_pair(at, at + 8, value, error, load_float(other, 0), load_float(other, 1))
+            store_float(pairs, (i * number + k) * 2, load_float(at, 0))
+            store_float(pairs, (i * number + k) * 2 + 1, load_float(at, 1))
+            if i > k:
+                count = load_float(factors, 3 * i + 2)
+                product = value * count
+                error = fused(error, count, fused(value, count, -product))
+                value = product
+
+
+@inlined
+def _add_products(at: Word, low: Word, values: Word, errors: Word, count: Word, factor: Word, error: Word) -> None:
+    """Adds so many double-doubles times one to sums that have whole lanes."""
+    k, whole = 0, count // LANES * LANES * 8
+    while k < whole:
+        add_product_lanes(at + k, low + k, values + k, errors + k, factor, error)
+        k += LANES * 8
+    if k < count * 8:
+        add_last_product_lanes(at + k, low + k, values + k, errors + k, count - whole // 8, factor, error)
 
 
 @kernel
-def _multiply_row(
-    code: Word, target: Word, features: Word, is_first: Word, a: Word, count_a: Word, b: Word, count_b: Word
-) -> None:
-    """The product of the moments at two addresses; of 0 where there are none."""
-    features_a = shift_right(load(code, MULTIPLY_MOMENTS.kind_a), RING_SHIFT) if a != 0 else 0
-    features_b = features - features_a
-    size, size_a, size_b = features, features_a, features_b
-    if not is_first:
-        size += features * (features + 1) // 2
-        size_a += features_a * (features_a + 1) // 2
-        size_b += features_b * (features_b + 1) // 2
-    run_count, runs = load(code, MULTIPLY_MOMENTS.runs), code + (MULTIPLY_MOMENTS.runs + 1) * 8
-    low, low_a, low_b = target + room_of(size) * 8, a + room_of(size_a) * 8, b + size_b * 8
-    done, done_a, done_b, place = 0, 0, 0, features
-    for r in range(run_count):
-        is_a, length = r & 1 == 0, load(runs, r)
-        own, own_low, own_features = (a, low_a, features_a) if is_a else (b, low_b, features_b)
-        other, other_low = (b, low_b) if is_a else (a, low_a)
-        factor, begun = (count_b, done_a) if is_a else (count_a, done_b)
-        _scale(target + done * 8, low + done * 8, own + begun * 8, own_low + begun * 8, factor, length)
-        if not is_first:
-            for i in range(begun, begun + length):
-                value, error = load_float(own, i), load_float(own_low, i)
-                row = _row_start(own_features, i)
-                next_own, next_other = i, (done_b if is_a else done_a)
-                for s in range(r, run_count):
-                    is_own, more = (s - r) & 1 == 0, load(runs, s)
-                    at, at_low = target + place * 8, low + place * 8
-                    if is_own:
-                        if s == r:
-                            more -= i - begun
-                        start = (row + next_own - i) * 8
-                        _scale(at, at_low, own + start, own_low + start, factor, more)
-                        next_own += more
-                    else:
-                        start = next_other * 8
-                        _multiply(at, at_low, other + start, other_low + start, value, error, more)
-                        next_other += more
-                    place += more
-        done += length
-        if is_a:
-            done_a += length
-        else:
-            done_b += length
+def _move(moves: Word, number: Word, sums: Word, total: Word, target: Word, low: Word, is_added: Word) -> None:
+    """Moves what was summed to its place, or adds it to what is there, and begins anew."""
+    for m in range(number):
+        source, place, length = (
+            load(moves, MOVE_WORDS * m),
+            load(moves, MOVE_WORDS * m + 1),
+            load(moves, MOVE_WORDS * m + 2),
+        )
+        at, rest, to, less = sums + source * 8, sums + (total + source) * 8, target + place * 8, low + place * 8
+        if is_added:
+            _add(to, less, at, rest, length)
+            continue
+        whole = length // LANES * LANES
+        for k in range(0, whole * 8, LANES * 8):
+            settle_lanes(to + k, less + k, at + k, rest + k)
+        for k in range(whole, length):
+            value, error = load_float(at, k), load_float(rest, k)
+            new = value + error
+            part = new - value
+            store_float(to, k, new)
+            store_float(less, k, (value - (new - part)) + (error - part))
+    for k in range(2 * total):
+        store(sums, k, 0)
 
 
 @kernel
 def multiply_moments(code: Word, registers: Word, rows: Word, views: Word) -> None:
-    """target[i] = a[rows[i]] · entries[slots[i]].b."""
-    count = load(rows, load(code, MULTIPLY_MOMENTS.frame))
-    origin = load(registers, load(code, MULTIPLY_MOMENTS.rows)) if load(code, MULTIPLY_MOMENTS.rows) >= 0 else 0
-    view = load(views, load(code, MULTIPLY_MOMENTS.map))
-    slots, counts = (
-        load(registers, load(code, MULTIPLY_MOMENTS.slots)),
-        load(registers, load(code, MULTIPLY_MOMENTS.counts)),
-    )
-    kind_a, kind_b = load(code, MULTIPLY_MOMENTS.kind_a), load(code, MULTIPLY_MOMENTS.kind_b)
-    left = load(registers, load(code, MULTIPLY_MOMENTS.a)) if kind_a != COUNTED else 0
-    at = load(code, MULTIPLY_MOMENTS.b) * 8
-    target, features = load(registers, load(code, MULTIPLY_MOMENTS.target)), 0
-    for r in range(load(code, MULTIPLY_MOMENTS.runs)):
-        features += load(code, MULTIPLY_MOMENTS.runs + 1 + r)
-    is_first = (kind_a if kind_a != COUNTED else kind_b) & RING_MASK == FIRST_MOMENTS
-    step_a = 16 * room_of(sums_of_kind(kind_a)) if kind_a != COUNTED else 0
-    size = features if is_first else features + features * (features + 1) // 2
-    step, held = 16 * room_of(size), load(view, KEY_WORDS)
+    """target[numbers[i]] += rows[i] · entries · entries …, or without numbers target[i] := that; ``moments_shape`` says how."""
+    count, entries = load(rows, load(code, MULTIPLY_MOMENTS.frame)), load(code, MULTIPLY_MOMENTS.maps)
+    kind_a, kind, number = load(code, MULTIPLY_MOMENTS.kind_a), load(code, MULTIPLY_MOMENTS.kind), entries + 1
+    origin = load(registers, load(code, MULTIPLY_MOMENTS.rows))
+    counts, left = load(registers, load(code, MULTIPLY_MOMENTS.counts)), 0
+    if kind_a != COUNTED:
+        left = load(registers, load(code, MULTIPLY_MOMENTS.a))
+    maps, slots = MULTIPLY_MOMENTS.maps + 1, MULTIPLY_MOMENTS.slots + 1 + entries
+    words, kinds = MULTIPLY_MOMENTS.offsets + 1 + 2 * entries, MULTIPLY_MOMENTS.kinds + 1 + 3 * entries
+    shape = code + (MULTIPLY_MOMENTS.shape + 1 + 4 * entries) * 8
+    total, scaled, scaling_count, crossing_count = load(shape, 0), load(shape, 1), load(shape, 2), load(shape, 3)
+    owns, move_count = shape + 40, load(shape, 4)
+    scalings = owns + number * 8
+    crossings = scalings + scaling_count * SCALING_WORDS * 8
+    moves = crossings + crossing_count * CROSSING_WORDS * 8
+    factors = load(registers, load(code, MULTIPLY_MOMENTS.scratch))
+    before = factors + 3 * number * 8
+    pairs = before + 4 * (number + 1) * 8
+    met = pairs + 2 * number * number * 8
+    less, sums = met + scaled * 8, met + 2 * scaled * 8
+    target, groups = load(registers, load(code, MULTIPLY_MOMENTS.target)), 0
+    size, numbers = sums_of_kind(kind), 0
+    room, size_a, step_a = room_of(size), 0, 0
+    if kind_a != COUNTED:
+        size_a = sums_of_kind(kind_a)
+        step_a = room_of(size_a) * 16
+    if load(code, MULTIPLY_MOMENTS.numbers) >= 0:
+        numbers, groups = (
+            load(registers, load(code, MULTIPLY_MOMENTS.numbers)),
+            load(rows, load(code, MULTIPLY_MOMENTS.out)),
+        )
+        known = load(rows, load(code, MULTIPLY_MOMENTS.known)) if load(code, MULTIPLY_MOMENTS.known) >= 0 else 0
+        for k in range(2 * room * known, 2 * room * groups):
+            store(target, k, 0)
+    for k in range(2 * scaled + 2 * total):
+        store(met, k, 0)
+    group = -1
     for i in range(count):
-        j, entry = load(origin, i) if origin != 0 else i, entry_at(view, load(slots, i))
-        count_a, count_b = float(load(counts, j)), float(load(entry, held))
-        a, b = left + j * step_a if kind_a != COUNTED else 0, entry + at if kind_b != COUNTED else 0
-        _multiply_row(code, target + i * step, features, is_first, a, count_a, b, count_b)
-        for k in range(size, room_of(size)):
-            store(target + i * step, k, 0)
-            store(target + i * step, room_of(size) + k, 0)
+        if numbers != 0 and load(numbers, i) != group:
+            if group >= 0:
+                at = target + group * room * 16
+                _move(moves, move_count, sums, total, at, at + room * 8, True)
+            group = load(numbers, i)
+        j = load(origin, i)
+        store(factors, 0, left + j * step_a)
+        store(factors, 1, left + j * step_a + step_a // 2)
+        store_float(factors, 2, float(load(counts, j)))
+        for k in range(entries):
+            view = load(views, load(code, maps + k))
+            slot = load(registers, load(code, slots + k))
+            if i + 1 < count:
+                fetch(entry_at(view, load(slot, i + 1)))
+            entry = entry_at(view, load(slot, i))
+            at, other = factors + 24 * (k + 1), load(code, kinds + k)
+            store(at, 0, entry + load(code, words + k) * 8)
+            store(at, 1, entry + (load(code, words + k) + (sums_of_kind(other) if other != COUNTED else 0)) * 8)
+            store_float(at, 2, float(load(entry, load(view, KEY_WORDS))))
+        _count_products(factors, before, pairs, number)
+        for x in range(scaling_count):
+            at = scalings + x * SCALING_WORDS * 8
+            k, other, first, length, place = load(at, 0), load(at, 1), load(at, 2), load(at, 3), load(at, 4)
+            pair, given, lacking = (
+                pairs + (k * number + other) * 16,
+                load(factors, 3 * other),
+                load(factors, 3 * other + 1),
+            )
+            done = 0
+            while done < length:
+                start = (first + done) * 8
+                multiply_lanes(
+                    met + (place + done) * 8,
+                    less + (place + done) * 8,
+                    given + start,
+                    lacking + start,
+                    min(LANES, length - done),
+                    load_float(pair, 0),
+                    load_float(pair, 1),
+                )
+                done += LANES
+        for k in range(number):
+            own = size_a
+            if k > 0:
+                other = load(code, kinds + k - 1)
+                own = sums_of_kind(other) if other != COUNTED else 0
+            at, pair = sums + load(owns, k) * 8, pairs + (k * number + k) * 16
+            _add_products(
+                at,
+                at + total * 8,
+                load(factors, 3 * k),
+                load(factors, 3 * k + 1),
+                own,
+                load_float(pair, 0),
+                load_float(pair, 1),
+            )
+        for x in range(crossing_count):
+            at = crossings + x * CROSSING_WORDS * 8
+            k, feature, place, length, to = (
+                load(at, 0),
+                load(at, 1),
+                load(at, 2) * 8,
+                load(at, 3),
+                sums + load(at, 4) * 8,
+            )
+            value, error = load_float(load(factors, 3 * k), feature), load_float(load(factors, 3 * k + 1), feature)
+            done = 0
+            while done < length * 8:
+                add_product_lanes(
+                    to + done, to + total * 8 + done, met + place + done, less + place + done, value, error
+                )
+                done += LANES * 8
+        if numbers == 0:
+            at = target + i * room * 16
+            _move(moves, move_count, sums, total, at, at + room * 8, False)
+            for k in range(size, room):
+                store(at, k, 0)
+                store(at, room + k, 0)
+    if group >= 0:
+        at = target + group * room * 16
+        _move(moves, move_count, sums, total, at, at + room * 8, True)
 
 
 @kernel

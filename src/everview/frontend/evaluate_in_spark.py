@@ -1,0 +1,179 @@
+"""Spark's own expression code, run over a batch of arguments, without a Spark job.
+
+An expression's SQL text is resolved and optimized over an empty relation with columns of its arguments, once. What comes out is
+one or more projections over a leaf; Spark compiles each to a function from row to row (``UnsafeProjection``). A batch goes to
+the JVM as one Arrow record batch, through these functions, and back as another: eight calls of py4j, a few milliseconds. What
+is not a projection in the end (a Python function runs in workers of its own) is run as a Spark job over the same batch.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from py4j.protocol import Py4JJavaError
+from pyspark import SparkContext
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from everview.errors import EvaluationError, InternalError
+from everview.frontend.catalyst_plan import quiet_spark_log
+from everview.frontend.catalyst_transform import scala_list
+from everview.frontend.gateway import SparkGateway, empty_rows, struct_type
+from everview.frontend.session_settings import apply_settings, working_in
+from everview.frontend.spark_types import schema_to_spark_json
+from everview.frontend.translated import SessionSettings
+from everview.relational import spark_code
+from everview.relational.arrow import arrow_type, column_to_arrow
+from everview.relational.expressions import SparkExpression
+from everview.relational.nodes import Field, Schema
+from everview.relational.types import YEAR_MONTH_INTERVAL, DataType
+
+_ROWS_A_MESSAGE: Final = 1 << 20
+_UTC: Final = "UTC"
+"""The zone in Arrow's types: rows hold instants, so it plays no part."""
+
+Run = Callable[[Sequence[pa.Array], int], pa.Array]
+
+
+class SparkEvaluator:
+    """Compiled expressions of one Spark application."""
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._context: SparkContext | None = None
+        self._sessions: dict[SessionSettings, SparkSession] = {}
+        self._compiled: dict[SparkExpression, Run] = {}
+
+    def __call__(self, expression: SparkExpression, inputs: Sequence[pa.Array], count: int) -> pa.Array:
+        """The values of an expression for rows of arguments.
+
+        Raises:
+            EvaluationError: some row has none.
+        """
+        with self._lock:
+            session = self._session(SessionSettings(expression.zone, expression.settings))
+            with working_in(session), quiet_spark_log():
+                function = spark_code.function_of(expression)
+                run = self._compiled.get(function)
+                try:
+                    if run is None:
+                        run = self._compiled[function] = _compile(session, function)
+                    return run(inputs, count)
+                except (PySparkException, Py4JJavaError) as error:
+                    raise _as_evaluation_error(error, expression) from None
+
+    def _session(self, settings: SessionSettings) -> SparkSession:
+        if self._context is None or SparkContext._active_spark_context is not self._context:
+            user = SparkGateway().user_session
+            self._context, self._sessions, self._compiled = user.sparkContext, {}, {}
+        known = self._sessions.get(settings)
+        if known is None:
+            known = self._sessions[settings] = SparkGateway().private_session()
+            apply_settings(settings, known)
+        return known
+
+
+evaluate: Final = SparkEvaluator()
+"""The evaluator of this process."""
+
+
+def _compile(session: Any, function: SparkExpression) -> Run:
+    fields = tuple(Field(f"everview_{i}", a.type, True) for i, a in enumerate(function.args))
+    text = function.sql([f.name for f in fields]) + " AS value"
+    relation = empty_rows(session, fields)
+    plan = relation.selectExpr(_strings(session, [text])).queryExecution().optimizedPlan()
+    projections = []
+    while plan.nodeName() == "Project":
+        projections.append((plan.projectList(), plan.child().output()))
+        plan = plan.child()
+    if plan.nodeName() not in ("LogicalRDD", "ExternalRDD") or not projections:
+        return _as_job(session, function, fields, text)
+    create = session._jvm.org.apache.spark.sql.catalyst.expressions.UnsafeProjection.create
+    steps = [create(expressions, given) for expressions, given in reversed(projections)]
+    return _as_projection(session, function, fields, steps)
+
+
+def _as_projection(session: Any, function: SparkExpression, fields: Schema, steps: list[Any]) -> Run:
+    jvm = session._jvm
+    converters = getattr(getattr(jvm.org.apache.spark.sql.execution.arrow, "ArrowConverters$"), "MODULE$")
+    single = getattr(getattr(jvm.scala.collection, "Iterator$"), "MODULE$").single
+    given, made = (
+        jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(schema_to_spark_json(f)))
+        for f in (fields, (Field("value", function.type, True),))
+    )
+    answer = pa.schema([pa.field("value", _sent_type(function.type))])
+
+    def run(inputs: Sequence[pa.Array], count: int) -> pa.Array:
+        columns = [_sent(a, f.type) for a, f in zip(inputs, fields, strict=True)]
+        named = [f.name for f in fields]
+        if columns:
+            batch = pa.RecordBatch.from_arrays(columns, names=named)
+        else:
+            batch = pa.RecordBatch.from_struct_array(pa.array([{}] * count, pa.struct([])))
+        message = batch.serialize().to_pybytes()
+        rows = converters.fromBatchIterator(single(message), given, _UTC, False, False, None)
+        for step in steps:
+            rows = rows.map(step)
+        written = converters.toBatchIterator(rows, made, _ROWS_A_MESSAGE, _UTC, False, False, None)
+        parts: list[pa.Array] = []
+        received = 0
+        try:
+            while received < count:
+                data = pa.py_buffer(bytes(written.next()))
+                parts.append(pa.ipc.read_record_batch(data, answer).column(0))
+                received += len(parts[-1])
+        finally:
+            written.close()
+        return _received(pa.concat_arrays(parts) if len(parts) != 1 else parts[0], function.type)
+
+    return run
+
+
+def _as_job(session: Any, function: SparkExpression, fields: Schema, text: str) -> Run:
+    def run(inputs: Sequence[pa.Array], count: int) -> pa.Array:
+        table = pa.Table.from_arrays(list(inputs), names=[f.name for f in fields])
+        frame = session.createDataFrame(table, schema=struct_type(fields)).selectExpr(text)
+        result = frame.toArrow().column(0).combine_chunks()
+        if len(result) != count:
+            raise InternalError(f"Spark gave {len(result)} values of {function.name} for {count} rows.")
+        return result if isinstance(result, pa.Array) else pa.concat_arrays(result.chunks)
+
+    return run
+
+
+def _strings(session: Any, texts: Sequence[str]) -> Any:
+    listed = session._jvm.java.util.ArrayList()
+    for text in texts:
+        listed.add(text)
+    return scala_list(session._jvm, listed)
+
+
+def _sent_type(data_type: DataType) -> pa.DataType:
+    """Of the type of a column, what Spark's Arrow has in its place: months as an integer, all else as we have it."""
+    return pa.int32() if data_type == YEAR_MONTH_INTERVAL else arrow_type(data_type)
+
+
+def _sent(array: pa.Array, data_type: DataType) -> pa.Array:
+    wanted = _sent_type(data_type)
+    if data_type == YEAR_MONTH_INTERVAL:
+        return pa.array([None if v is None else v.months for v in array.to_pylist()], wanted)
+    return array if array.type == wanted else array.cast(wanted)
+
+
+def _received(array: pa.Array, data_type: DataType) -> pa.Array:
+    if data_type == YEAR_MONTH_INTERVAL:
+        return column_to_arrow(array.to_pylist(), data_type)
+    return array
+
+
+def _as_evaluation_error(error: Any, expression: SparkExpression) -> EvaluationError:
+    if isinstance(error, Py4JJavaError):
+        message, condition = str(error.java_exception.toString()), "SPARK_ERROR"
+    else:
+        message, condition = str(error), error.getCondition() or "SPARK_ERROR"
+    first = message.strip().splitlines()[0]
+    return EvaluationError(f"{expression.name}: {first}", condition=condition)

@@ -1,0 +1,214 @@
+"""Replaces what only Spark can compute by stand-ins, before a plan is rewritten and translated.
+
+A stand-in is a Python function of Catalyst's that is never run: no rule looks into it, it is equal to another with the same
+name and arguments, and its name says all that the translation needs. Law: a stand-in means the expression that its text says
+over its arguments, the columns that the expression reads. All of what lies below is computed with it, so that what Spark
+would not evaluate is not evaluated. Aggregates, window functions, subqueries and grouping keys stay outside, as arguments.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+
+from everview.errors import UnsupportedQuery
+from everview.frontend.catalyst_json import CatalystNode, parse_tree
+from everview.frontend.catalyst_plan import Exporter, quiet_spark_log
+from everview.frontend.catalyst_transform import run_transform
+from everview.frontend.spark_text import TextWriter, attribute, is_a, is_replaceable, scala_sequence, sequence
+from everview.frontend.spark_types import from_spark_json, to_spark_json
+from everview.frontend.stand_in import is_stand_in, stand_in_name
+from everview.frontend.translate_expression import Scope, translate_expression
+from everview.frontend.translated import SessionSettings
+from everview.relational.evaluate import compile_expression
+from everview.relational.expressions import Column
+
+_SCALAR_PYTHON: Final = 100
+"""PySpark's number for a function of values."""
+
+# fmt: off
+_BOUNDARIES: Final = frozenset((
+    "AttributeReference", "OuterReference", "AggregateExpression", "WindowExpression", "ScalarSubquery", "Exists", "InSubquery",
+    "ListQuery", "LateralSubquery", "Grouping", "GroupingID", "PythonUDAF", "GetColumnByOrdinal",
+))
+"""What is an argument of a stand-in, wherever it stands below it."""
+_STRUCTURE: Final = frozenset((
+    "Alias", "AttributeReference", "OuterReference", "Literal", "AggregateExpression", "WindowExpression",
+    "WindowSpecDefinition", "SpecifiedWindowFrame", "UnspecifiedFrame$", "UnboundedPreceding$", "UnboundedFollowing$",
+    "CurrentRow$", "SortOrder",
+    "ScalarSubquery", "Exists", "InSubquery", "ListQuery", "LateralSubquery", "Grouping", "GroupingID", "PythonUDAF",
+    "BaseGroupingSets", "Cube", "Rollup", "GroupingSets", "GeneratorOuter", "NamedLambdaVariable", "LambdaFunction", "With",
+    "CommonExpressionDef", "CommonExpressionRef",
+))
+"""Classes that are no functions of values: what they contain is looked at, they themselves are never replaced."""
+# fmt: on
+
+
+def hide_expressions(session: Any, plan: Any, settings: SessionSettings) -> tuple[Any, bool]:
+    """The analyzed plan with stand-ins, and whether there is any."""
+    hider = _Hider(session, settings)
+    plan = session._jvm.org.apache.spark.sql.catalyst.optimizer.EliminateSQLFunctionNode.apply(plan)
+    with quiet_spark_log():
+        plan = run_transform(session, plan.transformDownWithSubqueries, hider.visit_plan)
+    return plan, hider.has_hidden
+
+
+class _Hider:
+    def __init__(self, session: Any, settings: SessionSettings) -> None:
+        self._session = session
+        self._settings = settings
+        self._expressions = session._jvm.org.apache.spark.sql.catalyst.expressions
+        self._exporter = Exporter(session, mentions_try=True)
+        self.has_hidden = False
+
+    def visit_plan(self, plan: Any) -> Any:
+        name = plan.nodeName()
+        if name in ("LocalRelation", "View"):
+            return plan
+        keys = sequence(plan.groupingExpressions()) if name == "Aggregate" else []
+
+        def visit(expression: Any) -> Any:
+            return self._hidden(expression, keys) if self._is_foreign(expression) else expression
+
+        return run_transform(self._session, plan.transformExpressionsDown, visit)
+
+    def _is_foreign(self, expression: Any) -> bool:
+        """Whether the node itself, whatever stands below it, is a function that only Spark has."""
+        name = expression.getClass().getSimpleName()
+        if name in _STRUCTURE or expression.foldable():
+            return False
+        if not expression.deterministic():
+            raise refused_as_nondeterministic(expression)
+        if self._is_no_function(expression):
+            return False
+        if name == "PythonUDF":
+            return not is_stand_in(expression.name())
+        if is_replaceable(self._session, expression):
+            return self._has_foreign(expression.replacement())
+        return not self._is_known(name, expression)
+
+    def _has_foreign(self, expression: Any) -> bool:
+        if expression.getClass().getSimpleName() in _BOUNDARIES:
+            return False
+        return self._is_foreign(expression) or any(self._has_foreign(c) for c in sequence(expression.children()))
+
+    def _is_no_function(self, expression: Any) -> bool:
+        """Whether it is an aggregate's, window's or generator's function, which only these can call."""
+        kinds = ("aggregate.AggregateFunction", "WindowFunction", "Generator")
+        return any(is_a(self._session, expression, kind) for kind in kinds)
+
+    def _is_known(self, name: str, expression: Any) -> bool:
+        """Whether the node translates, over columns in place of its arguments."""
+        fields = json.loads(expression.toJSON())[0]
+        scope: dict[int, Column] = {}
+        children = []
+        try:
+            for i, child in enumerate(sequence(expression.children())):
+                if child.getClass().getSimpleName() == "Literal":
+                    (literal,) = json.loads(child.toJSON())
+                    self._exporter.complete(child, literal)
+                    children.append(parse_tree([literal]))
+                    continue
+                written = json.loads(child.dataType().json())
+                scope[i] = Column(i, from_spark_json(written))
+                stub = {"exprId": {"id": i}, "dataType": written, "name": f"argument {i}"}
+                children.append(CatalystNode("AttributeReference", stub, ()))
+            self._exporter.complete(expression, fields)
+            compile_expression(translate_expression(CatalystNode(name, fields, tuple(children)), Scope(scope)))
+        except UnsupportedQuery:
+            return False
+        return True
+
+    def _hidden(self, expression: Any, keys: list[Any]) -> Any:
+        is_key = any(expression.semanticEquals(k) for k in keys)
+
+        def is_input(part: Any) -> bool:
+            if part.getClass().getSimpleName() in _BOUNDARIES:
+                return True
+            return not is_key and any(part.semanticEquals(k) for k in keys)
+
+        writer = TextWriter(self._session, is_input)
+        text = writer.write(expression)
+        title = function_name(expression)
+        self._check(expression, text, writer.inputs, title)
+        self.has_hidden = True
+        text = tuple(p for part in text for p in (_retyped(part, writer.inputs) if isinstance(part, int) else (part,)))
+        return self._expressions.PythonUDF(
+            stand_in_name(title, text, self._settings),
+            None,
+            expression.dataType(),
+            self._listed(writer.inputs),
+            _SCALAR_PYTHON,
+            True,
+            self._expressions.NamedExpression.newExprId(),
+        )
+
+    def _check(self, expression: Any, text: tuple[str | int, ...], inputs: list[Any], title: str) -> None:
+        """Refuses an expression whose text does not mean it."""
+        names = [f"everview_{i}" for i in range(len(inputs))]
+        columns = [attribute(self._session, n, part.dataType()) for n, part in zip(names, inputs, strict=True)]
+
+        def with_columns(part: Any) -> Any:
+            return next((c for c, i in zip(columns, inputs, strict=True) if i.semanticEquals(part)), part)
+
+        wanted = self._simplified(run_transform(self._session, expression.transformDown, with_columns), columns)
+        written = "".join(names[p] if isinstance(p, int) else p for p in text)
+        try:
+            parsed = self._session._jsparkSession.sessionState().sqlParser().parseExpression(written)
+            is_same = self._simplified(parsed, columns).semanticEquals(wanted)
+        except (PySparkException, Py4JJavaError):
+            is_same = False
+        if not is_same:
+            raise UnsupportedQuery(
+                f"the function {title} is called here in a way that Spark cannot write as SQL text.",
+                operator=title,
+                hint='say it in other words, or create the view with strategy="recompute".',
+            )
+
+    def _simplified(self, expression: Any, columns: list[Any]) -> Any:
+        """The expression as Spark resolves it over these columns, short-hands and constants computed."""
+        jvm = self._session._jvm
+        logical, rules = jvm.org.apache.spark.sql.catalyst.plans.logical, jvm.org.apache.spark.sql.catalyst.optimizer
+        leaf = logical.LocalRelation(self._listed(columns), self._listed([]), False, jvm.scala.Option.empty())
+        new_id = self._expressions.NamedExpression.newExprId()
+        named = self._expressions.Alias(
+            expression, "value", new_id, self._listed([]), jvm.scala.Option.empty(), self._listed([])
+        )
+        analyzer = self._session._jsparkSession.sessionState().analyzer()
+        plan = analyzer.execute(logical.Project(self._listed([named]), leaf))
+        for rule in (rules.ReplaceExpressions, rules.SimplifyExtractValueOps, rules.ConstantFolding):
+            plan = rule.apply(plan)
+        return plan.projectList().apply(0).child()
+
+    def _listed(self, parts: list[Any]) -> Any:
+        listed = self._session._jvm.java.util.ArrayList()
+        for part in parts:
+            listed.add(part)
+        return scala_sequence(self._session, listed)
+
+
+def _retyped(position: int, inputs: list[Any]) -> tuple[str | int, ...]:
+    """The input as the type that it has in the expression, where ours is wider (INTERVAL HOUR is one of days and seconds)."""
+    given = inputs[position].dataType()
+    if to_spark_json(from_spark_json(json.loads(given.json()))) == json.loads(given.json()):
+        return (position,)
+    return ("CAST(", position, f" AS {given.sql()})")
+
+
+def function_name(expression: Any) -> str:
+    """What SQL calls the function of an expression."""
+    name: str = expression.prettyName()
+    return name
+
+
+def refused_as_nondeterministic(expression: Any) -> UnsupportedQuery:
+    """The refusal of a function that is none of its arguments."""
+    name = function_name(expression)
+    return UnsupportedQuery(
+        f"the function {name} is not deterministic, so a view over it has no well-defined content.",
+        operator=name,
+        hint="compute the value when the rows are made, and store it in a column.",
+    )

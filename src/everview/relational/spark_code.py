@@ -1,0 +1,92 @@
+"""Where what only Spark's own code computes is computed: in a JVM that somebody above has a door to.
+
+``provide`` says how to find that door, once a process; ``compute`` takes columns of arguments to the column of results, a batch
+a call. A call costs some milliseconds whatever the batch, so whoever has rows one by one says beforehand which (``foresee``).
+What was computed is remembered per distinct arguments, up to a limit. Contract: the result is a function of the arguments, the
+text, the time zone and the settings of the expression; an argument tuple without a value raises ``EvaluationError``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+
+from everview.errors import EvaluationError, InternalError
+from everview.relational.arrow import column_to_arrow, rows_from_arrow
+from everview.relational.expressions import Column, SparkExpression
+from everview.relational.nodes import Field
+from everview.relational.types import Row, Value
+
+Engine: TypeAlias = Callable[[SparkExpression, Sequence[pa.Array], int], pa.Array]
+"""From an expression, the columns of its arguments and the number of rows to the column of its values."""
+
+_REMEMBERED: Final = 1 << 16
+_MISSING: Final = object()
+_find_engine: list[Callable[[], Engine]] = []
+_known: dict[tuple[SparkExpression, str], Value] = {}
+
+
+def provide(find: Callable[[], Engine]) -> None:
+    """Says how to find the engine; it is asked for only when an expression needs it."""
+    _find_engine[:] = [find]
+
+
+def compute(expression: SparkExpression, inputs: Sequence[pa.Array], count: int) -> pa.Array:
+    """The values of the expression for rows whose arguments stand in these columns.
+
+    Raises:
+        EvaluationError: some row has no value.
+    """
+    if not _find_engine:
+        raise InternalError("nobody has said how to reach Spark.")
+    return _find_engine[0]()(expression, inputs, count)
+
+
+def value_of(expression: SparkExpression, arguments: Row) -> Value:
+    """The value for one row of arguments."""
+    known = _known.get(_key(expression, arguments), _MISSING)
+    if known is not _MISSING:
+        return known
+    (value,) = _compute_rows(expression, [arguments])
+    _remember(expression, [arguments], [value])
+    return value
+
+
+def foresee(expression: SparkExpression, rows: Iterable[Row]) -> None:
+    """Computes and remembers what ``value_of`` will be asked; where one of the rows fails, each waits for its turn."""
+    new = {_key(expression, row): row for row in rows}
+    missing = [row for key, row in new.items() if key not in _known]
+    if missing:
+        try:
+            _remember(expression, missing, _compute_rows(expression, missing))
+        except EvaluationError:
+            return
+
+
+def _compute_rows(expression: SparkExpression, rows: Sequence[Row]) -> list[Value]:
+    columns = zip(*rows, strict=True) if expression.args else ()
+    inputs = [column_to_arrow(values, a.type) for values, a in zip(columns, expression.args, strict=True)]
+    result = compute(expression, inputs, len(rows))
+    computed = rows_from_arrow(pa.table([result], names=["value"]), (Field("value", expression.type, True),))
+    return [value for (value,) in computed]
+
+
+def _remember(expression: SparkExpression, rows: Sequence[Row], values: Sequence[Value]) -> None:
+    if len(_known) + len(rows) > _REMEMBERED:
+        _known.clear()
+    for row, value in zip(rows, values, strict=True):
+        _known[_key(expression, row)] = value
+
+
+def _key(expression: SparkExpression, arguments: Row) -> tuple[SparkExpression, str]:
+    """The function itself, whatever its arguments were computed from, and what it is applied to (repr tells 0.0 from -0.0)."""
+    return function_of(expression), repr(arguments)
+
+
+def function_of(expression: SparkExpression) -> SparkExpression:
+    """The expression over columns that stand in the order of its arguments."""
+    args = tuple(Column(i, a.type) for i, a in enumerate(expression.args))
+    return expression if args == expression.args else replace(expression, args=args)
