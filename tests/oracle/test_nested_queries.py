@@ -89,6 +89,10 @@ RANGES = {
     "not_exists": "SELECT * FROM r WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.d >= r.d AND s.c = r.c)",
     "pairs": "SELECT r.b, s.e FROM r JOIN s ON s.a BETWEEN r.a - 1 AND r.a + 1",
     "having": "SELECT a, SUM(b) AS x FROM r GROUP BY a HAVING SUM(b) > 0.1 * (SELECT SUM(b) FROM r)",
+    "below": "SELECT a, d FROM r WHERE d < (SELECT AVG(d) FROM s)",
+    "beside": "SELECT a, b FROM r WHERE b <> (SELECT MAX(b) FROM s)",
+    "exact": "SELECT a, SUM(e) AS x FROM r GROUP BY a HAVING SUM(e) <= 0.1 * (SELECT SUM(e) FROM s)",
+    "joined": "SELECT r.a, s.b, r.e FROM r JOIN s ON r.a = s.a WHERE r.b > (SELECT AVG(b) FROM s WHERE b > 0)",
     "greatest": "WITH g AS (SELECT a, SUM(b) AS x FROM r GROUP BY a) SELECT a, x FROM g WHERE x = (SELECT MAX(x) FROM g)",
     "average": "SELECT c, COUNT(*) AS n FROM r WHERE b > (SELECT AVG(b) FROM r WHERE b > 0) GROUP BY c",
 }
@@ -110,6 +114,37 @@ def test_many_nested_aggregates_follow_longer_streams(spark: SparkSession, seed:
     choose = random.Random(seed)
     database = _follow(spark, {f"generated_{i}": _generated(choose) for i in range(25)}, choose, steps=300)
     database.verify()
+
+
+def test_the_shapes_of_the_grammar_are_found(spark: SparkSession) -> None:
+    """Sums of doubles, counts, joins inside, expressions and thresholds are kept in order, and the plan says so."""
+    database = ev.connect(spark=spark)
+    for name, fields in TABLES.items():
+        database.create_table(name, fields)
+    nested = {
+        "doubles": "0.25D * (SELECT SUM(d) FROM r) > (SELECT SUM(i.d) FROM r i WHERE i.a > o.a)",
+        "count": "3 > (SELECT COUNT(*) FROM s i WHERE i.f <= o.f AND i.c = o.c)",
+        "join": "3 > (SELECT SUM(i.b) FROM s i JOIN bids j ON i.b = j.volume WHERE i.a > o.a)",
+        "expression": "(SELECT MAX(i.d) FROM s i WHERE i.e * 2 >= o.e) <> 1",
+    }
+    for name, condition in nested.items():
+        view = database.create_view(name, f"SELECT o.c, SUM(o.b) AS x FROM r o WHERE {condition} GROUP BY o.c")
+        assert "running values" in view.explain(), name
+    for name in ("having", "below", "beside", "exact", "joined"):
+        assert "threshold: " in database.create_view(name, RANGES[name]).explain(), name
+
+
+@pytest.mark.parametrize(("rows", "path"), [(0, "slice by k"), (2_000, "range by k")])
+def test_large_groups_are_kept_in_order(spark: SparkSession, rows: int, path: str) -> None:
+    """Beside a key few rows are expected, unless the table has many when the view is made."""
+    database = ev.connect(spark=spark)
+    database.create_table("d", "k int, y int", primary_key=["k"])
+    database.create_table("f", "k int, x int, v int")
+    database.apply({"f": [{"k": i % 4, "x": i, "v": 1} for i in range(rows)]})
+    view = database.create_view("v", "SELECT SUM(f.v) AS n FROM d JOIN f ON f.k = d.k AND f.x < d.y")
+    assert path in view.explain(mode="triggers")
+    database.apply({"d": [{"k": 1, "y": 900}]})
+    assert view.rows() == [(sum(i % 4 == 1 for i in range(min(rows, 900))) or None,)]
 
 
 def _follow(spark: SparkSession, views: dict[str, str], choose: random.Random, steps: int) -> ev.Database:
