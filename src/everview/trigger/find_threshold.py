@@ -40,6 +40,10 @@ class Threshold:
     single: int
     """The input that goes away."""
     used: tuple[Expression, ...]
+    filters: tuple[Expression, ...]
+    """Conditions on the rows alone, over their columns, which are checked before; they are among those ``used``."""
+    kept: tuple[int, ...]
+    """The columns of the rows that somebody reads."""
 
 
 def find_threshold(flat: FlatJoin) -> Threshold | None:
@@ -53,12 +57,17 @@ def find_threshold(flat: FlatJoin) -> Threshold | None:
 
 
 def without_threshold(flat: FlatJoin, found: Threshold, filtered: Scan) -> FlatJoin:
-    """The join over the filtered rows."""
-    start, width = flat.start[found.single], len(schema(flat.inputs[found.single]))
-    kept = tuple(c for c in flat.conditions if c not in found.used)
-    moved = [remap_columns(e, lambda c: c - width if c >= start else c) for e in (*kept, *flat.outputs)]
-    inputs = [filtered if i == found.rows else r for i, r in enumerate(flat.inputs) if i != found.single]
-    return FlatJoin(tuple(inputs), tuple(moved[: len(kept)]), tuple(moved[len(kept) :]))
+    """The join over the filtered rows, which have the columns that are kept."""
+    places: dict[int, int] = {}
+    inputs = []
+    for i, relation in enumerate(flat.inputs):
+        if i != found.single:
+            kept = found.kept if i == found.rows else range(len(schema(relation)))
+            places |= {flat.start[i] + column: len(places) + k for k, column in enumerate(kept)}
+            inputs.append(filtered if i == found.rows else relation)
+    conditions = tuple(c for c in flat.conditions if c not in found.used)
+    moved = [remap_columns(e, places.__getitem__) for e in (*conditions, *flat.outputs)]
+    return FlatJoin(tuple(inputs), tuple(moved[: len(conditions)]), tuple(moved[len(conditions) :]))
 
 
 def _compared(flat: FlatJoin, number: int) -> Threshold | None:
@@ -98,7 +107,14 @@ def _compared(flat: FlatJoin, number: int) -> Threshold | None:
     ):
         return None
     value = Project(single, tuple(read), tuple(f"value_{i}" for i in range(len(read))))
-    return Threshold(rows, place, value, condition, number, used)
+    first, last = flat.start[rows], flat.start[rows] + len(schema(kept))
+    alone = [
+        c for c in flat.conditions if columns_of(c) and columns_of(c) <= set(range(first, last)) and not can_fail(c)
+    ]
+    rest = (*(c for c in flat.conditions if c not in (*used, *alone)), *flat.outputs)
+    wanted = {c - first for e in rest for c in columns_of(e) if first <= c < last} | {place}
+    filters = tuple(shift_columns(c, -first) for c in alone)
+    return Threshold(rows, place, value, condition, number, (*used, *alone), filters, tuple(sorted(wanted)))
 
 
 def _is_equality(condition: Expression) -> bool:

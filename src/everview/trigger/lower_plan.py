@@ -17,7 +17,7 @@ from everview.planner.block_join_builder import Facts, FactsOf, Refused
 from everview.planner.matrix_chain import MatrixTable, chain_of, chain_plan
 from everview.planner.skew_options import SkewOptions
 from everview.planner.skew_search import NoSkewPlan
-from everview.relational.expressions import Column, Expression, substitute
+from everview.relational.expressions import Column, Expression, conjunction, substitute
 from everview.relational.nodes import (
     Aggregate,
     Filter,
@@ -331,8 +331,12 @@ class _Lowering:
         found = find_threshold(flat)
         if found is None:
             return None
-        rows, value = self.visit(flat.inputs[found.rows]), self.visit(_ready(found.value))
-        filtered = self.add(ThresholdFilter(rows, value, found.column, found.condition), rows.fields)
+        whole, given = flat.inputs[found.rows], columns(flat.inputs[found.rows])
+        passing = Filter(whole, conjunction(found.filters)) if found.filters else whole
+        read = tuple(given[c] for c in found.kept)
+        rows = self.visit(_ready(Project(passing, read, tuple(schema(whole)[c].name for c in found.kept))))
+        value, column = self.visit(_ready(found.value)), found.kept.index(found.column)
+        filtered = self.add(ThresholdFilter(rows, value, column, found.condition), rows.fields)
         return _ready(as_relation(without_threshold(flat, found, filtered), tuple(f.name for f in schema(relation))))
 
     def _aggregate(self, aggregate: Aggregate) -> Scan:
