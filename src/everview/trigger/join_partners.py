@@ -11,11 +11,15 @@ from everview.relational.traverse import inputs
 
 
 def is_searched(relation: Relation) -> bool:
-    """Whether every join of two relations, as they stand in a plan, finds partners by an equality or in an order."""
+    """Whether every join of two relations, as they stand in a plan, finds partners by an equality or between two bounds.
+
+    One bound alone lets half of all pairs through, which a tree need not keep.
+    """
     if isinstance(relation, Join):
         condition = split_join_condition(relation)
         widths = len(schema(relation.left)), len(schema(relation.right))
-        if not condition.equalities and None in range_searches(conjunction(condition.residual), *widths):
+        searches = range_searches(conjunction(condition.residual), *widths)
+        if not condition.equalities and not all(s is not None and s.has_two_bounds for s in searches):
             return False
     elif not isinstance(relation, Project | Filter):
         return True
