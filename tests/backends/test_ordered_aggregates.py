@@ -10,7 +10,8 @@ import everview as ev
 
 QUERY = """
 SELECT k, median(x) AS m, percentile(x, array(0.1, 0.9)) AS p, percentile_approx(x, 0.5) AS a, mode(s) AS mo,
-       collect_list(s) AS l, collect_set(s) AS st, listagg(s, ',') AS t, max_by(s, x, 2) AS b, bit_xor(x) AS bx, skewness(x) AS sk
+       collect_list(s) AS l, collect_set(s) AS st,
+       listagg(s, ',') AS t, max_by(s, x, 2) AS b, bit_xor(x) AS bx, skewness(x) AS sk
 FROM t GROUP BY k
 """
 
@@ -78,3 +79,22 @@ def test_unknown_choices_are_refused_with_a_rewrite(db: ev.Database, table: ev.T
     ):
         with pytest.raises(ev.UnsupportedQuery, match=words):
             db.create_view("v", f"SELECT k, {call} AS v FROM t GROUP BY k")
+
+
+def test_keys_leave_no_choice(db: ev.Database) -> None:
+    """What the grouping columns determine may be asked for with first, last or any_value; else a key is asked for."""
+    db.create_table("customer", "id INT, name STRING", primary_key="id").insert([(1, "ann"), (2, None)])
+    orders = db.create_table("orders", "no INT, customer INT, price INT", primary_key="no")
+    joined = "orders o JOIN customer c ON o.customer = c.id"
+    view = db.create_view(
+        "v",
+        f"SELECT c.id, first(c.name) AS n, any_value(upper(c.name)) AS u, sum(o.price) AS s FROM {joined} GROUP BY c.id",
+    )
+    single = db.create_view("w", "SELECT no, last(price) AS p FROM orders GROUP BY no")
+    orders.insert([(1, 1, 5), (2, 1, 6), (3, 2, 7)])
+    orders.delete([(2, 1, 6)])
+    assert sorted(view.rows()) == [(1, "ann", "ANN", 5), (2, None, None, 7)]
+    assert sorted(single.rows()) == [(1, 5), (3, 7)]
+    db.verify()
+    with pytest.raises(ev.UnsupportedQuery, match="primary key"):
+        db.create_view("x", f"SELECT c.id, first(o.price) AS p FROM {joined} GROUP BY c.id")

@@ -37,7 +37,7 @@ from everview.session.changing.sort_out import sort_out
 from everview.session.clock import ensure_clock
 from everview.session.covariance_plans import covariance_plans
 from everview.session.database_lock import DatabaseLock
-from everview.session.queries import UnionMaxQuery, union_max_plan
+from everview.session.queries import UnionMaxQuery, settled, union_max_plan
 from everview.session.rows.change_shape import shape_of
 from everview.session.rows.changes import read_changes
 from everview.session.rows.decompose import decompose as decomposed_change
@@ -183,7 +183,7 @@ class Core:
                 whole = self._translator.translate(query, self._readable())
         if reads_clock(whole.plan):
             ensure_clock(self)
-        return whole
+        return settled(self.catalog, whole)
 
     def _readable(self) -> dict[str, Schema]:
         """What queries may read, by name."""
