@@ -23,7 +23,7 @@ _ROWS = 60
 _JOIN = "SELECT c.name, sum(o.price) AS total FROM orders o JOIN customers c ON o.customer = c.id GROUP BY c.name"
 
 
-@pytest.fixture(params=[1 << 30, 0], ids=["copies", "spark"])
+@pytest.fixture(params=[1 << 30, 0], ids=["driver", "executors"])
 def lookup_bytes(request: pytest.FixtureRequest) -> int:
     """Whether the driver may copy segments."""
     budget: int = request.param
@@ -133,10 +133,10 @@ def test_what_is_small_and_meets_all_is_not_followed(
     found: dict[str, int] = {}
     fetch = Restriction.fetch
 
-    def noted(self: Restriction, lookup: KeyLookup, keys: pa.Table) -> pa.Table:
-        rows = fetch(self, lookup, keys)
-        found[lookup.relation.name] = rows.num_rows
-        return rows
+    def noted(self: Restriction, wanted: list[tuple[KeyLookup, pa.Table]]) -> list[pa.Table]:
+        answers = fetch(self, wanted)
+        found.update((lookup.relation.name, rows.num_rows) for (lookup, _), rows in zip(wanted, answers, strict=True))
+        return answers
 
     with ev.connect(tmp_path / "db", backend="spark", spark=spark, local_rows=5) as db:
         db.create_table("nations", "id int, name string")

@@ -37,12 +37,13 @@ from everview.session.changing.sort_out import sort_out
 from everview.session.clock import ensure_clock
 from everview.session.covariance_plans import covariance_plans
 from everview.session.database_lock import DatabaseLock
+from everview.session.feeds.lake_storage import StagesFrames
 from everview.session.queries import UnionMaxQuery, settled, union_max_plan
 from everview.session.rows.change_shape import shape_of
 from everview.session.rows.changes import read_changes
 from everview.session.rows.decompose import decompose as decomposed_change
 from everview.session.rows.factorized_change import is_factorized, read_products
-from everview.session.rows.given_rows import Mode
+from everview.session.rows.given_rows import Mode, columns_of_frame, is_spark_frame
 from everview.session.sql.ddl import Columns, read_schema
 from everview.session.stored_on_disk import Follows, KeepsPublications, LogsDefinitions
 from everview.session.subscriptions import Subscriptions
@@ -76,6 +77,7 @@ class Core:
         """What else is asked before a table or view is dropped: each raises if something outside hangs on it."""
         self.sources: dict[str, DataFrame | UnionMaxQuery] = {}
         """What views were made from that is no text, by their lower-case names."""
+        self._stages = backend if isinstance(backend, StagesFrames) else None
         self._follows = isinstance(backend, Follows)  # asking a protocol takes longer than a small transaction
         self.lock = DatabaseLock(self._follow if self._follows else None)
         self._superseded: dict[int, tuple[Definition, Definition]] = {}
@@ -391,6 +393,12 @@ class Core:
             raise InvalidChange("the clock is no table to change.", hint="db.advance(now) moves it.")
         if is_factorized(rows):
             return read_products(definition, rows, mode)
+        if self._stages is not None and is_spark_frame(rows):
+            near = self._stages.near_rows(rows)
+            if near is None:
+                read_changes(definition, columns_of_frame(rows), mode)  # names and types, which no row has to show
+                return self._stages.stage(definition, rows, mode.value)
+            rows = near
         change = read_changes(definition, rows, mode)
         return decomposed_change(definition, change) if decompose else change
 

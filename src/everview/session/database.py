@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -27,13 +27,14 @@ from everview.session.changing.table_source import table_source
 from everview.session.core import Core
 from everview.session.covariance import Covariance, named
 from everview.session.feeds.feeding import Feeds
-from everview.session.feeds.lake_storage import StoredInDelta
+from everview.session.feeds.lake_storage import StagesFrames, StoredInDelta
 from everview.session.queries import UnionMaxQuery
 from everview.session.relations import Assertion, Table, View
 from everview.session.results import Result
 from everview.session.rows.changes import check_source
 from everview.session.sql.ddl import Columns
 from everview.session.sql.execute import execute_script
+from everview.session.sql.parameters import bind_parameters
 from everview.session.stored_on_disk import Follows, KeepsPublications
 from everview.session.subscriptions import Subscription
 from everview.session.transaction import Commit, Transaction
@@ -90,7 +91,8 @@ class Database:
             foreign_keys: From a column, or a tuple of columns, to the table whose primary key it refers to, or to the table
                 and its columns: ``{"item": "items", ("shop", "day"): ("openings", ("shop", "day"))}``. Checked at commit.
         """
-        source = table_source(schema)
+        backend = self._core.backend
+        source = table_source(schema, backend.read_parquet if isinstance(backend, StagesFrames) else None)
         taken = schema if source is None else source.schema
         with self._core.locked():
             made = self._core.define_table(name, taken, primary_key, static, retain, unique, foreign_keys)
@@ -255,15 +257,20 @@ class Database:
             raise UnknownName(f"'{definition.name}' is an assertion, not a table or view.")
         return self._core.gateway.table(definition.name)
 
-    def sql(self, text: str) -> Result | Commit | Table | View | Assertion | str | None:
+    def sql(
+        self, text: str, args: Mapping[str, Any] | Sequence[Any] | None = None
+    ) -> Result | Commit | Table | View | Assertion | str | None:
         """Runs statements, separated by semicolons, and returns the result of the last.
 
-        A SELECT gives a ``Result``; INSERT, DELETE, UPDATE, MERGE and TRUNCATE the ``Commit`` (each is a transaction of its
-        own); CREATE and ALTER the handle of what they made; EXPLAIN text, DROP None. The first statement
-        that fails ends the run, and its error has the statement; those before it have happened.
+        ``args`` are values for markers in the text, as in ``spark.sql``: a dict for ``:name``, a list for ``?``.
+
+        A SELECT gives a ``Result`` (one that we cannot run goes to Spark, and ``Result.computed_by`` says so); INSERT,
+        DELETE, UPDATE, MERGE and TRUNCATE the ``Commit`` (each is a transaction of its own); CREATE and ALTER the handle of
+        what they made; EXPLAIN text, DROP None. The first statement that fails ends the run, and its error has the statement;
+        those before it have happened.
         """
         self._core.check_open()
-        return execute_script(self._core, text)
+        return execute_script(self._core, text if args is None else bind_parameters(text, args))
 
     def verify(self, name: str | None = None) -> VerificationReport:
         """Recomputes a view or assertion, or all, with Spark and compares.

@@ -154,7 +154,7 @@ class _Building:
                     rows = make_rows(source, atoms, lambda p, given, why: build_apart(p, given, dictionary, why))
                 return self._shared(key, lambda: TreeOperator(fields, lowered, inputs, dictionary, rows))
             case FactorizedBlock(planned=planned, source=source):
-                key = ("factorized", rename_scans(source, names))
+                key = ("factorized", planned.skew, rename_scans(source, names))
                 return self._shared(key, lambda: FactorizedOperator(fields, planned, inputs, dictionary))
             case MatrixBlock(names=matrices, source=source):
                 key = ("matrices", rename_scans(source, names))

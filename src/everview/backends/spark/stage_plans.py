@@ -135,7 +135,7 @@ def _group_rows(stage: Grouped, summed: Relation, skip: int) -> Relation:
 
 def partition_keys(stage: Partitioned) -> Relation:
     """The keys that a ``CHANGED`` input touches, each once, as a Z-set."""
-    changed = Scan(CHANGED, weighted(_input_fields(stage)))
+    changed = Scan(CHANGED, weighted(input_fields(stage)))
     every = project(changed, stage.partition, ONE)
     summed = add_up(every, len(stage.partition))
     return project(summed, columns(summed)[:-1], ONE)
@@ -191,7 +191,7 @@ def _candidates(stage: Partitioned) -> Relation:
 
 
 def _old_rows(stage: Partitioned) -> Scan:
-    pairs = zip(stage.fields, _input_fields(stage), strict=True)
+    pairs = zip(stage.fields, input_fields(stage), strict=True)
     return Scan(OLD, weighted(tuple(Field(a.name, a.type, a.nullable or b.nullable) for a, b in pairs)))
 
 
@@ -209,7 +209,8 @@ def partitioned_delta(stage: Partitioned, total: Relation) -> Relation:
     return consolidated(UnionAll((new, negated(old))))
 
 
-def _input_fields(stage: Partitioned) -> Schema:
+def input_fields(stage: Partitioned) -> Schema:
+    """The columns of the operator's input."""
     # The terms of a union have their NULLs in different columns.
     alike = zip(*(term.outputs for term in stage.terms), strict=True)
     return tuple(Field(f"c{i}", es[0].type, any(map(is_nullable, es))) for i, es in enumerate(alike))
