@@ -26,6 +26,7 @@ from everview.frontend.gateway import SparkGateway, empty_rows, struct_type
 from everview.frontend.session_settings import apply_settings, working_in
 from everview.frontend.spark_types import schema_to_spark_json
 from everview.frontend.translated import SessionSettings
+from everview.frontend.user_names import copy_functions
 from everview.relational import spark_code
 from everview.relational.arrow import arrow_type, column_to_arrow
 from everview.relational.expressions import SparkExpression
@@ -61,6 +62,7 @@ class SparkEvaluator:
                 run = self._compiled.get(function)
                 try:
                     if run is None:
+                        copy_functions(SparkGateway().user_session, session)
                         run = self._compiled[function] = _compile(session, function)
                     return run(inputs, count)
                 except (PySparkException, Py4JJavaError) as error:

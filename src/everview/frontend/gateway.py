@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -29,7 +29,8 @@ from everview.errors import (
     did_you_mean,
 )
 from everview.frontend.catalyst_plan import export_plan, quiet_spark_log
-from everview.frontend.catalyst_transform import rebind_leaves
+from everview.frontend.catalyst_transform import rebind_leaves, view_leaves
+from everview.frontend.clock_functions import with_clock
 from everview.frontend.hide_expressions import hide_expressions
 from everview.frontend.session_settings import (
     analyzer_of,
@@ -45,7 +46,9 @@ from everview.frontend.spark_rings import SparkRings
 from everview.frontend.spark_types import from_spark_json, schema_to_spark_json
 from everview.frontend.translate_plan import translate_plan
 from everview.frontend.translated import SessionReach, SessionSettings, Translated
+from everview.frontend.user_names import copy_functions, copy_views, has_session_names
 from everview.relational.arrow import fields_from_arrow, without_empty_batches
+from everview.relational.clock import CLOCK, CLOCK_FIELDS
 from everview.relational.evaluate import compile_expression
 from everview.relational.nodes import Project, Relation, Schema
 from everview.relational.rules import simplify
@@ -91,9 +94,11 @@ class SparkGateway:
         self._rings: SparkRings | None = None
         self._known: tuple[str, SessionSettings, str | None] | None = None
         self._applied: SessionSettings | None = None
+        self._copied_views: set[str] = set()
         self._is_lent = False
         self.started: tuple[str, SessionReach] | None = None
         """In what environment we have started Spark ourselves, and what that session reached then."""
+        self.register(CLOCK, CLOCK_FIELDS)
 
     @property
     def is_started(self) -> bool:
@@ -119,7 +124,7 @@ class SparkGateway:
         settings = self._user_settings()
         assert self._known is not None, "read with the settings"
         analyzer = self._known[2]
-        if analyzer is None or self._is_lent or has_own_names(session):
+        if analyzer is None or self._is_lent or has_own_names(session) or has_session_names(session):
             return None
         return SessionReach(settings, analyzer)
 
@@ -157,7 +162,7 @@ class SparkGateway:
         settings = self._user_settings()
         text = query if isinstance(query, str) else None
         with self._working(settings) as session:
-            analyzed = self._analyze(query)
+            analyzed = with_clock(session, self._analyze(query))
             output = json.loads(analyzed.schema().json())
             try:
                 plan = self._translated(session, analyzed, text, settings)
@@ -199,10 +204,18 @@ class SparkGateway:
         used = self._user_settings() if time_zone is None else SessionSettings(time_zone, settings)
         with self._working(used) as session:
             contents = {n.lower(): self._filled(n, t) for n, t in tables.items()}
-            plan = rebind_leaves(session, self._analyze(query), contents)
+            plan = rebind_leaves(session, with_clock(session, self._analyze(query)), contents)
             if self._rings is not None:
                 plan = self._rings.runnable(plan)
             return DataFrame(_dataset(session, plan), session).toArrow()
+
+    def answer(self, query: str, read: Callable[[str], pa.Table]) -> pa.Table:
+        """Spark's answer to any query, deterministic or not, over the tables and views as ``read`` gives them."""
+        with self._working(self._user_settings()) as session:
+            plan = self._analyze(query)
+            names = [n for n in view_leaves(session, plan) if n in self._fields]
+            contents = {n: self._filled(n, read(self._fields[n][0])) for n in names}
+            return DataFrame(_dataset(session, rebind_leaves(session, plan, contents)), session).toArrow()
 
     def to_dataframe(self, rows: pa.Table) -> DataFrame:
         """The rows as a DataFrame of the user's session."""
@@ -259,6 +272,8 @@ class SparkGateway:
             if self._applied != settings:
                 apply_settings(settings, self._session)
                 self._applied = settings
+            copy_functions(self.user_session, self._session)
+            copy_views(self.user_session, self._session, self._copied_views, set(self._fields))
             if self._rings is not None:
                 self._rings.register_new()
             for key in sorted(self._pending):

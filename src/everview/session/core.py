@@ -31,8 +31,10 @@ from everview.frontend.translation_cache import TranslationCache
 from everview.frontend.translator import Translator
 from everview.relational import spark_code
 from everview.relational.arrow import arrow_schema
+from everview.relational.clock import CLOCK, reads_clock
 from everview.relational.nodes import Schema
 from everview.session.changing.sort_out import sort_out
+from everview.session.clock import ensure_clock
 from everview.session.covariance_plans import covariance_plans
 from everview.session.database_lock import DatabaseLock
 from everview.session.feeds.lake_storage import StagesFrames
@@ -178,13 +180,17 @@ class Core:
         with guarded(query):
             if isinstance(query, UnionMaxQuery):
                 parts = [self._translator.translate(part, self._readable()) for part in query.parts]
-                return replace(parts[0], plan=union_max_plan([p.plan for p in parts]), text=None)
-            return self._translator.translate(query, self._readable())
+                whole = replace(parts[0], plan=union_max_plan([p.plan for p in parts]), text=None)
+            else:
+                whole = self._translator.translate(query, self._readable())
+        if reads_clock(whole.plan):
+            ensure_clock(self)
+        return whole
 
     def _readable(self) -> dict[str, Schema]:
         """What queries may read, by name."""
         definitions: list[TableDefinition | ViewDefinition] = [*self.catalog.tables, *self.catalog.views]
-        return {**{d.name: d.fields for d in definitions}, **self._borrowed}
+        return {**{d.name: d.fields for d in definitions if d.name != CLOCK}, **self._borrowed}
 
     def to_spark(self, rows: pa.Table) -> DataFrame:
         """Rows as a DataFrame of the user's session."""
@@ -383,6 +389,8 @@ class Core:
         """The rows that a user gives for a table, checked against it."""
         self.check_open()
         definition = self.catalog.table(table)
+        if definition.name == CLOCK:
+            raise InvalidChange("the clock is no table to change.", hint="db.advance(now) moves it.")
         if is_factorized(rows):
             return read_products(definition, rows, mode)
         if self._stages is not None and is_spark_frame(rows):

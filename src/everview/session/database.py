@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from everview.catalog import CovarianceFeatures, ViewDefinition, ViewOptions
 from everview.errors import UnknownName, UnsupportedOperation
 from everview.frontend.translation_cache import TranslationCache
 from everview.learn.matrix_chain import MatrixChain, create_matrix_chain, matrix_chain
+from everview.relational.clock import CLOCK, EXPIRED
+from everview.session import clock
 from everview.session.bins import Bins, bin_name, with_bins
 from everview.session.changing.replace_view import replace_view
 from everview.session.changing.sort_out import define_assertion
@@ -31,6 +34,7 @@ from everview.session.results import Result
 from everview.session.rows.changes import check_source
 from everview.session.sql.ddl import Columns
 from everview.session.sql.execute import execute_script
+from everview.session.sql.parameters import bind_parameters
 from everview.session.stored_on_disk import Follows, KeepsPublications
 from everview.session.subscriptions import Subscription
 from everview.session.transaction import Commit, Transaction
@@ -189,6 +193,22 @@ class Database:
         checked = None if source is None else check_source(source)
         return self._core.run(self._core.read_mapping(changes, decompose), checked)
 
+    def advance(self, now: datetime | None = None) -> Commit:
+        """Moves the clock, which stands still in between, to a moment or to the present one; ``now()`` in a view reads it."""
+        return clock.advance(self._core, now)
+
+    @property
+    def now(self) -> datetime | None:
+        """What the clock shows, in UTC; None as long as no query has asked for the time."""
+        return clock.now(self._core)
+
+    def retain(self, table: str, where: str) -> None:
+        """Keeps the rows of a table for which a condition on the time, ``ts > now() - INTERVAL 7 DAYS``, is true or NULL.
+
+        The others are deleted at once, and then whenever ``advance`` has moved the clock. A second call replaces the first.
+        """
+        clock.retain(self._core, table, where)
+
     def transaction(self) -> Transaction:
         """Several changes in one transaction: ``with db.transaction() as tx: …``."""
         self._core.check_open()
@@ -208,13 +228,14 @@ class Database:
     def tables(self) -> dict[str, Table]:
         """All tables by name, in order of creation."""
         self._core.check_open()
-        return {t.name: Table(self._core, t) for t in self._core.catalog.tables}
+        return {t.name: Table(self._core, t) for t in self._core.catalog.tables if t.name != CLOCK}
 
     @property
     def views(self) -> dict[str, View]:
         """All views by name, each after those it reads; the parts of a covariance are not listed."""
         self._core.check_open()
-        return {v.name: self._handle(v) for v in self._core.catalog.views if v.part_of is None}
+        listed = (v for v in self._core.catalog.views if v.part_of is None and not v.name.startswith(EXPIRED))
+        return {v.name: self._handle(v) for v in listed}
 
     @property
     def assertions(self) -> dict[str, Assertion]:
@@ -236,15 +257,20 @@ class Database:
             raise UnknownName(f"'{definition.name}' is an assertion, not a table or view.")
         return self._core.gateway.table(definition.name)
 
-    def sql(self, text: str) -> Result | Commit | Table | View | Assertion | str | None:
+    def sql(
+        self, text: str, args: Mapping[str, Any] | Sequence[Any] | None = None
+    ) -> Result | Commit | Table | View | Assertion | str | None:
         """Runs statements, separated by semicolons, and returns the result of the last.
 
-        A SELECT gives a ``Result``; INSERT, DELETE, UPDATE, MERGE and TRUNCATE the ``Commit`` (each is a transaction of its
-        own); CREATE and ALTER the handle of what they made; EXPLAIN text, DROP None. The first statement
-        that fails ends the run, and its error has the statement; those before it have happened.
+        ``args`` are values for markers in the text, as in ``spark.sql``: a dict for ``:name``, a list for ``?``.
+
+        A SELECT gives a ``Result`` (one that we cannot run goes to Spark, and ``Result.computed_by`` says so); INSERT,
+        DELETE, UPDATE, MERGE and TRUNCATE the ``Commit`` (each is a transaction of its own); CREATE and ALTER the handle of
+        what they made; EXPLAIN text, DROP None. The first statement that fails ends the run, and its error has the statement;
+        those before it have happened.
         """
         self._core.check_open()
-        return execute_script(self._core, text)
+        return execute_script(self._core, text if args is None else bind_parameters(text, args))
 
     def verify(self, name: str | None = None) -> VerificationReport:
         """Recomputes a view or assertion, or all, with Spark and compares.

@@ -51,7 +51,7 @@ def open_embedded(path: str | None, _spark: SparkSession | None, options: Mappin
         for option in _WITH_PATH:
             if option in options:
                 raise UnsupportedOperation(f"{option} has no meaning for a database in memory.", hint="give a path.")
-        in_memory = engine(history)
+        in_memory = _shown(engine(history))
         if limit is not None:
             in_memory.limit_memory(limit)
         opened: Backend = in_memory
@@ -74,12 +74,23 @@ def open_embedded(path: str | None, _spark: SparkSession | None, options: Mappin
     module = importlib.import_module("everview.session.durable.durable_backend")
     durable: Backend = module.DurableBackend(
         folder,
-        lambda: engine(history),
+        lambda: _shown(engine(history)),
         durability=durability,
         checkpoint_bytes=_number(options, "checkpoint_bytes", module.CHECKPOINT_BYTES, "bytes"),
         memory_limit=limit,
     )
     return durable
+
+
+def _shown(engine: Any) -> Any:
+    """An engine that shows how far a very large transaction is, once it has taken two seconds, where somebody can see it."""
+
+    def progress(rows: int) -> Any:
+        shown = importlib.import_module("everview.session.durable.progress")  # with rich, which others do not wait for
+        return shown.OpeningProgress("taking in rows", rows)
+
+    engine.progress = progress
+    return engine
 
 
 def check_backend_of(folder: Path, backend: str) -> None:

@@ -29,6 +29,7 @@ from everview.relational.nodes import (
     Join,
     JoinKind,
     Project,
+    Recursive,
     Relation,
     Scan,
     TopK,
@@ -233,6 +234,8 @@ def _expression(node: Relation, names: list[str]) -> str:
             return f"distinct {names[0]}"
         case UnionAll():
             return " ⊎ ".join(n for n in names if not any(m.startswith("δ") for m in names) or n.startswith("δ"))
+        case Recursive():
+            return f"recursion over {', '.join(names)}"
         case ExceptAll():
             return f"{names[0]} ∸ {names[1]}"
         case IntersectAll():

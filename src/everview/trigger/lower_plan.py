@@ -120,13 +120,14 @@ def lower_plan(
     return lowering.finish(lowering.root(plan, is_view=not is_read_once))
 
 
-def lower_factorized_view(plan: Relation, facts_of: FactsOf) -> Program:
-    """The program of a view whose result stays factorized.
+def lower_factorized_view(plan: Relation, facts_of: FactsOf, skew: SkewOptions | None = None) -> Program:
+    """The program of a view whose result stays factorized, with ``skew`` over heavy and light parts.
 
     Raises:
         Refused: it cannot, and why.
+        NoSkewPlan: it cannot by heavy and light parts, and why.
     """
-    planned = plan_factorized(plan, facts_of)
+    planned = plan_factorized(plan, facts_of, skew)
     lowering = _Lowering(plan, facts_of, BlockOptions("auto"), lambda _: True, None, None)
     read = [lowering.visit(atom.input) for atom in planned.block.atoms]
     source = block_source(_block_of(plan), planned.block, read)
@@ -179,7 +180,7 @@ class _Lowering:
             return Facts() if is_own else facts_of(relation)
 
         self._skew = skew
-        self._why_no_parts: str | None = "it sums nothing"
+        self._has_parts, self._is_summed, self._why_no_parts = False, False, ""
         self._facts_of, self._blocks, self._keeps_rows, self._no_tree = known_facts, blocks, keeps_rows, no_tree
         self._trees_from = 2 if blocks.strategy in TREES_FOR_JOINS and no_tree is None else None
         self._collections: dict[str, Collection] = {}
@@ -197,8 +198,8 @@ class _Lowering:
             ProgramInput(scan.table, scan.fields, self._facts_of(scan).updatable) for scan in self._inputs.values()
         )
         program = Program(inputs_read, tuple(self._collections.values()), root.table)
-        if self._blocks.strategy == "skew" and self._why_no_parts is not None:
-            raise NoSkewPlan(self._why_no_parts)
+        if self._blocks.strategy == "skew" and not self._has_parts and (self._why_no_parts or not self._is_summed):
+            raise NoSkewPlan(self._why_no_parts or "it sums nothing")
         verify_program(program)
         return program
 
@@ -320,14 +321,14 @@ class _Lowering:
                 return self._tree(aggregate, self._planned(aggregate))
             except Refused as refused:
                 why = str(refused)
-                if self._why_no_parts is not None:
-                    self._why_no_parts = why
+                self._why_no_parts = self._why_no_parts or why
         return self._apply(replace(aggregate, child=self.visit(aggregate.child)), why)
 
     def _planned(self, aggregate: Aggregate) -> Lowered:
         lowered = self._plan(aggregate, may_watch=True)
         block = lowered.program.block
-        self._why_no_parts = None
+        self._has_parts, self._is_summed = self._has_parts or lowered.skew is not None, True
+        self._why_no_parts = self._why_no_parts or lowered.why_no_parts
         if not any(self._forgets(atom.input) for atom in block.atoms):
             return lowered
         if block.may_leave_tree:
@@ -382,11 +383,15 @@ class _Lowering:
 
 
 def _is_searched(relation: Relation) -> bool:
-    """Whether every join of two relations, as they stand in a plan, finds partners by an equality or in an order."""
+    """Whether every join of two relations, as they stand in a plan, finds partners by an equality or between two bounds.
+
+    One bound alone lets half of all pairs through, which a tree need not keep.
+    """
     if isinstance(relation, Join):
         condition = split_join_condition(relation)
         widths = len(schema(relation.left)), len(schema(relation.right))
-        if not condition.equalities and None in range_searches(conjunction(condition.residual), *widths):
+        searches = range_searches(conjunction(condition.residual), *widths)
+        if not condition.equalities and not all(s is not None and s.has_two_bounds for s in searches):
             return False
     elif not isinstance(relation, Project | Filter):
         return True

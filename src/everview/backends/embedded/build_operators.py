@@ -17,6 +17,7 @@ from everview.backends.embedded.operators.counted import CountedOperator
 from everview.backends.embedded.operators.explode import ExplodeOperator
 from everview.backends.embedded.operators.nested import NestedFilterOperator
 from everview.backends.embedded.operators.recompute import GivenOperator, RecomputeOperator
+from everview.backends.embedded.operators.recursive import RecursiveOperator
 from everview.backends.embedded.operators.stateless import FilterOperator, ProjectOperator, UnionAllOperator
 from everview.backends.embedded.operators.top import TopOperator
 from everview.backends.embedded.operators.window import WindowOperator
@@ -39,6 +40,7 @@ from everview.relational.nodes import (
     IntersectAll,
     Join,
     Project,
+    Recursive,
     Relation,
     Scan,
     TopK,
@@ -152,7 +154,7 @@ class _Building:
                     rows = make_rows(source, atoms, lambda p, given, why: build_apart(p, given, dictionary, why))
                 return self._shared(key, lambda: TreeOperator(fields, lowered, inputs, dictionary, rows))
             case FactorizedBlock(planned=planned, source=source):
-                key = ("factorized", rename_scans(source, names))
+                key = ("factorized", planned.skew, rename_scans(source, names))
                 return self._shared(key, lambda: FactorizedOperator(fields, planned, inputs, dictionary))
             case MatrixBlock(names=matrices, source=source):
                 key = ("matrices", rename_scans(source, names))
@@ -210,6 +212,8 @@ def _operator(node: Relation, inputs: tuple[Operator, ...], dictionary: Dictiona
             return CountedOperator(node, inputs)
         case UnionAll():
             return UnionAllOperator(node, inputs)
+        case Recursive():
+            return RecursiveOperator(node, inputs, lambda plan, given, why: build_apart(plan, given, dictionary, why))
         case Window():
             partition = tuple(e.index for e in node.partition if isinstance(e, Column))
             return WindowOperator(node, inputs[0], partition, dictionary)
