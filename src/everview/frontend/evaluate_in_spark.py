@@ -31,7 +31,7 @@ from everview.relational import spark_code
 from everview.relational.arrow import arrow_type, column_to_arrow
 from everview.relational.expressions import SparkExpression
 from everview.relational.nodes import Field, Schema
-from everview.relational.types import YEAR_MONTH_INTERVAL, DataType
+from everview.relational.types import YEAR_MONTH_INTERVAL, Array, DataType, Map, Struct
 
 _ROWS_A_MESSAGE: Final = 1 << 20
 _UTC: Final = "UTC"
@@ -107,6 +107,9 @@ def _as_projection(session: Any, function: SparkExpression, fields: Schema, step
         jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(schema_to_spark_json(f)))
         for f in (fields, (Field("value", function.type, True),))
     )
+    if any(isinstance(f.type, Array | Map | Struct) for f in fields):
+        # Some code reads elements without asking whether they are NULL, which Arrow's vectors refuse and Spark's rows do not.
+        steps = [jvm.org.apache.spark.sql.catalyst.expressions.UnsafeProjection.create(given), *steps]
     answer = pa.schema([pa.field("value", _sent_type(function.type))])
 
     def run(inputs: Sequence[pa.Array], count: int) -> pa.Array:
