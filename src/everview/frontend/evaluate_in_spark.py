@@ -26,7 +26,7 @@ from everview.frontend.gateway import SparkGateway, empty_rows, struct_type
 from everview.frontend.session_settings import apply_settings, working_in
 from everview.frontend.spark_types import schema_to_spark_json
 from everview.frontend.translated import SessionSettings
-from everview.frontend.user_names import copy_functions
+from everview.frontend.user_names import copy_all_functions
 from everview.relational import spark_code
 from everview.relational.arrow import arrow_type, column_to_arrow
 from everview.relational.expressions import SparkExpression
@@ -62,7 +62,7 @@ class SparkEvaluator:
                 run = self._compiled.get(function)
                 try:
                     if run is None:
-                        copy_functions(SparkGateway().user_session, session)
+                        copy_all_functions(session)
                         run = self._compiled[function] = _compile(session, function)
                     return run(inputs, count)
                 except (PySparkException, Py4JJavaError) as error:
@@ -181,4 +181,9 @@ def _as_evaluation_error(error: Any, expression: SparkExpression) -> EvaluationE
     else:
         message, condition = str(error), error.getCondition() or "SPARK_ERROR"
     first = message.strip().splitlines()[0]
+    if condition.startswith("UNRESOLVED_ROUTINE"):
+        hint = "register it with spark.udf.register, under that name, in the session that connect(spark=…) is given."
+        return EvaluationError(
+            f"the function {expression.name} is not registered in Spark.", condition=condition, hint=hint
+        )
     return EvaluationError(f"{expression.name}: {first}", condition=condition)

@@ -45,7 +45,7 @@ from everview.frontend.spark_rings import SparkRings
 from everview.frontend.spark_types import from_spark_json, schema_to_spark_json
 from everview.frontend.translate_plan import translate_plan
 from everview.frontend.translated import SessionReach, SessionSettings, Translated
-from everview.frontend.user_names import copy_functions, copy_views, has_session_names
+from everview.frontend.user_names import copy_functions, copy_views, has_session_names, remember_session
 from everview.relational.arrow import fields_from_arrow, without_empty_batches
 from everview.relational.evaluate import compile_expression
 from everview.relational.nodes import (
@@ -280,6 +280,7 @@ class SparkGateway:
             if self._applied != settings:
                 apply_settings(settings, self._session)
                 self._applied = settings
+            remember_session(self.user_session)
             copy_functions(self.user_session, self._session)
             copy_views(self.user_session, self._session, self._copied_views, set(self._fields))
             if self._rings is not None:

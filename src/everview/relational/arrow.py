@@ -132,8 +132,8 @@ def data_type_from_arrow(arrow: pa.DataType) -> DataType:
         inside = [arrow.field(i) for i in range(arrow.num_fields)]
         return Struct(tuple(f.name for f in inside), tuple(data_type_from_arrow(f.type) for f in inside))
     if kinds.is_map(arrow):
-        inside = (data_type_from_arrow(arrow.key_type), data_type_from_arrow(arrow.item_type))
-        return Map(*inside, arrow.item_field.nullable)
+        key, item = data_type_from_arrow(arrow.key_type), data_type_from_arrow(arrow.item_type)
+        return Map(key, item, arrow.item_field.nullable)
     raise UnsupportedQuery(
         f"a table cannot have a column of Arrow type {arrow}.", operator=str(arrow), hint=_arrow_hint(arrow)
     )
