@@ -19,6 +19,7 @@ from everview.backends.base import Change, ChangeKind
 from everview.backends.embedded.graph import Graph
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.operators.recompute import RecomputeOperator
+from everview.backends.embedded.operators.recursive import RecursiveOperator
 from everview.backends.embedded.propagation import NO_BUDGET, OperatorFailed, Propagation, Running, Waiting
 from everview.backends.embedded.vectors import DeferredBatch, computed
 from everview.errors import InvalidChange
@@ -46,12 +47,15 @@ def rows_in(changes: Sequence[Change]) -> int:
 
 
 def pieces_of(changes: Sequence[Change], graph: Graph, most: int) -> list[Change] | None:
-    """The changes in pieces; None if they have to run whole: changes by key, products, views that are computed anew."""
+    """The changes in pieces; None if they have to run whole: changes by key, products, views that are computed anew.
+
+    So does what a recursive view reads: between two pieces its rows could lead in a circle.
+    """
     for change in changes:
         table = graph.tables[change.table.lower()].table.definition
         if type(change) is not Change or change.kind is not ChangeKind.WEIGHTED or table.static:
             return None
-    if any(isinstance(operator, RecomputeOperator) for operator in graph.operators):
+    if any(isinstance(operator, RecomputeOperator | RecursiveOperator) for operator in graph.operators):
         return None
     return [
         Change(c.table, c.kind, c.given.slice(at, most), None if c.weights is None else c.weights.slice(at, most))
