@@ -75,6 +75,7 @@ def test_rows_of_executors_stay_there(db: ev.Database, spark: SparkSession, monk
     db.table("orders").insert([(-1, 3, 7, "near")])
     watch = _Watch(spark, monkeypatch)
     commit = db.table("orders").insert(_orders(spark, 0, _ROWS))
+    assert f"dear: {_ROWS * 9 // 50} rows" in repr(commit)
     assert watch.rows < _ROWS / 10
     assert commit.changes["dear"].num_rows == _ROWS * 9 // 50
     db.verify()

@@ -73,6 +73,32 @@ def test_keys_and_deletes_are_judged_by_what_is_stored(db: ev.Database) -> None:
     db.verify()
 
 
+@pytest.mark.parametrize("key", ["", "x", "s"])
+def test_deletes_are_judged_by_hashes_of_rows(key: str, lookup_bytes: int, spark: SparkSession, tmp_path: Path) -> None:
+    """With NULLs, doubles and duplicates, with a key that can be searched, one of doubles, or none: right, or refused."""
+    rows = [(i / 4, f"s{i}", None if i % 3 else i, None if i % 2 else "t") for i in range(_ROWS)]
+    with ev.connect(tmp_path / "h", backend="spark", spark=spark, local_rows=5, lookup_bytes=lookup_bytes) as db:
+        table = db.create_table("t", "x double, s string, i int, u string", primary_key=key or None)
+        table.insert(rows)
+        db.create_view("v", "SELECT i, u, count(*) AS n, count(x) AS m FROM t GROUP BY i, u")
+        if not key:
+            table.insert(rows[:20])
+            table.delete([rows[3], rows[3]])
+        for place in (7, 8, 12):
+            table.delete([rows[place]])
+            x, s, _, u = rows[place + 20]
+            with pytest.raises(ev.InvalidChange, match="does not have"):
+                table.delete([(x, s, 12345, u)])
+            db.apply(
+                {"t": _with_weights([(*rows[place + 10], -1), (x, "new", 1, u, 1), (x, s, rows[place + 20][2], u, -1)])}
+            )
+        db.verify()
+
+
+def _with_weights(rows: list[tuple[object, ...]]) -> list[dict[str, object]]:
+    return [dict(zip(("x", "s", "i", "u", "_weight"), row, strict=True)) for row in rows]
+
+
 def test_deletes_of_other_keys_are_no_matter(db: ev.Database) -> None:
     """A look-up that meets the deletion of a row without the row, or a row without its deletion, does not see it."""
     db.table("orders").delete([(3, 1, "c0", 10)])

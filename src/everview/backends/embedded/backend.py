@@ -22,7 +22,7 @@ from everview.backends.embedded.dependencies import below, kept
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.engine_memory import budget_of, out_of_memory, reserve_rows
 from everview.backends.embedded.explain import explain_view
-from everview.backends.embedded.graph import Graph
+from everview.backends.embedded.graph import Graph, Programs
 from everview.backends.embedded.lookup import check_retained, rows_with, table_rows, table_rows_with
 from everview.backends.embedded.matrix.chain_operator import MatrixChainOperator
 from everview.backends.embedded.matrix.stored_matrix import Floats
@@ -371,15 +371,15 @@ class EmbeddedBackend(InMemory):
         source = self._graph.tables[name.lower()]
         return bag_table(table_rows_with(source, key, name, self._dictionary), source.fields, self._dictionary)
 
-    def query(self, plan: Relation) -> pa.Table:
-        """Evaluates a plan once, with what is already maintained as its starting point."""
+    def query(self, plan: Relation, programs: Programs | None = None) -> pa.Table:
+        """Evaluates a plan once, with what is already maintained as its starting point, by its program if that is known."""
         self._catch_up()
         for name in tables_of(plan):
             self._catch_up_for(name)
             if name.lower() in self._graph.tables:
                 check_retained(self._graph.tables[name.lower()])
         try:
-            return bag_table(self._graph.evaluated(plan), schema(plan), self._dictionary)
+            return bag_table(self._graph.evaluated(plan, programs), schema(plan), self._dictionary)
         finally:
             self._graph.collect()
 

@@ -38,8 +38,8 @@ Progress = Callable[[int], AbstractContextManager[Advancing]]
 
 
 def rows_in(changes: Sequence[Change]) -> int:
-    """How many rows a transaction has."""
-    return sum([change.given.num_rows for change in changes])
+    """How many rows a transaction has, without those of products, which are not made for it."""
+    return sum([change.given.num_rows for change in changes if type(change) is Change])
 
 
 def pieces_of(changes: Sequence[Change], graph: Graph, most: int) -> list[Change] | None:

@@ -33,7 +33,7 @@ from everview.backends.spark.stages import (
     scanned,
 )
 from everview.backends.spark.term_plans import consolidated, negated, scan_name, sum_plan, weighted
-from everview.backends.spark.terms import Term, with_keys
+from everview.backends.spark.terms import Term
 from everview.errors import EvaluationError
 from everview.relational.expressions import Column
 from everview.relational.nodes import Relation, Scan, Schema, UnionAll
@@ -220,9 +220,9 @@ class Maintenance:
     def _delta(self, stage: Stage, work: Work, zone: str) -> Rows | None:
         match stage:
             case Linear():
-                return self._sum(stage, work, zone, _own(stage), lambda total: stage_plans.linear_plan(stage, total))
+                return self._sum(stage, work, zone, _own(stage))
             case TreeView():
-                return self._sum(stage, work, zone, _own(stage), lambda total: stage_plans.tree_view_plan(stage, total))
+                return self._sum(stage, work, zone, _own(stage))
             case Grouped():
                 return self._grouped_delta(stage, work, zone)
             case Partitioned():
@@ -231,10 +231,7 @@ class Maintenance:
                 assert_never(stage)
 
     def _grouped_delta(self, stage: Grouped, work: Work, zone: str) -> Rows | None:
-        def wrap(total: Relation) -> Relation:
-            return stage_plans.state_rows(stage_plans.payload_plan(stage, total))
-
-        changed = self._sum(stage, work, zone, _Home(stage.state_name, stage.state), wrap)
+        changed = self._sum(stage, work, zone, _Home(stage.state_name, stage.state))
         if changed is None or not count_rows(changed):
             return None
         state = self._relations[stage.state_name]
@@ -257,7 +254,7 @@ class Maintenance:
 
     def _partitioned_delta(self, stage: Partitioned, work: Work, zone: str) -> Rows | None:
         below = _Home(f"{stage.name}?", stage_plans.input_fields(stage))
-        changed = self._sum(stage, work, zone, below, consolidated)
+        changed = self._sum(stage, work, zone, below)
         if changed is None or not count_rows(changed):
             return None
         # Few touched partitions may have most rows of the table, if so many rows have changed.
@@ -266,13 +263,12 @@ class Maintenance:
         if found is not None:
             return found
         sources: dict[str, BoundSource] = {}
-        terms = stage.terms
+        terms, plan = stage_plans.touched_plan(stage)
         if stage.partition:
             home = _Home(f"{stage.name}?keys", stage_plans.key_fields(stage), is_far)
             found_in = {stage_plans.CHANGED: _rows(changed)}
             keys = self._answer(stage_plans.partition_keys(stage), found_in, zone, home, work)
             sources[stage_plans.KEYS] = _rows(keys)
-            terms = tuple(with_keys(t, stage_plans.key_scan(stage), stage.partition) for t in terms)
         own = self._relations[stage.name]
         by = tuple(e.index for e in stage.output_key if isinstance(e, Column))
         if stage.partition and len(by) == len(stage.output_key) and isinstance(keys, pa.Table):
@@ -288,11 +284,8 @@ class Maintenance:
             )
             for t in terms
         )
-
-        def wrap(total: Relation) -> Relation:
-            return stage_plans.partitioned_delta(stage, total)
-
-        return self._run_terms(terms, (0,) * len(terms), inputs, wrap, sources, zone, _own(stage, is_far=is_far), work)
+        home = _own(stage, is_far=is_far)
+        return self._run_terms(plan, terms, (0,) * len(terms), inputs, sources, zone, home, work)
 
     def _top_delta(self, stage: Partitioned, changed: pa.Table, zone: str) -> pa.Table | None:
         """The delta of a top-k without a look at its input; None if it is none, or what it has lost must be looked for."""
@@ -306,25 +299,25 @@ class Maintenance:
             return None
         return self.run(stage_plans.top_delta(stage), sources, zone)
 
-    def _sum(self, stage: Stage, work: Work, zone: str, home: _Home, wrap: Wrap) -> Rows | None:
-        """The delta of a stage's terms, in the form that ``wrap`` gives it."""
-        terms: list[Term] = []
-        starts: list[int] = []
+    def _sum(self, stage: Stage, work: Work, zone: str, home: _Home) -> Rows | None:
+        """The delta of a stage's terms, in the form that the stage needs."""
+        picked: list[tuple[int, int]] = []
         sources: list[tuple[Source | None, ...]] = []
-        for term in stage.terms:
+        for number, term in enumerate(stage.terms):
             for start, leaf in enumerate(term.inputs):
                 if isinstance(leaf, Scan) and leaf.table in work.changes:
                     own = tuple(self._delta_source(other, i, start, work) for i, other in enumerate(term.inputs))
                     if any(s is not None and s.is_empty() for s in own):
                         continue
-                    terms.append(term)
-                    starts.append(start)
+                    picked.append((number, start))
                     sources.append(own)
-        if not terms:
+        if not picked:
             return None
-        is_far = any(isinstance(work.changes.get(leaf.table), StoredRelation) for leaf in scanned(tuple(terms)))
-        home = replace(home, is_far=is_far)
-        return self._run_terms(tuple(terms), tuple(starts), tuple(sources), wrap, {}, zone, home, work)
+        terms = tuple(stage.terms[number] for number, _ in picked)
+        is_far = any(isinstance(work.changes.get(leaf.table), StoredRelation) for leaf in scanned(terms))
+        plan = stage_plans.changed_plan(stage, tuple(picked))
+        starts, home = tuple(start for _, start in picked), replace(home, is_far=is_far)
+        return self._run_terms(plan, terms, starts, tuple(sources), {}, zone, home, work)
 
     def _delta_source(self, leaf: Relation, position: int, start: int, work: Work) -> Source | None:
         if not isinstance(leaf, Scan):
@@ -338,16 +331,15 @@ class Maintenance:
 
     def _run_terms(
         self,
+        plan: Relation,
         terms: tuple[Term, ...],
         starts: tuple[int, ...],
         sources: tuple[tuple[Source | None, ...], ...],
-        wrap: Wrap,
         others: Mapping[str, BoundSource],
         zone: str,
         home: _Home,
         work: Work,
     ) -> Rows:
-        plan = prune_columns(wrap(sum_plan(terms, starts)))
         # What a far change meets is not looked up, few as its keys may be: it may be everything.
         found = None if home.is_far else Restriction(self._engine, self._limit, zone).rows(terms, starts, sources)
         if found is not None and not any(s.is_remote(self._limit) for s in others.values()):
@@ -377,7 +369,7 @@ class Maintenance:
         """The answer of a plan over sources: at the driver, or where it may be large, in its home."""
         if any(s.is_remote(self._limit) for s in sources.values()):
             return self._on_spark(plan, sources, zone, frozenset(), home, work)
-        return run_locally(prune_columns(plan), {n: s.local(self._limit) for n, s in sources.items()})
+        return run_locally(stage_plans.pruned(plan), {n: s.local(self._limit) for n, s in sources.items()})
 
     def _on_spark(
         self,

@@ -321,7 +321,7 @@ class Restriction:
         answers: list[list[pa.Table]] = []
         asked: dict[int, Asked] = {}
         for number, (lookup, keys) in enumerate(wanted):
-            relation, searched = lookup.relation, _searched(keys)
+            relation, searched = lookup.relation, most_distinct(keys)
             if searched is None:
                 answers.append([self._joined(lookup, relation.remote(self._limit), keys)])
                 continue
@@ -360,13 +360,7 @@ class Restriction:
             self._engine.drop([key_view])
 
 
-def most_distinct(rows: pa.Table) -> int:
-    """The column that tells most rows apart; the first, if none can be searched."""
-    found = _searched(rows)
-    return 0 if found is None else found
-
-
-def _searched(keys: pa.Table) -> int | None:
+def most_distinct(keys: pa.Table) -> int | None:
     """The key column with the most values; by it alone more may be found. Not one of floats: -0.0 is to find 0.0."""
     if any(pa.types.is_nested(t) for t in keys.schema.types):
         return None

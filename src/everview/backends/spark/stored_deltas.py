@@ -34,16 +34,20 @@ COMMIT: Final = (Field("_commit_version", INT64), Field("_commit_timestamp", TIM
 
 
 class ReadDeltas(Mapping[str, pa.Table]):
-    """The deltas of one transaction by view, each made when it is looked at first."""
+    """The deltas of one transaction by view: how many rows each has, and what makes it when it is looked at first."""
 
-    def __init__(self, made: Mapping[str, Callable[[], pa.Table]]) -> None:
+    def __init__(self, made: Mapping[str, tuple[int, Callable[[], pa.Table]]]) -> None:
         self._made = made
         self._known: dict[str, pa.Table] = {}
 
     def __getitem__(self, view: str) -> pa.Table:
         if view not in self._known:
-            self._known[view] = self._made[view]()
+            self._known[view] = self._made[view][1]()
         return self._known[view]
+
+    def row_count(self, view: str) -> int:
+        """The number of rows, not one of them read."""
+        return self._made[view][0]
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._made)

@@ -67,7 +67,7 @@ def _rows_met(
             keys = _keys_there(table, relation, keys, restriction)
             if not keys.num_rows:
                 return arrow_schema(table.fields).empty_table()
-        elif _is_judged_by_hash(table, relation, changes, restriction):
+        elif _is_judged_by_hash(table, relation, changes, keys, restriction):
             return _rows_by_hash(table, relation, changes, keys, restriction)
     else:
         by = tuple(i for i, f in enumerate(table.fields) if not isinstance(f.type, Array | Struct))
@@ -77,16 +77,20 @@ def _rows_met(
         if not by:
             by = (0,)
         keys = by_position(pa.concat_tables(deleted).select(list(by)))
-        if _is_judged_by_hash(table, relation, changes, restriction):
+        if _is_judged_by_hash(table, relation, changes, keys, restriction):
             return _rows_by_hash(table, relation, changes, keys, restriction)
     return rows_with_keys(restriction.stored_rows(relation, by, keys), table.fields, by, keys)
 
 
 def _is_judged_by_hash(
-    table: TableDefinition, relation: StoredRelation, changes: Sequence[Change], restriction: Restriction
+    table: TableDefinition,
+    relation: StoredRelation,
+    changes: Sequence[Change],
+    keys: pa.Table,
+    restriction: Restriction,
 ) -> bool:
     """Whether old rows have to be known only as far as the changes name them, and reading them whole takes long."""
-    is_named = all(c.kind is ChangeKind.WEIGHTED for c in changes)
+    is_named = all(c.kind is ChangeKind.WEIGHTED for c in changes) and most_distinct(keys) is not None
     return is_named and restriction.judges_by_hash(relation) and have_hashes(table.fields)
 
 
@@ -103,7 +107,9 @@ def _rows_by_hash(
     found by the column of the deleted ones that tells most of them apart.
     """
     deleted = by_position(pa.concat_tables([by_position(_deleted(c)) for c in changes]))
-    by = table.key_positions if table.primary_key else (most_distinct(deleted),)
+    searched = most_distinct(deleted)
+    assert searched is not None, "such rows are not judged by hash"
+    by = table.key_positions if table.primary_key else (searched,)
     wanted = keys if table.primary_key else deleted.select(list(by))
     found = restriction.stored_hashes(relation, by, wanted)
     fields = (*(table.fields[b] for b in by), ROW_HASH)

@@ -218,13 +218,13 @@ class Run:
     def deltas(self, moved: Sequence[str], work: Work, written: Mapping[str, Move]) -> Mapping[str, pa.Table]:
         """What each view that moved has gained and lost; of far rows, read from its files when it is looked at."""
 
-        def delta_of(key: str, rows: Rows) -> Callable[[], pa.Table]:
+        def delta_of(key: str, rows: Rows) -> tuple[int, Callable[[], pa.Table]]:
             fields = self._views[key].definition.fields
             if isinstance(rows, pa.Table):
                 near = delta_table(rows, fields)
-                return lambda: near
+                return near.num_rows, lambda: near
             relation, move = self._files.relations[key], written[key]
-            return lambda: delta_table(moved_rows(relation, move), fields)
+            return rows.row_count, lambda: delta_table(moved_rows(relation, move), fields)
 
         found = {self._views[k].definition.name: delta_of(k, work.changes[k]) for k in moved if k in work.changes}
         return ReadDeltas(found)
