@@ -29,6 +29,19 @@ def rebind_leaves(session: Any, plan: Any, contents: dict[str, Any]) -> Any:
     return run_transform(session, plan.transformUpWithSubqueries, replace)
 
 
+def view_leaves(session: Any, plan: Any) -> list[str]:
+    """The names, in lower case, of the views that a plan reads, each once."""
+    found: dict[str, None] = {}
+
+    def note(node: Any) -> Any:
+        if node.nodeName() == "View":
+            found[node.desc().identifier().table().lower()] = None
+        return node
+
+    run_transform(session, plan.transformUpWithSubqueries, note)
+    return list(found)
+
+
 def rewrite_subqueries(session: Any, plan: Any, rewrite: Callable[[Any], Any]) -> Any:
     """The plan with ``rewrite`` applied to the plan of every subquery in its expressions."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
 
@@ -29,7 +29,8 @@ from everview.errors import (
     did_you_mean,
 )
 from everview.frontend.catalyst_plan import export_plan, quiet_spark_log
-from everview.frontend.catalyst_transform import rebind_leaves
+from everview.frontend.catalyst_transform import rebind_leaves, view_leaves
+from everview.frontend.clock_functions import with_clock
 from everview.frontend.hide_expressions import hide_expressions
 from everview.frontend.session_settings import (
     analyzer_of,
@@ -45,13 +46,25 @@ from everview.frontend.spark_rings import SparkRings
 from everview.frontend.spark_types import from_spark_json, schema_to_spark_json
 from everview.frontend.translate_plan import translate_plan
 from everview.frontend.translated import SessionReach, SessionSettings, Translated
+from everview.frontend.user_names import copy_functions, copy_views, has_session_names, remember_session
 from everview.relational.arrow import fields_from_arrow, without_empty_batches
+from everview.relational.clock import CLOCK, CLOCK_FIELDS
 from everview.relational.evaluate import compile_expression
-from everview.relational.nodes import Project, Relation, Schema
+from everview.relational.nodes import (
+    Aggregate,
+    Distinct,
+    ExceptAll,
+    IntersectAll,
+    Project,
+    Relation,
+    Schema,
+    UnionMax,
+    Window,
+)
 from everview.relational.rules import simplify
 from everview.relational.schema import columns, schema
 from everview.relational.traverse import expressions_in, nodes_of
-from everview.relational.types import Array
+from everview.relational.types import Array, Map, has_map
 from everview.relational.verify import verify
 
 _START_SETTINGS = {
@@ -91,9 +104,11 @@ class SparkGateway:
         self._rings: SparkRings | None = None
         self._known: tuple[str, SessionSettings, str | None] | None = None
         self._applied: SessionSettings | None = None
+        self._copied_views: set[str] = set()
         self._is_lent = False
         self.started: tuple[str, SessionReach] | None = None
         """In what environment we have started Spark ourselves, and what that session reached then."""
+        self.register(CLOCK, CLOCK_FIELDS)
 
     @property
     def is_started(self) -> bool:
@@ -119,7 +134,7 @@ class SparkGateway:
         settings = self._user_settings()
         assert self._known is not None, "read with the settings"
         analyzer = self._known[2]
-        if analyzer is None or self._is_lent or has_own_names(session):
+        if analyzer is None or self._is_lent or has_own_names(session) or has_session_names(session):
             return None
         return SessionReach(settings, analyzer)
 
@@ -157,7 +172,7 @@ class SparkGateway:
         settings = self._user_settings()
         text = query if isinstance(query, str) else None
         with self._working(settings) as session:
-            analyzed = self._analyze(query)
+            analyzed = with_clock(session, self._analyze(query))
             output = json.loads(analyzed.schema().json())
             try:
                 plan = self._translated(session, analyzed, text, settings)
@@ -181,6 +196,7 @@ class SparkGateway:
                 hint="write its subqueries as joins.",
             ) from error
         plan = translate_plan(exported, lambda name: self._fields[name.lower()][1], settings.time_zone)
+        _refuse_compared_maps(plan)
         for expression in (e for node in nodes_of(plan) for e in expressions_in(node)):
             compile_expression(expression)  # some functions are known and refuse some arguments
         return plan
@@ -199,10 +215,18 @@ class SparkGateway:
         used = self._user_settings() if time_zone is None else SessionSettings(time_zone, settings)
         with self._working(used) as session:
             contents = {n.lower(): self._filled(n, t) for n, t in tables.items()}
-            plan = rebind_leaves(session, self._analyze(query), contents)
+            plan = rebind_leaves(session, with_clock(session, self._analyze(query)), contents)
             if self._rings is not None:
                 plan = self._rings.runnable(plan)
             return DataFrame(_dataset(session, plan), session).toArrow()
+
+    def answer(self, query: str, read: Callable[[str], pa.Table]) -> pa.Table:
+        """Spark's answer to any query, deterministic or not, over the tables and views as ``read`` gives them."""
+        with self._working(self._user_settings()) as session:
+            plan = self._analyze(query)
+            names = [n for n in view_leaves(session, plan) if n in self._fields]
+            contents = {n: self._filled(n, read(self._fields[n][0])) for n in names}
+            return DataFrame(_dataset(session, rebind_leaves(session, plan, contents)), session).toArrow()
 
     def to_dataframe(self, rows: pa.Table) -> DataFrame:
         """The rows as a DataFrame of the user's session."""
@@ -259,6 +283,9 @@ class SparkGateway:
             if self._applied != settings:
                 apply_settings(settings, self._session)
                 self._applied = settings
+            remember_session(self.user_session)
+            copy_functions(self.user_session, self._session)
+            copy_views(self.user_session, self._session, self._copied_views, set(self._fields))
             if self._rings is not None:
                 self._rings.register_new()
             for key in sorted(self._pending):
@@ -324,6 +351,26 @@ def empty_rows(session: Any, fields: Schema) -> Any:
     return session._jsparkSession.createDataFrame(session.sparkContext._jsc.emptyRDD(), schema)
 
 
+def _refuse_compared_maps(plan: Relation) -> None:
+    """Spark sorts the entries of maps that it groups by; ours keep the order in which they were made."""
+    for node in nodes_of(plan):
+        match node:
+            case Aggregate():
+                compared = [k.type for k in node.keys] + [a.type for c in node.aggregates if c.distinct for a in c.args]
+            case Window():
+                compared = [e.type for e in node.partition]
+            case Distinct() | ExceptAll() | IntersectAll() | UnionMax():
+                compared = [f.type for f in schema(node)]
+            case _:
+                compared = []
+        if any(has_map(t) for t in compared):
+            raise UnsupportedQuery(
+                "maps cannot be grouped by or compared.",
+                operator="map",
+                hint="use map_entries, or to_json, of the map.",
+            )
+
+
 def _dataset(session: Any, plan: Any) -> Any:
     return session._jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
 
@@ -334,7 +381,8 @@ def _with_output(plan: Relation, spark_schema: dict[str, Any]) -> Relation:
     names = tuple(f["name"] for f in spark_schema["fields"])
     for ours, theirs in zip(derived, spark_schema["fields"], strict=True):
         expected = from_spark_json(theirs["type"])
-        if ours.type != expected and not (isinstance(ours.type, Array) and isinstance(expected, Array)):
+        is_loose = isinstance(ours.type, Array | Map) and isinstance(expected, Array | Map)
+        if ours.type != expected and not is_loose:
             raise InternalError(f"column {theirs['name']} has type {ours.type} where Spark has {expected}.")
     if tuple(f.name for f in derived) == names:
         return plan

@@ -165,7 +165,7 @@ class _Hider:
             raise UnsupportedQuery(
                 f"the function {title} is called here in a way that Spark cannot write as SQL text.",
                 operator=title,
-                hint='say it in other words, or create the view with strategy="recompute".',
+                hint="say it in other words; register a function of Python with spark.udf.register.",
             )
 
     def _simplified(self, expression: Any, columns: list[Any]) -> Any:
@@ -200,12 +200,15 @@ def _retyped(position: int, inputs: list[Any]) -> tuple[str | int, ...]:
 
 def function_name(expression: Any) -> str:
     """What SQL calls the function of an expression."""
-    name: str = expression.prettyName()
+    is_python = expression.getClass().getSimpleName() == "PythonUDF"
+    name: str = expression.name() if is_python else expression.prettyName()
     return name
 
 
 def refused_as_nondeterministic(expression: Any) -> UnsupportedQuery:
     """The refusal of a function that is none of its arguments."""
+    while below := [c for c in sequence(expression.children()) if not c.deterministic()]:
+        expression = below[0]
     name = function_name(expression)
     return UnsupportedQuery(
         f"the function {name} is not deterministic, so a view over it has no well-defined content.",

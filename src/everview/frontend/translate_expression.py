@@ -25,6 +25,7 @@ from everview.relational.types import (
     BINARY,
     BOOLEAN,
     DATE,
+    INT64,
     INTERVALS,
     NAN,
     NULL,
@@ -33,6 +34,7 @@ from everview.relational.types import (
     Array,
     DataType,
     Decimal,
+    Map,
     Struct,
     Value,
     is_floating,
@@ -89,6 +91,8 @@ def translate_expression(node: CatalystNode, scope: Scope) -> Expression:
             return scope.columns[expr_id(node)]
         case "InSubquery":
             return scope.columns[expr_id(node.children[-1])]
+        case "TimestampAddInterval" if node.children[1].fields.get("dataType") == "interval":
+            return _plus_calendar_interval(node, scope)
         case "With":
             return _with(node, scope)
         case "CommonExpressionRef":
@@ -121,6 +125,8 @@ def _same_type(a: DataType, b: DataType) -> bool:
         return _same_type(a.element, b.element)
     if isinstance(a, Struct) and isinstance(b, Struct):
         return all(_same_type(x, y) for x, y in zip(a.types, b.types, strict=True))
+    if isinstance(a, Map) and isinstance(b, Map):
+        return _same_type(a.key, b.key) and _same_type(a.value, b.value)
     return a == b
 
 
@@ -160,6 +166,8 @@ def _mentions(data_type: DataType, wanted: DataType) -> bool:
     match data_type:
         case Array():
             return _mentions(data_type.element, wanted)
+        case Map():
+            return _mentions(data_type.key, wanted) or _mentions(data_type.value, wanted)
         case Struct():
             return any(_mentions(t, wanted) for t in data_type.types)
         case _:
@@ -187,6 +195,19 @@ def _in_list(node: CatalystNode, scope: Scope) -> Expression:
         values = sorted((literal_value(v, args[0].type) for v in node.fields["values"]), key=repr)
         args = (*args, *(Literal(v, args[0].type) for v in values))
     return Call("in", args, BOOLEAN)
+
+
+def _plus_calendar_interval(node: CatalystNode, scope: Scope) -> Expression:
+    """A time plus a constant of months, days and microseconds, as the gap of a session is; we have no type for such."""
+    moment, zone = translate_expression(node.children[0], scope), node.fields.get("timeZoneId")
+    if node.children[1].name != "Literal":
+        raise UnsupportedQuery("a gap or interval that depends on the row is not supported.", operator="interval")
+    parts = zip(("MONTH", "DAY", "MICROSECOND"), node.children[1].fields["exact"], strict=True)
+    for unit, quantity in parts:
+        if quantity:
+            args = (Literal(unit, STRING), Literal(quantity, INT64), moment)
+            moment = Call("timestampadd", args, moment.type, zone)
+    return moment
 
 
 def _with(node: CatalystNode, scope: Scope) -> Expression:
@@ -243,6 +264,8 @@ def _exact_value(raw: Any, data_type: DataType) -> Value:
             return tuple(_exact_value(v, data_type.element) for v in raw)
         case Struct():
             return tuple(_exact_value(v, t) for v, t in zip(raw, data_type.types, strict=True))
+        case Map():
+            return tuple((_exact_value(k, data_type.key), _exact_value(v, data_type.value)) for k, v in raw)
         case Decimal():
             return PythonDecimal(str(raw)).quantize(PythonDecimal(1).scaleb(-data_type.scale), context=CONTEXT)
         case _ if is_floating(data_type):

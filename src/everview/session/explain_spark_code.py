@@ -20,6 +20,7 @@ def explain_spark_code(plan: Relation) -> str:
         return ""
     lines = ["computed by Spark's own code:", *(f"  {text}" for text in found)]
     lines.append(
-        "  each costs one call of the JVM a batch (some milliseconds, and microseconds a row) for arguments that are new to it"
+        "  each costs one call of the JVM a batch (some milliseconds, and microseconds a row; of a Python function a Spark "
+        "job), for arguments that are new to it"
     )
     return "\n".join(lines) + "\n"

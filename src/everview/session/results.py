@@ -91,9 +91,18 @@ class Readable(Shown):
 class Result(Readable):
     """The answer of a SELECT. Its ``repr`` is a table of the first rows."""
 
-    def __init__(self, table: pa.Table, to_spark: Callable[[pa.Table], DataFrame]) -> None:
+    def __init__(
+        self, table: pa.Table, to_spark: Callable[[pa.Table], DataFrame], why_spark: str | None = None
+    ) -> None:
         self._table = table
         self._to_spark = to_spark
+        self.why_spark = why_spark
+        """Why Spark has computed the answer, over the current tables; None for an answer of our own engine."""
+
+    @property
+    def computed_by(self) -> str:
+        """Who has computed the answer: ``"everview"``, or ``"spark"`` where we cannot."""
+        return "everview" if self.why_spark is None else "spark"
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -109,7 +118,8 @@ class Result(Readable):
         return self._to_spark(self._table)
 
     def __repr__(self) -> str:
-        return show_table(self._table)
+        shown = show_table(self._table)
+        return shown if self.why_spark is None else f"{shown}\n(computed by Spark: {self.why_spark})"
 
 
 class Changes(Sequence[VersionedDelta], Shown):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, assert_never
 import pyarrow as pa
 
 from everview.catalog import TableDefinition, ViewDefinition, ViewOptions, find_column
-from everview.errors import EverviewError, InvalidQuery, UnknownName, guarded
+from everview.errors import EverviewError, InvalidQuery, UnknownName, UnsupportedQuery, guarded
 from everview.relational.expressions import Expression
 from everview.relational.format import format_plan
 from everview.relational.nodes import Project
@@ -109,12 +109,21 @@ def _execute(core: Core, statement: Statement) -> Outcome:
             _drop(core, statement)
             return None
         case Query(text):
-            with core.locked(), guarded(text):
-                return Result(core.backend.query(core.translate(text).plan), core.to_spark)
+            return _answer(core, text)
         case Explain(text, is_name):
             return _explain(core, text, is_name)
         case _:
             assert_never(statement)
+
+
+def _answer(core: Core, text: str) -> Result:
+    """The answer to a query; one that we cannot run is Spark's to answer over the current tables, and the result says so."""
+    with core.locked(), guarded(text):
+        try:
+            return Result(core.backend.query(core.translate(text).plan), core.to_spark)
+        except UnsupportedQuery as refused:
+            answer = core.gateway.answer(text, core.backend.read)
+            return Result(answer, core.to_spark, why_spark=refused.message)
 
 
 def _drop(core: Core, statement: Drop) -> None:
