@@ -1,7 +1,7 @@
 """The Spark backend beside recomputation: TPC-H 3, 5, 10, 12, 14, 18 refreshed after changes of lineitem and orders.
 
     everview bench spark [--quick] [--scale 10]
-    everview bench spark --lookup-bytes 0                                             # without the driver's copies
+    python benchmarks/spark.py --lookups executors                                    # nothing of the tables at the driver
     python benchmarks/spark.py --scale 0.1 --queries q03 q18 --shares 0.001 0.01      # a part of it
     python benchmarks/spark.py --scale 0.1 --queries q03 --strategies factorized first_order
 
@@ -12,11 +12,13 @@ that it reads (14 reads no orders). ``order`` says where they are: ``recent`` at
 Timed, mode ``incremental``: ``db.apply`` in one transaction, from Arrow tables in memory to the view being current: keys
 checked, the tables' changes and the view's written as Parquet and committed to the Delta logs, compaction where it was due.
 The value is the median of the refreshes and of their undoing, after a first round (``warm``). The ``first`` refresh of a
-database is a cold one: it searches large segments by Spark jobs (``first_jobs``), and the second look-up in each makes the
-driver's copy of it, ``copied_bytes`` on disk, in which all later ones search without a job; with ``lookup_bytes=0`` there are
-no copies, and Spark jobs search every time. Mode ``recompute``: Spark runs the query over plain Parquet files with the same
-content, answer fetched, the files in the operating system's cache, not in Spark's. Writing them is not timed: recomputation
-gets the tables' changes for nothing. Mode ``fill`` is ``create_view`` over the loaded tables, mode ``load`` the load.
+database is a cold one: it searches large segments by tasks (``first_jobs``), and the second look-up in each makes a copy of
+the columns searched. With ``lookups`` *driver* it is the driver's, ``copied_bytes`` on disk, and all later ones search it
+without a job; with *executors* the copies are on the executors' disks, tasks search them, and nothing of a table comes to the
+driver but what a change meets. What Python tasks read is not among ``bytes_read``. Mode ``recompute``: Spark runs the query
+over plain Parquet files with the same content, answer fetched, the files in the operating system's cache, not in Spark's.
+Writing them is not timed: recomputation gets the tables' changes for nothing. Mode ``fill`` is ``create_view`` over the
+loaded tables, mode ``load`` the load.
 
 ``jobs`` are the Spark jobs of a refresh and ``jobs_for`` what each was for; ``bytes_read`` were read by Spark's tasks,
 ``driver_bytes`` by this process. ``ratio_to_spark`` is the time of recomputation over that of the refresh: above 1, we are
@@ -43,9 +45,9 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import everview as ev
-from benchmarks.spark_changes import ORDERS, prepare
-from benchmarks.spark_counters import counting
-from benchmarks.spark_measure import QUERIES, Case, Filled, Outcome, Plan, crossing, load
+from benchmarks.spark_changes import ORDERS, Workload, prepare
+from benchmarks.spark_counters import Counters, counting
+from benchmarks.spark_measure import LOOKUPS, QUERIES, Case, Filled, Outcome, Plan, crossing, load
 from benchmarks.spark_session import spark_session
 from everview.cli.bench_results import Figure, report
 from everview.session.view_options import REFRESHES
@@ -71,28 +73,38 @@ def run(*, quick: bool, scale: float | None = None, lookup_bytes: int | None = N
 
 def measure(spark: SparkSession, plan: Plan) -> Iterator[Figure]:
     """The results of a plan."""
-    outcomes: list[Outcome] = []
     with tempfile.TemporaryDirectory(prefix="spark-bench-") as scratch, counting(spark) as counters:
         folder = Path(scratch)
         workload = prepare(tpch_files(plan.scale), folder, plan.shares, plan.orders)
-        options = {"local_rows": plan.local_rows, "lookup_bytes": plan.lookup_bytes}
-        with ev.connect(folder / "db", backend="spark", spark=spark, **options) as db:
-            chosen = [query for query in queries("tpch") if query.name in plan.queries]
-            seconds = load(db, workload, chosen)
-            common = {"scale": plan.scale, **options}
-            rows = workload.row_count(list(db.tables))
-            yield Figure("load", "seconds", seconds, "s", {**common, "mode": "load", "rows": rows})
-            for query, strategy in product(chosen, plan.strategies):
-                for found in Case(db, folder / "db", spark, counters, query, plan, strategy).outcomes(workload):
-                    if isinstance(found, Outcome):
-                        outcomes.append(found)
-                    yield from _results(found, common)
-                for order in plan.orders:
-                    wanted = (query.name, strategy, order)
-                    own = [o for o in outcomes if (o.query, o.strategy, o.change.order) == wanted]
-                    yield from _ratios(own, common)
+        for lookups in plan.lookups:
+            yield from _measure_lookups(spark, plan, lookups, folder, workload, counters)
+
+
+def _measure_lookups(
+    spark: SparkSession, plan: Plan, lookups: str, folder: Path, workload: Workload, counters: Counters
+) -> Iterator[Figure]:
+    """The results where rows are looked up by the driver, or by executors."""
+    outcomes: list[Outcome] = []
+    by_driver = lookups == "driver"
+    options = {"local_rows": plan.local_rows, "lookup_bytes": plan.lookup_bytes if by_driver else 0}
+    place = folder / f"db-{lookups}"
+    with ev.connect(place, backend="spark", spark=spark, **options) as db:
+        chosen = [query for query in queries("tpch") if query.name in plan.queries]
+        seconds = load(db, workload, chosen, None if by_driver else spark)
+        common = {"scale": plan.scale, "lookups": lookups, **options}
+        rows = workload.row_count(list(db.tables))
+        yield Figure("load", "seconds", seconds, "s", {**common, "mode": "load", "rows": rows})
+        for query, strategy in product(chosen, plan.strategies):
+            for found in Case(db, place, spark, counters, query, plan, strategy).outcomes(workload):
+                if isinstance(found, Outcome):
+                    outcomes.append(found)
+                yield from _results(found, common)
+            for order in plan.orders:
+                wanted = (query.name, strategy, order)
+                own = [o for o in outcomes if (o.query, o.strategy, o.change.order) == wanted]
+                yield from _ratios(own, common)
     console = Console(width=max(Console().width, TABLE_WIDTH))
-    console.print(comparison(outcomes, plan))
+    console.print(comparison(outcomes, plan, lookups))
     console.print(explanation(outcomes))
 
 
@@ -136,9 +148,10 @@ def _crossing(outcomes: list[Outcome]) -> str:
     return f"above {last.change.share:.2%}" if last.ratio >= 1 else f"below {first.change.share:.2%}"
 
 
-def comparison(outcomes: list[Outcome], plan: Plan) -> Table:
+def comparison(outcomes: list[Outcome], plan: Plan, lookups: str = "driver") -> Table:
     """A row for each query and share."""
-    copies = "with copies at the driver" if plan.lookup_bytes else "without copies at the driver"
+    at_driver = lookups == "driver" and plan.lookup_bytes
+    copies = "with copies at the driver" if at_driver else "with copies at the executors"
     title = f"Refresh beside Spark's recomputation, scale {plan.scale:g}, {copies}"
     table = Table(title=title, title_justify="left")
     headings = (
@@ -209,6 +222,7 @@ def main() -> int:
     parser.add_argument("--shares", nargs="+", type=float, help="of rows changed, ascending")
     parser.add_argument("--orders", nargs="+", choices=ORDERS)
     parser.add_argument("--strategies", nargs="+", choices=("auto", "factorized", "first_order", "recompute"))
+    parser.add_argument("--lookups", nargs="+", choices=LOOKUPS, help="who looks rows up, by default both in turn")
     parser.add_argument("--rounds", type=int)
     parser.add_argument("--recomputations", type=int)
     parser.add_argument(
@@ -221,7 +235,7 @@ def main() -> int:
     given = parser.parse_args()
     single = ("scale", "rounds", "recomputations", "seconds", "refresh", "lookup_bytes")
     chosen = {name: getattr(given, name) for name in single if getattr(given, name) is not None}
-    several = ("queries", "shares", "orders", "strategies")
+    several = ("queries", "shares", "orders", "strategies", "lookups")
     chosen |= {name: tuple(getattr(given, name)) for name in several if getattr(given, name)}
     plan = replace(QUICK if given.quick else Plan(), **chosen)
     results = []

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 QUERIES = ("q03", "q05", "q10", "q12", "q14", "q18")
+LOOKUPS = ("driver", "executors")
 SHARES = (0.0001, 0.001, 0.01, 0.1)
 LOCAL_ROWS = 200_000
 """The backend's own limit for rows at the driver. Below scale 1 it shrinks with the data, so that Spark has the same part."""
@@ -42,7 +43,8 @@ class Plan:
 
     ``refresh`` is the option of the views; by default changes are taken in as deltas, however many they are. ``lookup_bytes``
     is the disk that the driver may take for copies of tables and state, in which it looks rows up; with 0 Spark jobs do. Each
-    query is a view of each of the ``strategies``, one after another.
+    query is a view of each of the ``strategies``, one after another. ``lookups`` says who looks rows up: the ``driver`` in its
+    copies, or ``executors`` in theirs, and then tables are loaded by executors too, and nothing of them is at the driver.
     """
 
     scale: float = 1.0
@@ -55,6 +57,7 @@ class Plan:
     refresh: str = "incremental"
     lookup_bytes: int = LOOKUP_BYTES
     strategies: tuple[str, ...] = ("auto",)
+    lookups: tuple[str, ...] = LOOKUPS
 
     @property
     def local_rows(self) -> int:
@@ -231,10 +234,16 @@ class Case:
         return "WRONG"
 
 
-def load(db: ev.Database, workload: Workload, chosen: Sequence[Query]) -> float:
-    """Makes the tables that queries read and loads them in bulk; returns the seconds that ``apply`` took."""
+def load(db: ev.Database, workload: Workload, chosen: Sequence[Query], spark: SparkSession | None = None) -> float:
+    """Makes the tables that queries read and loads them in bulk, by executors if a session is given; returns the seconds."""
     seconds = 0.0
     for name in dict.fromkeys(name for query in chosen for name in tables_read(query.sql)):
+        if spark is not None:
+            started = time.perf_counter()
+            rows = spark.read.parquet(str(workload.loaded[name]))
+            db.create_table(name, rows, primary_key=TPCH_KEYS[name], static=is_static(name))
+            seconds += time.perf_counter() - started
+            continue
         for number, rows in enumerate(load_batches(workload.loaded[name])):
             if number == 0:
                 db.create_table(name, rows.schema, primary_key=TPCH_KEYS[name], static=is_static(name))

@@ -5,12 +5,14 @@
 Three relations, one count, ``strategy="skew"`` with ε = 1/2 (with single and with refined partitions) beside ``factorized`` and
 ``first_order`` in one run, over graphs of growing size (`benchmarks/triangle_data.py`). Timed is ``db.apply`` of one edge, an
 Arrow batch of one row, deleted and inserted again. ``latency_p50`` is the median, for edges between hubs, edges of the dense
-part, and random ones of power-law graphs. ``exponent`` is the slope over N of the dearest kind of them, and of the bytes of
-state. Loading is not timed there; a strategy whose load exhausts its budget is not tried at larger sizes, and says so.
+part, and random ones of power-law graphs. ``rows_touched`` is how many rows an update reads or makes on its way, on average: a
+transaction has a fixed cost of some hundred microseconds, under which √N disappears. ``exponent`` is the slope over N of the
+dearest kind of updates, in processor time and in rows touched, and of the bytes of state. Loading is not timed there; a
+strategy whose load exhausts its budget is not tried at larger sizes, and says so.
 
-Then: time and space against ε (figures 1 and 7 of the paper); all edges inserted from nothing, whose total time is compared
-with a static count (``ratio_to_static``); and batches of 1,000 edges against single ones (``ratio_to_single``). Every count is
-compared with the static one.
+Then: time and rows touched against ε, over a graph of every degree, and space, over the worst case (figures 1 and 7 of the
+paper); all edges inserted from nothing, whose total time is compared with a static count (``ratio_to_static``); and batches of
+1,000 edges against single ones (``ratio_to_single``). Every count is compared with the static one.
 """
 
 from __future__ import annotations
@@ -35,8 +37,19 @@ import everview as ev
 from benchmarks.classes_measure import exponent
 from benchmarks.spark_session import spark_session
 from benchmarks.steps import Step, round_robin
-from benchmarks.timing import feed, state_bytes
-from benchmarks.triangle_data import COLUMNS, GRAPHS, HUBS, SQL, Graph, static_count, tables
+from benchmarks.timing import Timed, feed, state_bytes
+from benchmarks.triangle_data import (
+    COLUMNS,
+    GRAPHS,
+    HUBS,
+    PARTS,
+    SQL,
+    Graph,
+    every_degree,
+    first_of,
+    static_count,
+    tables,
+)
 from benchmarks.triangle_sizes import FULL, QUICK, TriangleSizes
 from everview.cli.bench_results import Figure
 
@@ -63,7 +76,7 @@ def run(*, quick: bool) -> Iterator[Figure]:
 def measure(spark: SparkSession, sizes: TriangleSizes) -> Iterator[Figure]:
     """All figures of the suite."""
     table = Table(title="Triangles under updates of one edge: slopes over N", title_justify="left")
-    for heading in ("graph", "strategy", "edges up to", "time", "space", "time at last", "µs at the largest"):
+    for heading in ("graph", "strategy", "edges up to", "time", "rows", "space", "µs at last", "rows at last"):
         table.add_column(heading, justify="left" if heading in ("graph", "strategy") else "right")
     for name in GRAPHS:
         for variant in VARIANTS:
@@ -87,7 +100,7 @@ def _grow(spark: SparkSession, graph_name: str, variant: str, sizes: TriangleSiz
     """One strategy over growing graphs, then its exponents."""
     with counted(spark, **VARIANTS[variant]) as (db, _):  # compiles the kernels
         feed(db, _edge_steps("r", np.array([[1, 2]] * 4)))
-    done: list[tuple[int, float, float]] = []
+    done: list[tuple[int, float, float, float]] = []
     answer = "right"
     for rows in sizes.rows:
         graph = GRAPHS[graph_name](rows)
@@ -98,29 +111,39 @@ def _grow(spark: SparkSession, graph_name: str, variant: str, sizes: TriangleSiz
                 _say(f"{graph_name}, {variant}: loading {edges:,} edges stopped {loaded.stopped}")
                 break
             params = {"strategy": variant, "rows": edges, "answer": _answer(view, graph)}
-            dearest = 0.0
+            dearest = most = 0.0
             for what, steps in _updates(graph_name, graph, sizes.updates).items():
-                feed(db, steps[:WARMING])
-                timed = feed(db, steps[WARMING:], sizes.timed)
-                dearest = max(dearest, timed.percentile(50))
+                timed, touched = _measured(db, view, steps, sizes)
+                dearest, most = max(dearest, float(np.median(timed.worked))), max(most, touched)
                 told = {**params, "what": f"update, {what}"}
                 yield Figure(graph_name, "latency_p50", timed.percentile(50), "s", told)
                 yield Figure(graph_name, "latency_p99", timed.percentile(99), "s", told)
+                yield Figure(graph_name, "rows_touched", touched, "rows", told)
             yield Figure(graph_name, "state_bytes", state_bytes(view), "B", {**params, "what": "space"})
-            done.append((edges, dearest, state_bytes(view)))
+            done.append((edges, dearest, most, state_bytes(view)))
             answer = "WRONG" if "WRONG" in (answer, params["answer"]) else "right"
     if len(done) > 1:
-        edges_done, seconds, held = zip(*done, strict=True)
+        edges_done, seconds, rows_touched, held = zip(*done, strict=True)
         slopes = {
             "time": exponent(edges_done, seconds),
+            "rows touched": exponent(edges_done, rows_touched),
             "space": exponent(edges_done, held),
-            "time, the last two sizes": exponent(edges_done[-2:], seconds[-2:]),
         }
         for what, slope in slopes.items():
             told = {"strategy": variant, "what": what, "edges": edges_done[-1], "answer": answer}
             yield Figure(graph_name, "exponent", slope, "", told)
         shown = (f"{slope:.2f}" for slope in slopes.values())
-        table.add_row(graph_name, variant, f"{edges_done[-1]:,}", *shown, f"{seconds[-1] * 1e6:,.0f}")
+        table.add_row(
+            graph_name, variant, f"{edges_done[-1]:,}", *shown, f"{seconds[-1] * 1e6:,.0f}", f"{rows_touched[-1]:,.0f}"
+        )
+
+
+def _measured(db: ev.Database, view: ev.View, steps: list[Step], sizes: TriangleSizes) -> tuple[Timed, float]:
+    """The times of updates, and how many rows each has touched on average."""
+    feed(db, steps[:WARMING])
+    before = view.stats()["work"]
+    timed = feed(db, steps[WARMING:], sizes.timed)
+    return timed, (view.stats()["work"] - before) / timed.rows
 
 
 def _updates(graph_name: str, graph: Graph, count: int) -> dict[str, list[Step]]:
@@ -131,10 +154,13 @@ def _updates(graph_name: str, graph: Graph, count: int) -> dict[str, list[Step]]
         hubs = {name: np.array([HUBS[name]] * count) for name in graph}
         dense = {n: e[-1 - rng.integers(0, len(e) // 4, count)] for n, e in graph.items()}
         kinds = {"between hubs": hubs, "dense": dense}
-    return {
-        what: [s for i in range(count // 6) for name in graph for s in _edge_steps(name, chosen[name][i : i + 1])]
-        for what, chosen in kinds.items()
-    }
+    return {what: _turns({n: e[: count // 6] for n, e in chosen.items()}) for what, chosen in kinds.items()}
+
+
+def _turns(edges: Mapping[str, Any]) -> list[Step]:
+    """The edges of the tables in turn, each deleted and inserted again."""
+    count = len(next(iter(edges.values())))
+    return [s for i in range(count) for name in edges for s in _edge_steps(name, edges[name][i : i + 1])]
 
 
 def _edge_steps(name: str, edges: Any) -> list[Step]:
@@ -150,22 +176,25 @@ def _edge_steps(name: str, edges: Any) -> list[Step]:
 
 def _against_epsilon(spark: SparkSession, sizes: TriangleSizes) -> Iterator[Figure]:
     """Time and space of the worst-case graph for growing ε: figures 1 and 7."""
-    graph = GRAPHS["worst case"](sizes.epsilon_rows)
-    for partitions in ("single", "refined"):
-        for epsilon in sizes.epsilons:
-            with counted(spark, strategy="skew", epsilon=epsilon, partitions=partitions) as (db, view):
-                loaded = feed(db, round_robin(tables(graph), LOAD_BATCH), sizes.load)
-                if loaded.stopped is not None:
-                    _say(f"ε = {epsilon}, {partitions}: loading stopped {loaded.stopped}")
-                    continue
-                params = {"strategy": f"skew, {partitions}", "epsilon": epsilon, "answer": _answer(view, graph)}
-                steps = _updates("worst case", graph, sizes.updates)
-                times = []
-                for own in steps.values():
-                    feed(db, own[:WARMING])
-                    times.append(feed(db, own[WARMING:], sizes.timed).percentile(50))
-                yield Figure("against ε", "latency_p50", max(times), "s", {**params, "what": "ε, time"})
+    graphs = {"time": every_degree(sizes.epsilon_rows), "space": GRAPHS["worst case"](sizes.epsilon_rows)}
+    cases = [(p, e, what) for p in ("single", "refined") for e in sizes.epsilons for what in graphs]
+    for partitions, epsilon, what in cases:
+        graph = graphs[what]
+        with counted(spark, strategy="skew", epsilon=epsilon, partitions=partitions) as (db, view):
+            loaded = feed(db, round_robin(tables(graph), LOAD_BATCH), sizes.load)
+            if loaded.stopped is not None:
+                _say(f"ε = {epsilon}, {partitions}: loading stopped {loaded.stopped}")
+                continue
+            params = {"strategy": f"skew, {partitions}", "epsilon": epsilon, "answer": _answer(view, graph)}
+            if what == "space":
                 yield Figure("against ε", "state_bytes", state_bytes(view), "B", {**params, "what": "ε, space"})
+                continue
+            values = np.array([first_of(k, sizes.epsilon_rows) for k in PARTS])
+            edges = {name: np.stack([values, values], axis=1) for name in graph}
+            measured = [_measured(db, view, _turns({n: e[[i] * 4] for n, e in edges.items()}), sizes) for i in range(9)]
+            dearest, most = max(t.percentile(50) for t, _ in measured), max(touched for _, touched in measured)
+            yield Figure("against ε", "latency_p50", dearest, "s", {**params, "what": "ε, time"})
+            yield Figure("against ε", "rows_touched", most, "rows", {**params, "what": "ε, rows touched"})
 
 
 def _from_scratch(spark: SparkSession, sizes: TriangleSizes) -> Iterator[Figure]:

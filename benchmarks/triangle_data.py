@@ -5,6 +5,8 @@ A graph is three tables of distinct edges: r(a, b), s(b, c), t(c, a).
 *worst case*: half of the edges are stars. Of each table there is one edge between two hubs, both of which are joined with the
 same linearly many values, in the other two tables: a change of this edge meets two lists of linear length. The other half joins
 all of √(N/6) values with all: every list there has about √N rows.
+*every degree*: nine parts, each of which joins all of M^(1-k/10) values with all of M^(k/10), for k from 1 to 9. So whatever
+the threshold N^ε is, some values are just light, and some are just heavy and as many as there can be.
 *power law*: both ends of an edge are drawn so that few values have most of the edges.
 """
 
@@ -23,6 +25,8 @@ COLUMNS = {"r": ("a", "b"), "s": ("b", "c"), "t": ("c", "a")}
 SQL = "SELECT count(*) AS n FROM r JOIN s ON r.b = s.b JOIN t ON s.c = t.c AND t.a = r.a"
 HUBS = {"r": (1, 2), "s": (3, 4), "t": (5, 6)}
 """The edge of each table whose change meets the most."""
+PARTS = range(1, 10)
+"""The parts of a graph of every degree."""
 PAIRS_AT_ONCE = 1 << 22
 
 
@@ -39,6 +43,21 @@ def worst_case(edges: int) -> Graph:
         found[after].append(np.stack([np.full(len(spokes), second), spokes], axis=1))
         found[last].append(np.stack([spokes, np.full(len(spokes), first)], axis=1))
     return {name: np.concatenate([*own, dense]) for name, own in found.items()}
+
+
+def every_degree(edges: int) -> Graph:
+    """About so many edges; the first edge of part k is between ``first_of(k, edges)`` and itself."""
+    found = []
+    for k in PARTS:
+        size = edges / 3 / len(PARTS)
+        left, right = (np.arange(max(1, round(size ** (x / 10)))) + first_of(k, edges) for x in (10 - k, k))
+        found.append(np.stack([np.repeat(left, len(right)), np.tile(right, len(left))], axis=1))
+    return dict.fromkeys(COLUMNS, np.concatenate(found))
+
+
+def first_of(k: int, edges: int) -> int:
+    """The least value of a part."""
+    return 10 * edges * k
 
 
 def power_law(edges: int, seed: int = 1) -> Graph:

@@ -27,10 +27,10 @@ FOLDERS: dict[str, str] = {
 
 AGGREGATES = """
     any any_value approx_count_distinct array_agg avg bit_and bit_or bit_xor bool_and bool_or collect_list collect_set
-    corr count count_if covar_pop covar_samp every first histogram_numeric kurtosis last listagg
-    max max_by mean median min min_by mode percentile percentile_approx product regr_avgx regr_avgy regr_count
-    regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy skewness some std stddev stddev_pop stddev_samp sum
-    try_avg try_sum var_pop var_samp variance
+    corr count count_if covar_pop covar_samp every first histogram_numeric kurtosis last listagg max max_by mean median
+    min min_by mode percentile percentile_approx percentile_cont percentile_disc product regr_avgx regr_avgy regr_count
+    regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy skewness some std stddev stddev_pop stddev_samp
+    string_agg sum try_avg try_sum var_pop var_samp variance
 """
 WINDOWS = "cume_dist dense_rank first_value lag last_value lead nth_value ntile percent_rank rank row_number"
 """Spark's names; the page lists those that a query of the corpus calls."""

@@ -26,8 +26,8 @@ from everview.relational.schema import schema
 from everview.relational.traverse import tables_of
 from everview.relational.unique_keys import UniqueKey
 
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
-"""Names that Spark's own catalog takes without quotes; the tables are temporary views there."""
+_NAME = re.compile(r"(?!__clock$|__expired_)[A-Za-z_][A-Za-z0-9_]*", re.ASCII | re.IGNORECASE)
+"""Names that Spark's catalog takes without quotes, but for those of ``relational.clock``; tables are temporary views there."""
 
 RESERVED_COLUMNS = ("_weight", "_change_type", "_commit_version", "_commit_timestamp")
 """Columns that changes and deltas carry beside the table's own."""

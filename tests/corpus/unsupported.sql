@@ -15,27 +15,6 @@ SELECT a, random() AS r FROM t1;
 -- name: shuffle_array
 SELECT a, shuffle(array(a, b)) AS r FROM t1;
 
--- name: current_timestamp_in_select
-SELECT a, current_timestamp() AS at FROM t1;
-
--- name: current_timestamp_in_filter
-SELECT id FROM sale WHERE sold_at < current_timestamp();
-
--- name: current_date_in_filter
-SELECT id FROM emp WHERE hired < current_date() - INTERVAL 1 YEAR;
-
--- name: curdate_synonym
-SELECT id, curdate() AS today FROM emp;
-
--- name: now_in_select
-SELECT id, now() AS at FROM emp;
-
--- name: localtimestamp_in_select
-SELECT id, localtimestamp() AS at FROM emp;
-
--- name: unix_timestamp_of_now
-SELECT id, unix_timestamp() AS at FROM emp;
-
 -- name: uuid_in_select
 SELECT a, uuid() AS u FROM t1;
 
@@ -57,27 +36,6 @@ SELECT COUNT(*) AS n FROM (SELECT a FROM t1 LIMIT 3) q;
 -- name: offset_without_order
 SELECT a FROM t1 OFFSET 2;
 
--- name: first_aggregate
-SELECT a, first(b) AS f FROM t1 GROUP BY a;
-
--- name: first_value_aggregate
-SELECT a, first_value(b) AS f FROM t1 GROUP BY a;
-
--- name: last_aggregate
-SELECT a, last(b, true) AS l FROM t1 GROUP BY a;
-
--- name: any_value_aggregate
-SELECT a, any_value(b) AS v FROM t1 GROUP BY a;
-
--- name: collect_list_aggregate
-SELECT a, collect_list(b) AS bs FROM t1 GROUP BY a;
-
--- name: array_agg_aggregate
-SELECT a, array_agg(b) AS bs FROM t1 GROUP BY a;
-
--- name: collect_set_aggregate
-SELECT a, collect_set(b) AS bs FROM t1 GROUP BY a;
-
 -- name: tablesample_percent
 SELECT a FROM t1 TABLESAMPLE (50 PERCENT);
 
@@ -89,3 +47,9 @@ SELECT a FROM t1 TABLESAMPLE (50 PERCENT) REPEATABLE (7);
 
 -- name: reflect_call
 SELECT a, java_method('java.lang.System', 'nanoTime') AS n FROM t1;
+
+-- name: approx_count_distinct_aggregate
+SELECT a, approx_count_distinct(b) AS n FROM t1 GROUP BY a;
+
+-- name: histogram_numeric_aggregate
+SELECT a, histogram_numeric(b, 3) AS h FROM t1 GROUP BY a;

@@ -40,7 +40,7 @@ _RANGES: Final = (
 
 def aggregate(choices: Choices, scope: Scope) -> Column:
     """An aggregate whose value is exact, over expressions of the scope."""
-    forms = (_count, _sum, _extreme, _sum, _extreme, _of_truths, _count_distinct, _sum_distinct, _overflowing)
+    forms = (_count, _sum, _extreme, _sum, _extreme, _of_truths, _count_distinct, _sum_distinct, _overflowing, _ordered)
     call = choices.pick(forms)(choices, scope)
     condition = f" FILTER (WHERE {predicate(choices, scope, 0)})" if choices.once_in(5) else ""
     return Column(call.sql + condition, call.kind, is_plain=False)
@@ -92,6 +92,29 @@ def _overflowing(choices: Choices, scope: Scope) -> Column:
 def _extreme(choices: Choices, scope: Scope) -> Column:
     operand = any_value(choices, scope, 1)
     return Column(f"{choices.pick(('min', 'max'))}({operand.sql})", operand.kind)
+
+
+def _ordered(choices: Choices, scope: Scope) -> Column:
+    """Of the ordered values of a group; an order that Spark leaves open is not asked for."""
+    present = columns_of(scope, *SUMMABLE)
+    number = value(choices, scope, choices.pick(present).kind if present else Kind.INTEGER, 1)
+    operand = any_value(choices, scope, 1)
+    direction = choices.pick(("", " DESC"))
+    share = choices.pick(("0.0", "0.3", "0.5", "1.0"))
+    text = value(choices, scope, Kind.STRING, 0)
+    return choices.pick(
+        (
+            Column(f"median({number})", Kind.RATIO),
+            Column(f"percentile({number}, {share})", Kind.RATIO),
+            Column(f"percentile_cont({share}) WITHIN GROUP (ORDER BY {number}{direction})", Kind.RATIO),
+            Column(f"percentile_disc({share}) WITHIN GROUP (ORDER BY {number}{direction})", Kind.RATIO),
+            Column(f"mode() WITHIN GROUP (ORDER BY {operand.sql}{direction})", operand.kind),
+            Column(f"size(collect_list({operand.sql}))", Kind.INTEGER),
+            Column(f"size(collect_set({operand.sql}))", Kind.INTEGER),
+            Column(f"bit_xor({value(choices, scope, Kind.INTEGER, 0)})", Kind.INTEGER),
+            Column(f"listagg({text}, '|') WITHIN GROUP (ORDER BY {text})", Kind.STRING),
+        )
+    )
 
 
 def _of_truths(choices: Choices, scope: Scope) -> Column:

@@ -23,7 +23,7 @@ _ROWS = 60
 _JOIN = "SELECT c.name, sum(o.price) AS total FROM orders o JOIN customers c ON o.customer = c.id GROUP BY c.name"
 
 
-@pytest.fixture(params=[1 << 30, 0], ids=["copies", "spark"])
+@pytest.fixture(params=[1 << 30, 0], ids=["driver", "executors"])
 def lookup_bytes(request: pytest.FixtureRequest) -> int:
     """Whether the driver may copy segments."""
     budget: int = request.param
@@ -71,6 +71,32 @@ def test_keys_and_deletes_are_judged_by_what_is_stored(db: ev.Database) -> None:
     db.table("orders").delete([(3, 1, "c0", 10)])
     db.table("orders").upsert([(3, 2, "c0", 1000), (3, 1, "c2", 5)])
     db.verify()
+
+
+@pytest.mark.parametrize("key", ["", "x", "s"])
+def test_deletes_are_judged_by_hashes_of_rows(key: str, lookup_bytes: int, spark: SparkSession, tmp_path: Path) -> None:
+    """With NULLs, doubles and duplicates, with a key that can be searched, one of doubles, or none: right, or refused."""
+    rows = [(i / 4, f"s{i}", None if i % 3 else i, None if i % 2 else "t") for i in range(_ROWS)]
+    with ev.connect(tmp_path / "h", backend="spark", spark=spark, local_rows=5, lookup_bytes=lookup_bytes) as db:
+        table = db.create_table("t", "x double, s string, i int, u string", primary_key=key or None)
+        table.insert(rows)
+        db.create_view("v", "SELECT i, u, count(*) AS n, count(x) AS m FROM t GROUP BY i, u")
+        if not key:
+            table.insert(rows[:20])
+            table.delete([rows[3], rows[3]])
+        for place in (7, 8, 12):
+            table.delete([rows[place]])
+            x, s, _, u = rows[place + 20]
+            with pytest.raises(ev.InvalidChange, match="does not have"):
+                table.delete([(x, s, 12345, u)])
+            db.apply(
+                {"t": _with_weights([(*rows[place + 10], -1), (x, "new", 1, u, 1), (x, s, rows[place + 20][2], u, -1)])}
+            )
+        db.verify()
+
+
+def _with_weights(rows: list[tuple[object, ...]]) -> list[dict[str, object]]:
+    return [dict(zip(("x", "s", "i", "u", "_weight"), row, strict=True)) for row in rows]
 
 
 def test_deletes_of_other_keys_are_no_matter(db: ev.Database) -> None:
@@ -133,10 +159,10 @@ def test_what_is_small_and_meets_all_is_not_followed(
     found: dict[str, int] = {}
     fetch = Restriction.fetch
 
-    def noted(self: Restriction, lookup: KeyLookup, keys: pa.Table) -> pa.Table:
-        rows = fetch(self, lookup, keys)
-        found[lookup.relation.name] = rows.num_rows
-        return rows
+    def noted(self: Restriction, wanted: list[tuple[KeyLookup, pa.Table]]) -> list[pa.Table]:
+        answers = fetch(self, wanted)
+        found.update((lookup.relation.name, rows.num_rows) for (lookup, _), rows in zip(wanted, answers, strict=True))
+        return answers
 
     with ev.connect(tmp_path / "db", backend="spark", spark=spark, local_rows=5) as db:
         db.create_table("nations", "id int, name string")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -140,3 +141,28 @@ def test_compaction_by_executors(upkeep: str, spark: SparkSession, tmp_path: Pat
     killing.apply_batch(backend, done)
     assert killing.check(backend, done + 1) == done + 1
     backend.close()
+
+
+def test_plans_are_compiled_once(db: ev.Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A transaction like the one before it runs no rewrite rule: its stages' plans and their programs are known."""
+    db.create_table("a", "k int, x int, y int")
+    db.create_table("b", "k int, z int", primary_key="k")
+    db.create_view("sums", "SELECT b.z, sum(a.x) AS s FROM a JOIN b ON a.k = b.k GROUP BY b.z")
+    db.create_view("most", "SELECT k, max(x) AS m FROM a GROUP BY k")
+    db.create_view("first", "SELECT k, x FROM a ORDER BY x DESC, k LIMIT 3")
+    db.create_view("over", "SELECT z, count(*) AS n FROM sums JOIN b USING (z) GROUP BY z")
+    db.apply({"a": [(i % 10, i, 1) for i in range(40)], "b": [(i, i % 3) for i in range(40)]})
+    ran: list[str] = []
+
+    def watched(module: str, name: str) -> None:
+        rule = getattr(importlib.import_module(module), name)
+        monkeypatch.setattr(f"{module}.{name}", lambda *given: ran.append(name) or rule(*given))
+
+    watched("everview.backends.embedded.graph", "run_rules")
+    watched("everview.backends.spark.stage_plans", "prune_columns")
+    watched("everview.backends.spark.maintain", "prune_columns")
+    for number in range(3):
+        ran.clear()
+        db.apply({"a": [(number, 100 + number, 2)], "b": [(100 + number, 1)]})
+    assert ran == []
+    db.verify()

@@ -59,6 +59,11 @@ class Change:
         return self.given.schema
 
     @property
+    def row_count(self) -> int:
+        """The number of rows."""
+        return int(self.given.num_rows)
+
+    @property
     def rows(self) -> pa.Table:
         """The rows as a table."""
         return self.given if isinstance(self.given, pa.Table) else pa.Table.from_batches([self.given])

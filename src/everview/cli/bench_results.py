@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-METRICS = ("tuples_per_second", "seconds", "state_bytes", "exponent", "latency_p50", "latency_p99")
+METRICS = ("tuples_per_second", "seconds", "state_bytes", "exponent", "latency_p50", "latency_p99", "rows_touched")
 RATIO = "ratio_to_"
 """A metric is one of these names, or this prefix and the name of a baseline."""
 

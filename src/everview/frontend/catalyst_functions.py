@@ -16,10 +16,10 @@ from everview.errors import UnsupportedQuery
 from everview.frontend.catalyst_function_names import FUNCTION_NAMES
 from everview.frontend.catalyst_json import CatalystNode, simple_name
 from everview.relational.evaluate import evaluate
-from everview.relational.expressions import Call, Expression, Literal
+from everview.relational.expressions import Call, Cast, Expression, Literal
 from everview.relational.functions import function_named
 from everview.relational.functions.rounding import rounded_type
-from everview.relational.types import BOOLEAN, INT32, STRING, Array, Struct
+from everview.relational.types import BOOLEAN, INT32, STRING, TIMESTAMP, TIMESTAMP_NTZ, Array, Struct
 
 Args = tuple[Expression, ...]
 Translate = Callable[[CatalystNode, Args], Expression | None]
@@ -135,6 +135,16 @@ def _size(node: CatalystNode, args: Args) -> Expression | None:
     return _call("size", args) if is_array and not node.fields.get("legacySizeOfNull") else None
 
 
+def _precise_timestamp(node: CatalystNode, args: Args) -> Expression:
+    """What Spark computes time windows with: a timestamp as its microseconds, and back; one without zone as if in UTC."""
+    given, wanted = node.fields["fromType"], node.fields["toType"]
+    if wanted == "long":
+        moment = args[0] if given == "timestamp" else Cast(args[0], TIMESTAMP, zone="UTC")
+        return _call("unix_micros", (moment,))
+    moment = _call("timestamp_micros", args)
+    return moment if wanted == "timestamp" else Cast(moment, TIMESTAMP_NTZ, zone="UTC")
+
+
 def _struct(node: CatalystNode, args: Args) -> Expression:
     names = tuple(str(evaluate(name)) for name in args[::2])
     values = args[1::2]
@@ -204,6 +214,7 @@ _SPECIAL: Final[dict[str, Translate]] = {
     "GetStructField": _field,
     "GetArrayStructFields": _fields,
     "CreateNamedStruct": _struct,
+    "PreciseTimestampConversion": _precise_timestamp,
     "Size": _size,
     "StaticInvoke": _static_invoke,
     "KnownNotNull": _first_child,
@@ -226,11 +237,7 @@ NONDETERMINISTIC: Final[dict[str, str]] = {
     "InputFileName": "input_file_name",
     "InputFileBlockStart": "input_file_block_start",
     "InputFileBlockLength": "input_file_block_length",
-    "CurrentTimestamp": "current_timestamp",
-    "Now": "now",
-    "CurrentDate": "current_date",
     "CurrentTime": "current_time",
-    "LocalTimestamp": "localtimestamp",
     "CurrentBatchTimestamp": "current_timestamp",
     "CurrentTimeZone": "current_timezone",
     "CurrentDatabase": "current_database",

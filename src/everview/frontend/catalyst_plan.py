@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from py4j.java_gateway import get_field
 from py4j.protocol import Py4JError
 from pyspark.logger import PySparkLogger
 
@@ -75,12 +76,12 @@ _SIMPLIFY = (
 _WITH_EVAL_MODE = frozenset(
     {"Add", "Subtract", "Multiply", "Divide", "IntegralDivide", "Remainder", "Pmod", "Cast", "Sum", "Average"}
 )
-_EXACT_LITERALS = ("timestamp", "binary")
+_EXACT_LITERALS = ("timestamp", "binary", "interval")
 _SUBQUERIES = frozenset({"ScalarSubquery", "Exists", "ListQuery"})
 _LIKE_MANY = frozenset({"LikeAny", "LikeAll", "NotLikeAny", "NotLikeAll"})
 _LIKE = frozenset({"Like", "ILike"})
 _COMMON = frozenset({"CommonExpressionDef", "CommonExpressionRef"})
-_ASKED = _SUBQUERIES | _LIKE | _LIKE_MANY | _COMMON | {"InSet", "PythonUDAF"}
+_ASKED = _SUBQUERIES | _LIKE | _LIKE_MANY | _COMMON | {"InSet", "PythonUDAF", "PivotFirst"}
 """Expressions whose JSON always lacks something."""
 
 
@@ -228,6 +229,8 @@ class Exporter:
         if name == "Literal":
             data_type = expression["dataType"]
             return not isinstance(data_type, str) or data_type in _EXACT_LITERALS
+        if name == "AttributeReference":
+            return bool(expression["name"] == "session_window")
         return name in _ASKED or (self._mentions_try and name in _WITH_EVAL_MODE)
 
     def _annotate_expression(self, expression: Any, tree: list[dict[str, Any]], at: int) -> int:
@@ -254,6 +257,13 @@ class Exporter:
                 data_type = expression.child().dataType()
                 values = _sequence(expression.hset().toSeq())
                 fields["values"] = [None if v is None else _catalyst_value(v, data_type) for v in values]
+            elif name == "AttributeReference":
+                fields["is_session"] = expression.metadata().contains("spark.sessionWindow")
+            elif name == "PivotFirst":
+                data_type = expression.pivotColumn().dataType()
+                values = _sequence(expression.pivotColumnValues())
+                fields["values"] = [None if v is None else _catalyst_value(v, data_type) for v in values]
+                fields["pivotType"] = json.loads(data_type.json())
             elif name in _COMMON:
                 fields["common_id"] = expression.id().id()
             elif name == "PythonUDAF":
@@ -327,6 +337,8 @@ def _catalyst_value(value: Any, data_type: Any) -> Any:
         return tuple(None if value.isNullAt(i) else _catalyst_value(value.get(i, t), t) for i, t in enumerate(types))
     if isinstance(value, bytes | bytearray):
         return bytes(value)
+    if kind == "interval":
+        return tuple(int(get_field(value, part)) for part in ("months", "days", "microseconds"))
     return value if isinstance(value, bool | int | float) else value.toString()
 
 

@@ -30,6 +30,7 @@ from everview.errors import (
 )
 from everview.frontend.catalyst_plan import export_plan, quiet_spark_log
 from everview.frontend.catalyst_transform import rebind_leaves, view_leaves
+from everview.frontend.clock_functions import with_clock
 from everview.frontend.hide_expressions import hide_expressions
 from everview.frontend.session_settings import (
     analyzer_of,
@@ -47,6 +48,7 @@ from everview.frontend.translate_plan import translate_plan
 from everview.frontend.translated import SessionReach, SessionSettings, Translated
 from everview.frontend.user_names import copy_functions, copy_views, has_session_names, remember_session
 from everview.relational.arrow import fields_from_arrow, without_empty_batches
+from everview.relational.clock import CLOCK, CLOCK_FIELDS
 from everview.relational.evaluate import compile_expression
 from everview.relational.nodes import (
     Aggregate,
@@ -106,6 +108,7 @@ class SparkGateway:
         self._is_lent = False
         self.started: tuple[str, SessionReach] | None = None
         """In what environment we have started Spark ourselves, and what that session reached then."""
+        self.register(CLOCK, CLOCK_FIELDS)
 
     @property
     def is_started(self) -> bool:
@@ -169,7 +172,7 @@ class SparkGateway:
         settings = self._user_settings()
         text = query if isinstance(query, str) else None
         with self._working(settings) as session:
-            analyzed = self._analyze(query)
+            analyzed = with_clock(session, self._analyze(query))
             output = json.loads(analyzed.schema().json())
             try:
                 plan = self._translated(session, analyzed, text, settings)
@@ -212,7 +215,7 @@ class SparkGateway:
         used = self._user_settings() if time_zone is None else SessionSettings(time_zone, settings)
         with self._working(used) as session:
             contents = {n.lower(): self._filled(n, t) for n, t in tables.items()}
-            plan = rebind_leaves(session, self._analyze(query), contents)
+            plan = rebind_leaves(session, with_clock(session, self._analyze(query)), contents)
             if self._rings is not None:
                 plan = self._rings.runnable(plan)
             return DataFrame(_dataset(session, plan), session).toArrow()

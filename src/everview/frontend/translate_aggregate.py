@@ -11,6 +11,7 @@ from everview.errors import InvalidQuery, UnsupportedQuery
 from everview.frontend.catalyst_json import CatalystNode
 from everview.frontend.spark_types import from_spark_json
 from everview.frontend.translate_expression import Scope, translate_expression
+from everview.frontend.translate_ordered_aggregate import ORDERED, REWRITES, translate_ordered
 from everview.relational.expressions import Expression, Literal
 from everview.relational.nodes import AggregateCall, Frame, FrameUnit, WindowCall
 from everview.relational.types import (
@@ -45,14 +46,8 @@ _AGGREGATES = {
     "MinBy": "min_by",
     "MaxBy": "max_by",
 }
-_UNORDERED = {
-    "First": "first",
-    "Last": "last",
-    "AnyValue": "any_value",
-    "CollectList": "collect_list",
-    "CollectSet": "collect_set",
-    "ListAgg": "listagg",
-}
+_CHOICES = {"First": "first", "Last": "last", "AnyValue": "any_value"}
+"""Well-defined only where keys leave no choice: ``relational.settle_choices`` decides, who knows them."""
 _RANKING = {
     "RowNumber": ("row_number", INT32),
     "Rank": ("rank", INT32),
@@ -70,11 +65,15 @@ def translate_aggregate(node: CatalystNode, scope: Scope) -> AggregateCall:
     if function.name == "PythonUDAF":
         return _ring_aggregate(function, scope)
     condition = filters[0] if filters else None
-    name, args = _function_and_args(function, scope)
+    if function.name in ORDERED:
+        name, args, data_type = translate_ordered(function, scope)
+    else:
+        name, args = _function_and_args(function, scope)
+        data_type = _result_type(name, args)
     return AggregateCall(
         name,
         args,
-        _result_type(name, args),
+        data_type,
         bool(node.fields["isDistinct"]) and name not in ("min", "max"),  # the extremes of a set and of its bag are one
         None if condition is None else translate_expression(condition, scope),
     )
@@ -104,13 +103,12 @@ def _ring_aggregate(function: CatalystNode, scope: Scope) -> AggregateCall:
 
 
 def _function_and_args(function: CatalystNode, scope: Scope) -> tuple[str, tuple[Expression, ...]]:
-    if function.name in _UNORDERED:
-        sql = _UNORDERED[function.name]
-        raise UnsupportedQuery(
-            f"the aggregate {sql} depends on the order in which rows arrive, so a view over it has no well-defined content.",
-            operator=sql,
-            hint="use min, max, min_by or max_by, which say which row they mean.",
-        )
+    if function.name in _CHOICES:
+        value = translate_expression(function.children[0], scope)
+        return _CHOICES[function.name], (value,)
+    if function.name in REWRITES:
+        sql, hint = REWRITES[function.name]
+        raise UnsupportedQuery(f"the sketch {sql} is not maintained.", operator=sql, hint=hint)
     if function.name not in _AGGREGATES:
         raise UnsupportedQuery(
             f"the aggregate {function.name} is not supported.",
@@ -138,7 +136,7 @@ def _result_type(name: str, args: tuple[Expression, ...]) -> DataType:
             if isinstance(argument, Decimal):
                 return bounded_decimal(argument.precision + 4, argument.scale + 4)
             return FLOAT64 if argument not in INTERVALS else argument
-        case "min" | "max" | "min_by" | "max_by":
+        case "min" | "max" | "min_by" | "max_by" | "first" | "last" | "any_value":
             return args[0].type
         case _:
             return FLOAT64
@@ -194,7 +192,9 @@ def _window_aggregate(expression: CatalystNode, scope: Scope, frame: Frame) -> W
         )
     if call.distinct:
         raise UnsupportedQuery("DISTINCT in a window aggregate is not supported.", operator="WindowExpression")
-    return WindowCall(call.function, call.args, call.type, frame, filter=call.filter)
+    # A frame has an order, in which Spark collects; a group has none.
+    name = "list_in_order" if call.function == "collect_list" else call.function
+    return WindowCall(name, call.args, call.type, frame, filter=call.filter)
 
 
 def _shift(function: CatalystNode, scope: Scope, frame: Frame) -> WindowCall:

@@ -25,6 +25,7 @@ from everview.relational.types import (
     BINARY,
     BOOLEAN,
     DATE,
+    INT64,
     INTERVALS,
     NAN,
     NULL,
@@ -90,6 +91,8 @@ def translate_expression(node: CatalystNode, scope: Scope) -> Expression:
             return scope.columns[expr_id(node)]
         case "InSubquery":
             return scope.columns[expr_id(node.children[-1])]
+        case "TimestampAddInterval" if node.children[1].fields.get("dataType") == "interval":
+            return _plus_calendar_interval(node, scope)
         case "With":
             return _with(node, scope)
         case "CommonExpressionRef":
@@ -192,6 +195,19 @@ def _in_list(node: CatalystNode, scope: Scope) -> Expression:
         values = sorted((literal_value(v, args[0].type) for v in node.fields["values"]), key=repr)
         args = (*args, *(Literal(v, args[0].type) for v in values))
     return Call("in", args, BOOLEAN)
+
+
+def _plus_calendar_interval(node: CatalystNode, scope: Scope) -> Expression:
+    """A time plus a constant of months, days and microseconds, as the gap of a session is; we have no type for such."""
+    moment, zone = translate_expression(node.children[0], scope), node.fields.get("timeZoneId")
+    if node.children[1].name != "Literal":
+        raise UnsupportedQuery("a gap or interval that depends on the row is not supported.", operator="interval")
+    parts = zip(("MONTH", "DAY", "MICROSECOND"), node.children[1].fields["exact"], strict=True)
+    for unit, quantity in parts:
+        if quantity:
+            args = (Literal(unit, STRING), Literal(quantity, INT64), moment)
+            moment = Call("timestampadd", args, moment.type, zone)
+    return moment
 
 
 def _with(node: CatalystNode, scope: Scope) -> Expression:

@@ -7,10 +7,19 @@ refer to it. What has no translation raises ``UnsupportedQuery`` with Catalyst's
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 
 from everview.errors import UnsupportedQuery
 from everview.frontend.catalyst_json import CatalystNode, snake_case
 from everview.frontend.group_scope import GroupScope, aggregate_expressions, aggregate_names, marks_as_max
+from everview.frontend.pivots_and_sessions import (
+    is_session,
+    pivots_as_arrays,
+    translate_generator,
+    translate_range,
+    with_sessions,
+)
+from everview.frontend.recursion import DEEPEST, recursive
 from everview.frontend.translate_aggregate import translate_aggregate, translate_window_function
 from everview.frontend.translate_expression import (
     Scope,
@@ -35,11 +44,11 @@ from everview.frontend.translation import (
 )
 from everview.relational.expressions import Expression
 from everview.relational.nodes import (
+    RECURSION,
     Aggregate,
     Distinct,
     ExceptAll,
     Filter,
-    Generate,
     IntersectAll,
     Join,
     JoinKind,
@@ -51,7 +60,7 @@ from everview.relational.nodes import (
     Values,
     Window,
 )
-from everview.relational.schema import columns
+from everview.relational.schema import columns, schema
 
 _TRANSPARENT = frozenset(
     {
@@ -76,7 +85,7 @@ _JOIN_KINDS = {
     "ExistenceJoin": JoinKind.MARK,
 }
 _NOTHING = Scope({})
-_FOREIGN_LEAVES = frozenset({"LogicalRDD", "LogicalRelation", "DataSourceV2Relation", "Range", "InMemoryRelation"})
+_FOREIGN_LEAVES = frozenset({"LogicalRDD", "LogicalRelation", "DataSourceV2Relation", "InMemoryRelation"})
 
 
 def translate_plan(root: CatalystNode, fields_of: Callable[[str], Schema], zone: str) -> Relation:
@@ -90,6 +99,8 @@ class _PlanTranslator:
         self._zone = zone
         self._common_tables: dict[int, Translation] = {}
         self._table: str | None = None
+        self._loops: dict[int, Schema] = {}
+        """The columns of the recursive common tables at hand."""
         self._marks: set[int] = set()
         self._limits = LimitTranslator(self.translate, self._project, self._filtered)
 
@@ -144,6 +155,9 @@ class _PlanTranslator:
     def _translate_one_row_relation(self, node: CatalystNode) -> Translation:
         return Translation(Values(((),), ()), ())
 
+    def _translate_range(self, node: CatalystNode) -> Translation:
+        return translate_range(node)
+
     # Common table expressions: translated once, and the same relation wherever they are referred to
 
     def _translate_with_cte(self, node: CatalystNode) -> Translation:
@@ -153,10 +167,20 @@ class _PlanTranslator:
         return self.translate(body)
 
     def _translate_cte_relation_ref(self, node: CatalystNode) -> Translation:
-        known = self._common_tables.get(int(node.fields["cteId"]))
-        if known is None:
-            raise UnsupportedQuery("recursive common table expressions are not supported.", operator="UnionLoop")
+        known = self._common_tables[int(node.fields["cteId"])]
         return Translation(known.relation, tuple(expr_id(a) for a in node.trees("output")))
+
+    def _translate_union_loop(self, node: CatalystNode) -> Translation:
+        anchor = self.translate(node.children[0])
+        self._loops[int(node.fields["id"])] = tuple(replace(f, nullable=True) for f in schema(anchor.relation))
+        step = self.translate(node.children[1]).relation
+        limit = node.fields.get("maxDepth")
+        identities = tuple(int(i["id"]) for i in node.fields["outputAttrIds"])
+        return Translation(recursive(anchor.relation, step, DEEPEST if limit is None else int(limit)), identities)
+
+    def _translate_union_loop_ref(self, node: CatalystNode) -> Translation:
+        fields = self._loops[int(node.fields["loopId"])]
+        return Translation(Scan(RECURSION, fields), tuple(expr_id(a) for a in node.trees("output")))
 
     # One input
 
@@ -197,8 +221,10 @@ class _PlanTranslator:
 
     def _translate_aggregate(self, node: CatalystNode) -> Translation:
         below = self.translate(node.children[0])
-        listed = tuple(marks_as_max(e, self._marks) for e in node.trees("aggregateExpressions"))
+        listed = tuple(pivots_as_arrays(marks_as_max(e, self._marks)) for e in node.trees("aggregateExpressions"))
         grouping = node.trees("groupingExpressions")
+        for session in filter(is_session, grouping):
+            below = with_sessions(below, session, [g for g in grouping if g != session])
         inner = [c for e in listed for c in aggregate_expressions(e)]
         child = self._with_subqueries(below, [*grouping, *inner])
         scope = child.scope
@@ -256,16 +282,7 @@ class _PlanTranslator:
         return select_columns(found, [i for i, a in enumerate(found.attributes) if a != NO_ATTRIBUTE])
 
     def _translate_generate(self, node: CatalystNode) -> Translation:
-        child = self.translate(node.children[0])
-        generator = node.tree("generator")
-        assert generator is not None
-        if generator.name not in ("Explode", "PosExplode"):
-            raise UnsupportedQuery(f"the generator {generator.name} is not supported.", operator=generator.name)
-        array = translate_expression(generator.children[0], child.scope)
-        output = node.trees("generatorOutput")
-        names = tuple(a.fields["name"] for a in output)
-        generate = Generate(child.relation, array, bool(node.fields["outer"]), generator.name == "PosExplode", names)
-        whole = Translation(generate, child.attributes + tuple(expr_id(a) for a in output))
+        whole = translate_generator(self.translate(node.children[0]), node)
         unneeded = set(node.fields.get("unrequiredChildIndex") or ())
         return select_columns(whole, [i for i in range(len(whole.attributes)) if i not in unneeded])
 

@@ -10,6 +10,7 @@ from everview.errors import UnsupportedQuery
 from everview.frontend.catalyst_json import CatalystNode
 from everview.frontend.spark_types import from_spark_json
 from everview.frontend.translate_expression import SUBQUERIES, Scope, contains, expr_id, translate_expression
+from everview.relational.clock import is_clock
 from everview.relational.expressions import Call, Case, Expression, Literal
 from everview.relational.nodes import (
     Aggregate,
@@ -19,6 +20,7 @@ from everview.relational.nodes import (
     JoinKind,
     Project,
     Relation,
+    Scan,
     SortKey,
     Values,
 )
@@ -85,6 +87,8 @@ def has_one_row(relation: Relation) -> bool:
     match relation:
         case Aggregate():
             return not relation.keys
+        case Scan():
+            return is_clock(relation)
         case Values():
             return len(relation.rows) == 1
         case Project():

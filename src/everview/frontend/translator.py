@@ -18,6 +18,7 @@ from everview.errors import CorruptDatabase, EverviewError, InvalidQuery, Unknow
 from everview.frontend.spark_environment import environment_of_spark, is_spark_running
 from everview.frontend.translated import SessionReach, SessionSettings, Translated
 from everview.frontend.translation_cache import TranslationCache
+from everview.relational.clock import CLOCK
 from everview.relational.nodes import Schema
 from everview.relational.serialize import plan_from_json, plan_to_json, schema_to_json
 from everview.relational.traverse import tables_of
@@ -88,7 +89,7 @@ class Translator:
                 )
         reach = gateway.reach()
         mentioned = _mentioned(query, names)
-        reads = {table.lower() for table in tables_of(translated.plan)}
+        reads = {table.lower() for table in tables_of(translated.plan)} - {CLOCK}
         if reach is not None and reach.settings == translated.settings and reads <= {n.lower() for n in mentioned}:
             try:
                 written = plan_to_json(translated.plan)

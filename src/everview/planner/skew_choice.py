@@ -8,6 +8,7 @@ beyond their own bound, by the rows that there are. Without any, the tree stays,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from math import sqrt
 
 from everview.planner.block import Block
@@ -16,7 +17,7 @@ from everview.planner.bound import Bound
 from everview.planner.plan_tree import TreePlan
 from everview.planner.skew_options import HALF
 from everview.planner.skew_plan import SkewPlan
-from everview.planner.skew_search import MOST_ATOMS, NoSkewPlan, plan_skew
+from everview.planner.skew_search import MOST_ATOMS, NoSkewPlan, dearness, plan_skew
 from everview.relational.expressions import Column
 from everview.relational.nodes import Project, Scan
 
@@ -40,28 +41,40 @@ def choose_skew(block: Block, tree: TreePlan, facts_of: FactsOf) -> SkewChoice |
     query = block.query
     if not 3 <= len(query.atoms) <= MOST_ATOMS or query.across_atoms:
         return None
-    bound = max((max(c.bound, c.indicator_bound or c.bound) for c in tree.costs), default=Bound())
-    if bound <= Bound(HALF):
+    of_tree = tree_exponents(tree)
+    rows = sum(a.rows for a in query.atoms)
+    if max(of_tree, default=HALF) <= HALF or (len(query.atoms) > 3 and rows < FEWEST_ROWS):
         return None
     try:
         plan = plan_skew(query, {a.name: HALF for a in query.atoms})
     except NoSkewPlan:
         return None
-    if Bound(plan.exponent) >= bound:
+    if dearness(plan.exponents, HALF) >= dearness(of_tree, HALF):
         return None
-    promise = f"heavy and light parts promise {Bound(plan.exponent)} a change in {plan.space} space, this tree {bound}"
+    promised, bound = _told(plan.exponents), _told(of_tree)
+    promise = f"heavy and light parts promise {promised} a change in {plan.space} space, this tree {bound}"
     met = _matches(block, facts_of, plan)
     if met is None:
         return SkewChoice(
             plan, False, f"auto takes the tree: {promise}, but there are no rows to tell whether that pays"
         )
-    rows = sum(a.rows for a in query.atoms)
     limit = WORTHWHILE * sqrt(rows)
     told = f"a row meets {met:,.0f} others on average, and parts pay from {limit:,.0f} on"
     if rows < FEWEST_ROWS or met < limit:
         return SkewChoice(plan, False, f"auto takes the tree: {promise}; {told}")
-    taken = f"auto takes heavy and light parts: they promise {Bound(plan.exponent)} a change, a view tree {bound}"
+    taken = f"auto takes heavy and light parts: they promise {promised} a change, a view tree {bound}"
     return SkewChoice(plan, True, f"{taken}; {told}")
+
+
+def tree_exponents(tree: TreePlan) -> tuple[Fraction, ...]:
+    """What changes cost in a tree, for all relations that change, the dearest first."""
+    bounds = (max(c.bound, c.indicator_bound or c.bound) for c in tree.costs)
+    return tuple(sorted((b.exponent for b in bounds), reverse=True))
+
+
+def _told(exponents: tuple[Fraction, ...]) -> str:
+    """The bound of all changes; where they differ, one for each relation."""
+    return " and ".join(str(Bound(e)) for e in (exponents[:1] if len(set(exponents)) == 1 else exponents))
 
 
 def _matches(block: Block, facts_of: FactsOf, plan: SkewPlan) -> float | None:

@@ -7,14 +7,16 @@ light where few have. So a part promises what no relation can:
     heavy      there are at most 2 N^(1-ε) values, each with N^ε/2 rows or more
 
 A query is the sum, over all combinations of parts, of the same query over these parts (the *skew-aware views*). A change of
-one relation meets each combination of parts of the others in the way that the promises make cheap. Where none does, the join of
-these parts is stored, summed to what the changed row knows: an *auxiliary view*, in which the change looks one entry up.
+one relation meets each combination of parts of the others in the way that the promises make cheap. Where none does, some of
+these parts are joined in advance, summed to the variables that the rest of the query knows: an *auxiliary view*. It may be
+restricted to keys that are heavy in one more relation, which it is joined with later (the indicators of appendix G).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import TypeAlias
 
 from everview.planner.bound import Bound
 from everview.planner.cost import UpdateCost
@@ -50,46 +52,85 @@ class RelationPart:
 
 
 @dataclass(frozen=True, slots=True)
-class PartJoin:
-    """Parts that a change is joined with, in this order, and how many combinations that may make: N to ``exponent``."""
+class HeavyKeys:
+    """The heavy values of the key that a relation is partitioned on at ``place``, as a relation of their own."""
 
-    parts: tuple[RelationPart, ...]
+    atom: int
+    place: int
+
+
+Element: TypeAlias = RelationPart | HeavyKeys
+
+
+@dataclass(frozen=True, slots=True)
+class PartJoin:
+    """What a change is joined with, in this order, and how many combinations that may make: N to ``exponent``.
+
+    ``is_promised``: the parts promise it; otherwise it is only as many as the relations have rows.
+    """
+
+    steps: tuple[Element | AuxiliaryView, ...]
     exponent: Fraction
+    is_promised: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class AuxiliaryView:
-    """The join of parts of all relations but ``without``, summed to ``keys``, which a row of that relation knows.
+    """The join of some parts, summed to ``keys``, which the rest of the query knows.
 
     ``upkeep`` says for each of its parts how a change of it is joined with the others.
     """
 
     name: str
-    without: int
-    parts: tuple[RelationPart, ...]
+    parts: tuple[Element, ...]
     keys: tuple[str, ...]
     upkeep: tuple[PartJoin, ...]
     size: Fraction
     """It has at most N^size entries."""
 
+    @property
+    def atoms(self) -> frozenset[int]:
+        """The relations whose rows it counts."""
+        return frozenset(p.atom for p in self.parts if isinstance(p, RelationPart))
+
 
 @dataclass(frozen=True, slots=True)
 class SkewCase:
-    """How a change of a relation meets one combination of parts of the others: by a join, or by a look-up in a view."""
+    """How a change of a relation meets one combination of parts of the others."""
 
     parts: tuple[RelationPart, ...]
-    join: PartJoin | None
-    view: AuxiliaryView | None
+    join: PartJoin
+
+    @property
+    def view(self) -> AuxiliaryView | None:
+        """The auxiliary view in which one look-up finds all that the change meets, if there is one."""
+        only = self.join.steps[0] if len(self.join.steps) == 1 else None
+        return only if isinstance(only, AuxiliaryView) else None
 
     @property
     def exponent(self) -> Fraction:
         """It costs N^exponent a row."""
-        return Fraction(0) if self.join is None else self.join.exponent
+        return self.join.exponent
+
+
+@dataclass(frozen=True, slots=True)
+class BranchStep:
+    """An entry of a row of a listing is in ``source``; the payload of a row is the product of its factors."""
+
+    source: RelationPart | AuxiliaryView
+    is_factor: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SkewBranch:
+    """The rows of a listing over one combination of parts: an entry of each step, by what the steps before have bound."""
+
+    steps: tuple[BranchStep, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SkewPlan:
-    """The partitions, by atom; the auxiliary views; and by atom the cases of a change."""
+    """The partitions, by atom; the auxiliary views, each after those that keep it; and by atom the cases of a change."""
 
     query: JoinQuery
     shape: str
@@ -97,11 +138,27 @@ class SkewPlan:
     partitions: tuple[tuple[PartitionKey, ...], ...]
     views: tuple[AuxiliaryView, ...]
     cases: tuple[tuple[SkewCase, ...], ...]
+    branches: tuple[SkewBranch, ...] = ()
+    """Where the result is no sum but a listing that stays factorized: its rows are those of all branches."""
 
-    def part_name(self, part: RelationPart) -> str:
-        """A name for a part: the relation's own where there is only one."""
-        name = self.query.atoms[part.atom].name
-        return name if len(self.parts_of(part.atom)) == 1 else f"{name}_{part.suffix}"
+    def name_of(self, step: Element | AuxiliaryView) -> str:
+        """A name for what is joined: of a part the relation's own, where there is only one."""
+        if isinstance(step, AuxiliaryView):
+            return step.name
+        name = self.query.atoms[step.atom].name
+        if isinstance(step, HeavyKeys):
+            return f"{name}_heavy_{'_'.join(self.partitions[step.atom][step.place].variables)}"
+        return name if len(self.parts_of(step.atom)) == 1 else f"{name}_{step.suffix}"
+
+    def variables_of(self, step: Element | AuxiliaryView) -> tuple[str, ...]:
+        """The variables of what is joined."""
+        match step:
+            case AuxiliaryView():
+                return step.keys
+            case HeavyKeys():
+                return self.partitions[step.atom][step.place].variables
+            case RelationPart():
+                return self.query.atoms[step.atom].variables
 
     def parts_of(self, atom: int) -> tuple[RelationPart, ...]:
         """The parts that a relation can have."""
@@ -120,30 +177,52 @@ class SkewPlan:
     @property
     def exponent(self) -> Fraction:
         """What the dearest change costs."""
-        return max(self.exponent_of(i) for i in range(len(self.query.atoms)))
+        return max(self.exponents, default=Fraction(0))
+
+    @property
+    def exponents(self) -> tuple[Fraction, ...]:
+        """What changes cost, for all relations that change, the dearest first."""
+        changing = (i for i, a in enumerate(self.query.atoms) if a.updatable)
+        return tuple(sorted(map(self.exponent_of, changing), reverse=True))
+
+    def _joins_of(self, atom: int) -> list[tuple[PartJoin, Fraction, AuxiliaryView | None]]:
+        """All joins that a changed row of a relation makes, with their amortized exponents, and the view each is for."""
+        found: list[tuple[PartJoin, Fraction, AuxiliaryView | None]]
+        found = [(case.join, case.exponent, None) for case in self.cases[atom]]
+        for view in self.views:
+            for own, join in zip(view.parts, view.upkeep, strict=True):
+                if own.atom == atom:
+                    turns = self.partitions[atom][own.place].epsilon if isinstance(own, HeavyKeys) else Fraction(0)
+                    found.append((join, max(Fraction(0), join.exponent - turns), view))
+        return found
 
     def exponent_of(self, atom: int) -> Fraction:
         """What a changed row of a relation costs: in its cases, and in the views that it is part of."""
-        kept = (join.exponent for v in self.views for p, join in zip(v.parts, v.upkeep, strict=True) if p.atom == atom)
-        return max((*(case.exponent for case in self.cases[atom]), *kept), default=Fraction(0))
+        return max((exponent for _, exponent, _ in self._joins_of(atom)), default=Fraction(0))
 
     @property
     def costs(self) -> tuple[UpdateCost, ...]:
-        """The amortized cost of a row of each relation, and the case that it comes from."""
+        """The amortized cost of a row of each relation that changes, and the case that it comes from."""
         return tuple(
-            UpdateCost(a.name, Bound(self.exponent_of(i)), self._reason(i)) for i, a in enumerate(self.query.atoms)
+            UpdateCost(a.name, Bound(self.exponent_of(i)), self._reason(i))
+            for i, a in enumerate(self.query.atoms)
+            if a.updatable
         )
 
     def _reason(self, atom: int) -> str:
         worst = self.exponent_of(atom)
-        for case in self.cases[atom]:
-            if case.join is not None and case.exponent == worst and worst:
-                return f"amortized; the dearest case goes through {self.part_name(case.join.parts[0])}"
-        for view in self.views:
-            for part, join in zip(view.parts, view.upkeep, strict=True):
-                if part.atom == atom and join.exponent == worst and worst:
-                    return f"amortized; the dearest case goes through {self.part_name(join.parts[0])}, for {view.name}"
-        return "every look-up is by all keys"
+        if not worst:
+            return "every look-up is by all keys"
+        dearest = [(join, view) for join, exponent, view in self._joins_of(atom) if exponent == worst]
+        join, view = min(dearest, key=lambda found: (found[0].is_promised, found[1] is not None))
+        for_view = "" if view is None else f", for {view.name}"
+        if join.is_promised:
+            return f"amortized; the dearest case goes through {self.name_of(join.steps[0])}{for_view}"
+        return f"nothing bounds what it meets in {self.name_of(join.steps[0])}{for_view}{self._why_open(atom)}"
+
+    def _why_open(self, atom: int) -> str:
+        groups = [v for v in self.query.free if v not in self.query.atoms[atom].variables]
+        return f": without {', '.join(groups)} it meets any number of groups" if groups else ""
 
 
 def parts_by(atom: int, keys: tuple[PartitionKey, ...]) -> tuple[RelationPart, ...]:

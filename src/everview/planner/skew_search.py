@@ -1,38 +1,34 @@
-"""The search for a skew-aware plan: on which variables to partition each relation, and what to store.
+"""The search for a skew-aware plan: on which variables to partition each relation.
 
-For a change of one relation, the parts of the others are joined one after another, each time the one that adds least. With the
-variables B known, joining a part adds at most
-
-    1           if B has all its variables
-    N^ε         rows, if the part is light on variables in B
-    N^(1-ε)     rows, if the part is heavy on variables that include all it adds
-    no promise  otherwise
-
-If some part of a combination has no promise, the combination is an auxiliary view, and its own changes must have promises.
-The triangle of section 3, Loomis-Whitney queries (appendix F), all count queries over three relations (H), and the refined
-partitions of appendix D, where a relation is partitioned on two keys, are what this finds.
+The triangle of section 3, Loomis-Whitney queries (appendix F), 4-paths (G), all count queries over three relations (H), and the
+refined partitions of appendix D, where a relation is partitioned on two keys, are what this finds; and triangles with further
+relations around them, or with groups. There some changes may stay linear: no partition helps a change that meets any number of
+groups. A plan is worth something if other changes then cost less.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
-from itertools import islice, permutations, product
+from itertools import combinations, permutations, product
 
 from everview.planner.join_query import JoinQuery
-from everview.planner.skew_plan import AuxiliaryView, PartitionKey, PartJoin, RelationPart, SkewCase, SkewPlan, parts_by
+from everview.planner.skew_plan import PartitionKey, SkewPlan
+from everview.planner.skew_ways import Keys, plan_parts
 
 MOST_ATOMS = 6
 """A change meets 2^(n-1) combinations of parts, so there is a limit to n."""
-Keys = tuple[tuple[PartitionKey, ...], ...]
+MOST_CANDIDATES = 30
+"""So many choices of partitions are tried, those with the fewest keys first."""
+Chosen = tuple[tuple[tuple[str, ...], ...], ...]
 
 
 class NoSkewPlan(Exception):
-    """No partition makes all changes of a query sublinear, or none is needed; the message says which."""
+    """No partition makes changes of a query sublinear, or none is needed; the message says which."""
 
 
 def plan_skew(query: JoinQuery, epsilons: Mapping[str, Fraction], *, is_refined: bool = False) -> SkewPlan:
-    """The plan with the least cost of the dearest update, then the least space, then the fewest parts.
+    """The plan with the fewest dear updates, then the least costs, the least space, and the fewest parts.
 
     Args:
         query: The query; predicates over several relations (``together``) have no plan.
@@ -52,24 +48,31 @@ def plan_skew(query: JoinQuery, epsilons: Mapping[str, Fraction], *, is_refined:
     search = _Search(query)
     best: SkewPlan | None = None
     bound = max(max(e, 1 - e) for e in epsilons.values())
-    for keys in search.candidates(epsilons, is_refined=is_refined):
-        found = search.plan(keys)
-        if found is not None and (best is None or _rank(found) < _rank(best)):
+    for keys, given_up in search.candidates(epsilons, is_refined=is_refined):
+        found = plan_parts(query, search.shape(), keys, bound, given_up)
+        if best is None or _rank(found, bound) < _rank(best, bound):
             best = found
-            if best.exponent <= bound and (count > 3 or is_refined):
+            if best.exponent <= bound and (count > 3 or is_refined or search.is_cyclic):
                 break
-    if best is None:
-        raise NoSkewPlan(search.why_not())
+    if best is None or (bound < 1 and min(best.exponents, default=1) >= 1):
+        raise NoSkewPlan("no partition of its relations into heavy and light parts makes changes of them sublinear")
     return best
 
 
-def _rank(plan: SkewPlan) -> tuple[Fraction, Fraction, int, int]:
+def cyclic_keys(query: JoinQuery, epsilons: Mapping[str, Fraction]) -> Keys | None:
+    """What the relations of a triangle are partitioned on, as in section 3; None if it is none, nor what generalizes it."""
+    search = _Search(query)
+    return next(search.candidates(epsilons, is_refined=False))[0] if search.is_cyclic else None
+
+
+def dearness(exponents: tuple[Fraction, ...], bound: Fraction) -> tuple[int, tuple[Fraction, ...]]:
+    """What plans are compared by: of how many relations a change costs more than N^bound, then what changes cost."""
+    return sum(e > bound for e in exponents), exponents
+
+
+def _rank(plan: SkewPlan, bound: Fraction) -> tuple[tuple[int, tuple[Fraction, ...]], Fraction, int, int]:
     parts = sum(len(plan.parts_of(i)) for i in range(len(plan.query.atoms)))
-    return plan.exponent, plan.space.exponent, parts, len(plan.views)
-
-
-def _contains(classes: Sequence[tuple[str, ...]], one: tuple[str, ...]) -> bool:
-    return one in classes
+    return dearness(plan.exponents, bound), plan.space.exponent, parts, len(plan.views)
 
 
 class _Search:
@@ -77,127 +80,87 @@ class _Search:
         self._query = query
         self._variables = [frozenset(a.variables) for a in query.atoms]
         self._free = frozenset(query.free)
-        self._classes = self._variable_classes()
+        self._classes = self._variable_classes(range(len(query.atoms)))
 
-    def _variable_classes(self) -> list[tuple[str, ...]]:
+    def _variable_classes(self, atoms: Sequence[int]) -> list[tuple[str, ...]]:
         """Variables that occur in the same relations, and not in all: together they are as one variable."""
         found: dict[tuple[frozenset[int], bool], list[str]] = {}
         for variable in self._query.variables:
-            where = frozenset(i for i, own in enumerate(self._variables) if variable in own)
+            where = frozenset(i for i in atoms if variable in self._variables[i])
             found.setdefault((where, variable in self._free), []).append(variable)
-        return [tuple(names) for (where, _), names in found.items() if 1 < len(where) < len(self._variables)]
+        return [tuple(names) for (where, _), names in found.items() if 1 < len(where) < len(atoms)]
 
     @property
-    def _is_cyclic(self) -> bool:
-        """Whether each relation lacks one class of variables, another one each: a triangle, or what generalizes it."""
-        lacked = [[c for c in self._classes if not set(c) <= own] for own in self._variables]
-        return all(len(c) == 1 for c in lacked) and len({c for (c,) in lacked}) == len(lacked) == len(self._classes)
+    def is_cyclic(self) -> bool:
+        """Whether it is a triangle, or what generalizes it."""
+        return self._is_cyclic(range(len(self._variables)))
+
+    def _is_cyclic(self, atoms: Sequence[int]) -> bool:
+        """Whether each of some relations lacks one class of variables, another one each."""
+        classes = self._variable_classes(atoms)
+        lacked = [[c for c in classes if not set(c) <= self._variables[i]] for i in atoms]
+        return all(len(c) == 1 for c in lacked) and len({c for (c,) in lacked}) == len(lacked) == len(classes)
 
     def shape(self) -> str:
         """What the hypergraph is called."""
-        if self._is_cyclic:
-            count = len(self._variables)
-            return "triangle" if count == 3 else f"Loomis-Whitney query of degree {count}"
-        return "join of three relations that is not hierarchical"
+        count = len(self._variables)
+        groups = " with groups" if self._free else ""
+        if self.is_cyclic:
+            return ("triangle" if count == 3 else f"Loomis-Whitney query of degree {count}") + groups
+        if self._cores():
+            return f"triangle inside a join of {count} relations{groups}"
+        if count == 4 and sorted(len(c) for c in self._uses()) == [1, 1, 2, 2]:
+            return f"4-path{groups}"
+        return f"join of {count if count > 3 else 'three'} relations that is not hierarchical{groups}"
 
-    def why_not(self) -> str:
-        """Why no candidate was a plan."""
-        if self._free:
-            return (
-                f"with the groups {', '.join(sorted(self._free))} a change of a relation without them meets any number of "
-                "groups, whatever is heavy and light"
-            )
-        return "no partition of its relations into heavy and light parts makes every change of them sublinear"
+    def _uses(self) -> list[list[tuple[str, ...]]]:
+        """The classes of variables that each relation has."""
+        return [[c for c in self._classes if set(c) <= own] for own in self._variables]
 
-    def candidates(self, epsilons: Mapping[str, Fraction], *, is_refined: bool) -> Iterator[Keys]:
-        """What the relations may be partitioned on; around a cycle, each on another class of variables, as in the paper."""
+    def candidates(
+        self, epsilons: Mapping[str, Fraction], *, is_refined: bool
+    ) -> Iterator[tuple[Keys, frozenset[int]]]:
+        """What the relations may be partitioned on, and whose changes may stay linear.
+
+        Around a cycle, each relation is partitioned on another class of variables, as in the paper.
+        """
         options = [[c for c in self._classes if set(c) < own] for own in self._variables]
-        chosen: Iterable[tuple[tuple[tuple[str, ...], ...], ...]]
+        chosen: Iterable[tuple[Chosen, frozenset[int]]]
         if is_refined:
-            chosen = (tuple(tuple(own) for own in options),)
-        elif self._is_cyclic:
-            turns = permutations(self._classes)
-            chosen = (tuple((c,) for c in turn) for turn in turns if all(map(_contains, options, turn)))
-            chosen = islice(chosen, 1 if len(options) == 3 else None)
-        elif len(options) == 3:
-            chosen = product(*([(), *((c,) for c in own)] for own in options))
-        else:
+            chosen = ((tuple(tuple(own) for own in options), frozenset()),)
+        elif cores := self._cores():
+            around = [frozenset(range(len(options))) - set(core) for core in cores]
+            chosen = (
+                (keys, others)
+                for core, rest in zip(cores, around, strict=True)
+                for keys in self._around(core)
+                for others in dict.fromkeys((frozenset[int](), rest))
+            )
+        elif len(options) > 4:
             return
-        for keys in chosen:
-            yield tuple(
-                tuple(PartitionKey(c, epsilons[a.name]) for c in own)
-                for a, own in zip(self._query.atoms, keys, strict=True)
+        else:
+            most = 2 if sum(len(own) > 1 for own in options) < 3 else 1
+            subsets = [[s for n in range(most + 1) for s in combinations(own, n)] for own in options]
+            fewest = sorted(product(*subsets), key=lambda keys: sum(map(len, keys)))
+            chosen = ((keys, frozenset()) for keys in fewest[:MOST_CANDIDATES])
+        for keys, others in chosen:
+            yield (
+                tuple(
+                    tuple(PartitionKey(c, epsilons[a.name]) for c in own)
+                    for a, own in zip(self._query.atoms, keys, strict=True)
+                ),
+                others,
             )
 
-    def plan(self, keys: Keys) -> SkewPlan | None:
-        """The plan over these partitions; None if some change has no promise."""
-        atoms = range(len(keys))
-        parts = [parts_by(i, keys[i]) for i in atoms]
-        views: dict[tuple[RelationPart, ...], AuxiliaryView] = {}
-        cases = []
-        for i in atoms:
-            found = []
-            for others in product(*(parts[j] for j in atoms if j != i)):
-                join = self._join(self._variables[i], others, keys)
-                if join is None:
-                    if others not in views:
-                        view = self._view(i, others, keys, len(views) + 1)
-                        if view is None:
-                            return None
-                        views[others] = view
-                    found.append(SkewCase(others, None, views[others]))
-                else:
-                    found.append(SkewCase(others, join, None))
-            cases.append(tuple(found))
-        return SkewPlan(self._query, self.shape(), keys, tuple(views.values()), tuple(cases))
+    def _cores(self) -> list[tuple[int, ...]]:
+        """The cycles in it: the whole query, or triangles inside."""
+        everything = tuple(range(len(self._variables)))
+        return [atoms for atoms in (everything, *combinations(everything, 3)) if self._is_cyclic(atoms)]
 
-    def _join(self, known: frozenset[str], parts: Sequence[RelationPart], keys: Keys) -> PartJoin | None:
-        """The order in which the parts are joined; None if one has no promise."""
-        left, order, exponent = list(parts), [], Fraction(0)
-        while left:
-            promised = [(e, i) for i, p in enumerate(left) if (e := self._added(p, known, keys)) is not None]
-            if not promised:
-                return None
-            least, i = min(promised)
-            chosen = left.pop(i)
-            order.append(chosen)
-            exponent += least
-            known |= self._variables[chosen.atom]
-        return PartJoin(tuple(order), exponent)
-
-    def _added(self, part: RelationPart, known: frozenset[str], keys: Keys) -> Fraction | None:
-        """How many rows of a part agree with what is known: N to this; None without a promise."""
-        own = self._variables[part.atom]
-        if own <= known:
-            return Fraction(0)
-        promises = []
-        for key, heavy in zip(keys[part.atom], part.heavy, strict=True):
-            if heavy and own - known <= set(key.variables):
-                promises.append(1 - key.epsilon)
-            if not heavy and known >= set(key.variables):
-                promises.append(key.epsilon)
-        return min(promises, default=None)
-
-    def _view(self, without: int, parts: tuple[RelationPart, ...], keys: Keys, number: int) -> AuxiliaryView | None:
-        """The view for a change of a relation; None if a look-up would not do, or if one of its own changes has no promise."""
-        inside = frozenset[str]().union(*(self._variables[p.atom] for p in parts))
-        held = tuple(v for v in self._query.variables if v in inside and v in self._variables[without] | self._free)
-        if not self._variables[without] >= set(held):
-            return None
-        upkeep = [self._join(self._variables[p.atom], [q for q in parts if q is not p], keys) for p in parts]
-        if any(join is None for join in upkeep):
-            return None
-        kept = tuple(join for join in upkeep if join is not None)
-        values = sum((self._values(v, parts, keys) for v in held), Fraction(0))
-        size = min((*(1 + join.exponent for join in kept), values))
-        return AuxiliaryView(f"V{number}", without, parts, held, kept, size)
-
-    def _values(self, variable: str, parts: Iterable[RelationPart], keys: Keys) -> Fraction:
-        """How many values a variable has in some parts: N to this."""
-        found = [
-            1 - key.epsilon
-            for part in parts
-            for key, heavy in zip(keys[part.atom], part.heavy, strict=True)
-            if heavy and variable in key.variables
-        ]
-        return min(found, default=Fraction(1))
+    def _around(self, core: tuple[int, ...]) -> Iterator[Chosen]:
+        """The ways to partition a cycle's relations, each on another class of variables; the others are not partitioned."""
+        classes = self._variable_classes(core)
+        for turn in permutations(classes):
+            if all(set(c) < self._variables[i] for i, c in zip(core, turn, strict=True)):
+                own = dict(zip(core, turn, strict=True))
+                yield tuple((own[i],) if i in own else () for i in range(len(self._variables)))

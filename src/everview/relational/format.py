@@ -22,6 +22,7 @@ from everview.relational.nodes import (
     Join,
     JoinKind,
     Project,
+    Recursive,
     Relation,
     Scan,
     SortKey,
@@ -85,6 +86,11 @@ def format_node(relation: Relation) -> str:
             return "distinct"
         case UnionAll():
             return "union all"
+        case Recursive():
+            step = format_plan(relation.step).strip().splitlines()
+            return "\n".join(
+                [f"recursive, at most {relation.limit} rounds of", *(f"  | {line}" for line in step), "from"]
+            )
         case ExceptAll():
             return "except all"
         case IntersectAll():

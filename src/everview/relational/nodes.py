@@ -259,6 +259,28 @@ class Generate(_Relation):
     names: tuple[str, ...] = field(compare=False)
 
 
+@node
+class Recursive(_Relation):
+    """R₀ = anchor, Rᵢ₊₁ = step(Rᵢ, inputs), and all of them together, until one is empty: WITH RECURSIVE … UNION ALL.
+
+    ``step`` is a plan over scans of ``RECURSION``, which stands for Rᵢ, and of ``input_name(k)``, for the k-th of ``inputs``.
+    It is computed at most ``limit`` times; where there are rows left then, that is an error, as in Spark.
+    """
+
+    anchor: Relation
+    inputs: tuple[Relation, ...]
+    step: Relation
+    limit: int
+
+
+RECURSION = "__recursion"
+
+
+def input_name(number: int) -> str:
+    """What the step of a ``Recursive`` calls its inputs."""
+    return f"__input{number}"
+
+
 Relation = (
     Scan
     | Values
@@ -274,4 +296,5 @@ Relation = (
     | Window
     | TopK
     | Generate
+    | Recursive
 )

@@ -25,6 +25,7 @@ from everview.relational.types import (
     Decimal,
     String,
     Struct,
+    Timestamp,
     TimestampNtz,
     is_floating,
     is_integral,
@@ -181,6 +182,8 @@ def _keeps_order(old: DataType, new: DataType) -> bool:
     """Whether a cast never turns two values round."""
     if isinstance(old, Decimal) or is_integral(old):
         return is_numeric(new)
+    if isinstance(old, Date) or isinstance(new, Date):  # the clock of a zone may be set back over midnight
+        return isinstance(old, TimestampNtz) or isinstance(new, Timestamp | TimestampNtz)
     return is_floating(old) and is_floating(new)
 
 

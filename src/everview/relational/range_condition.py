@@ -84,6 +84,11 @@ class RangeSearch:
     cuts: tuple[Cut, ...]
     reach: ReachedValue | None = None
 
+    @property
+    def has_two_bounds(self) -> bool:
+        """Whether rows are found between two bounds, of one column or of two."""
+        return len({cut.is_from for cut in self.cuts}) > 1 or self.reach is not None
+
 
 def range_searches(
     condition: Expression | None, width: int, other: int

@@ -21,6 +21,7 @@ from everview.relational.nodes import (
     Join,
     JoinKind,
     Project,
+    Recursive,
     Relation,
     Scan,
     Schema,
@@ -92,6 +93,8 @@ def _derive(relation: Relation) -> Schema:
                 Field(column[0].name, column[0].type, any(f.nullable for f in column))
                 for column in zip(*rows, strict=True)
             )
+        case Recursive():
+            return _as_nullable(schema(relation.anchor))
         case ExceptAll():
             return schema(relation.left)
         case IntersectAll() | UnionMax():

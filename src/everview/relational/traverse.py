@@ -16,6 +16,7 @@ from everview.relational.nodes import (
     IntersectAll,
     Join,
     Project,
+    Recursive,
     Relation,
     Scan,
     TopK,
@@ -37,6 +38,8 @@ def inputs(relation: Relation) -> tuple[Relation, ...]:
             return (relation.left, relation.right)
         case UnionAll():
             return relation.inputs
+        case Recursive():
+            return (relation.anchor, *relation.inputs)
         case _:
             assert_never(relation)
 
@@ -54,6 +57,8 @@ def with_inputs(relation: Relation, new: tuple[Relation, ...]) -> Relation:
             return replace(relation, left=new[0], right=new[1])
         case UnionAll():
             return UnionAll(new)
+        case Recursive():
+            return replace(relation, anchor=new[0], inputs=new[1:])
         case _:
             assert_never(relation)
 

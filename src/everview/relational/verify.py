@@ -21,6 +21,7 @@ from everview.relational.nodes import (
     IntersectAll,
     Join,
     Project,
+    Recursive,
     Relation,
     Scan,
     Schema,
@@ -77,6 +78,9 @@ def _verify_node(relation: Relation) -> None:
         case UnionAll():
             for other in relation.inputs[1:]:
                 _verify_same_types(relation, relation.inputs[0], other)
+        case Recursive():
+            verify(relation.step)
+            _verify_same_types(relation, relation.anchor, relation.step)
         case ExceptAll() | IntersectAll() | UnionMax():
             _verify_same_types(relation, relation.left, relation.right)
         case Window():

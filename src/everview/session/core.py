@@ -18,7 +18,6 @@ import pyarrow as pa
 from everview.backends.base import Backend, Change, ChangeKind
 from everview.catalog import (
     Catalog,
-    CovarianceFeatures,
     Definition,
     TableDefinition,
     ViewDefinition,
@@ -31,16 +30,18 @@ from everview.frontend.translation_cache import TranslationCache
 from everview.frontend.translator import Translator
 from everview.relational import spark_code
 from everview.relational.arrow import arrow_schema
+from everview.relational.clock import CLOCK, reads_clock
 from everview.relational.nodes import Schema
 from everview.session.changing.sort_out import sort_out
-from everview.session.covariance_plans import covariance_plans
+from everview.session.clock import ensure_clock
 from everview.session.database_lock import DatabaseLock
-from everview.session.queries import UnionMaxQuery, union_max_plan
+from everview.session.feeds.lake_storage import StagesFrames
+from everview.session.queries import UnionMaxQuery, settled, union_max_plan
 from everview.session.rows.change_shape import shape_of
 from everview.session.rows.changes import read_changes
 from everview.session.rows.decompose import decompose as decomposed_change
 from everview.session.rows.factorized_change import is_factorized, read_products
-from everview.session.rows.given_rows import Mode
+from everview.session.rows.given_rows import Mode, columns_of_frame, is_spark_frame
 from everview.session.sql.ddl import Columns, read_schema
 from everview.session.stored_on_disk import Follows, KeepsPublications, LogsDefinitions
 from everview.session.subscriptions import Subscriptions
@@ -74,6 +75,7 @@ class Core:
         """What else is asked before a table or view is dropped: each raises if something outside hangs on it."""
         self.sources: dict[str, DataFrame | UnionMaxQuery] = {}
         """What views were made from that is no text, by their lower-case names."""
+        self._stages = backend if isinstance(backend, StagesFrames) else None
         self._follows = isinstance(backend, Follows)  # asking a protocol takes longer than a small transaction
         self.lock = DatabaseLock(self._follow if self._follows else None)
         self._superseded: dict[int, tuple[Definition, Definition]] = {}
@@ -176,13 +178,17 @@ class Core:
         with guarded(query):
             if isinstance(query, UnionMaxQuery):
                 parts = [self._translator.translate(part, self._readable()) for part in query.parts]
-                return replace(parts[0], plan=union_max_plan([p.plan for p in parts]), text=None)
-            return self._translator.translate(query, self._readable())
+                whole = replace(parts[0], plan=union_max_plan([p.plan for p in parts]), text=None)
+            else:
+                whole = self._translator.translate(query, self._readable())
+        if reads_clock(whole.plan):
+            ensure_clock(self)
+        return settled(self.catalog, whole)
 
     def _readable(self) -> dict[str, Schema]:
         """What queries may read, by name."""
         definitions: list[TableDefinition | ViewDefinition] = [*self.catalog.tables, *self.catalog.views]
-        return {**{d.name: d.fields for d in definitions}, **self._borrowed}
+        return {**{d.name: d.fields for d in definitions if d.name != CLOCK}, **self._borrowed}
 
     def to_spark(self, rows: pa.Table) -> DataFrame:
         """Rows as a DataFrame of the user's session."""
@@ -244,33 +250,7 @@ class Core:
                 self.sources[name.lower()] = query
             return definition
 
-    def define_covariance(
-        self, name: str, query: str | DataFrame, features: CovarianceFeatures, options: ViewOptions
-    ) -> ViewDefinition:
-        """Makes a covariance after its parts, which count categories: one that is there is whole."""
-        with self.locked():
-            for new in (name, *features.parts(name)):
-                self.catalog.check_name(new)
-            translated = self.translate(query)
-            self.heal()
-            found, (whole, *parts) = covariance_plans(name, translated.plan, features)
-            zone, others = translated.settings.time_zone, translated.settings.others
-            named = [*zip(found.parts(name), parts, strict=True), (name, whole)]
-            made: list[ViewDefinition] = []
-            try:
-                for own, plan in named:
-                    view = ViewDefinition(own, plan, None, zone, options, settings=others)
-                    view = replace(view, covariance=found) if own == name else replace(view, part_of=name)
-                    view = self.with_on_error(view)
-                    with guarded(query):
-                        self.add_view(view)
-                    made.append(view)
-            except BaseException:
-                self._remove(made)
-                raise
-            return made[-1]
-
-    def _remove(self, views: Iterable[ViewDefinition]) -> None:
+    def remove(self, views: Iterable[ViewDefinition]) -> None:
         """Takes views away that nothing depends on."""
         for view in views:
             self.backend.drop(view.name)
@@ -355,7 +335,7 @@ class Core:
             constraints = self.catalog.constraint_views(definition) if isinstance(definition, TableDefinition) else ()
             parts = self.catalog.parts_of(definition)
             self._drop_from_backend([definition.name, *(c.name for c in constraints)])
-            self._remove(parts)
+            self.remove(parts)
             self.catalog.remove(definition)
             self.sources.pop(definition.name.lower(), None)
             self.subscriptions.remove_view(definition.name)
@@ -381,8 +361,16 @@ class Core:
         """The rows that a user gives for a table, checked against it."""
         self.check_open()
         definition = self.catalog.table(table)
+        if definition.name == CLOCK:
+            raise InvalidChange("the clock is no table to change.", hint="db.advance(now) moves it.")
         if is_factorized(rows):
             return read_products(definition, rows, mode)
+        if self._stages is not None and is_spark_frame(rows):
+            near = self._stages.near_rows(rows)
+            if near is None:
+                read_changes(definition, columns_of_frame(rows), mode)  # names and types, which no row has to show
+                return self._stages.stage(definition, rows, mode.value)
+            rows = near
         change = read_changes(definition, rows, mode)
         return decomposed_change(definition, change) if decompose else change
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -17,14 +18,16 @@ from everview.catalog import CovarianceFeatures, ViewDefinition, ViewOptions
 from everview.errors import UnknownName, UnsupportedOperation
 from everview.frontend.translation_cache import TranslationCache
 from everview.learn.matrix_chain import MatrixChain, create_matrix_chain, matrix_chain
+from everview.session import clock
 from everview.session.bins import Bins, bin_name, with_bins
 from everview.session.changing.replace_view import replace_view
 from everview.session.changing.sort_out import define_assertion
 from everview.session.changing.table_source import table_source
 from everview.session.core import Core
 from everview.session.covariance import Covariance, named
+from everview.session.covariance_plans import define_covariance
 from everview.session.feeds.feeding import Feeds
-from everview.session.feeds.lake_storage import StoredInDelta
+from everview.session.feeds.lake_storage import StagesFrames, StoredInDelta
 from everview.session.queries import UnionMaxQuery
 from everview.session.relations import Assertion, Table, View
 from everview.session.results import Result
@@ -88,7 +91,8 @@ class Database:
             foreign_keys: From a column, or a tuple of columns, to the table whose primary key it refers to, or to the table
                 and its columns: ``{"item": "items", ("shop", "day"): ("openings", ("shop", "day"))}``. Checked at commit.
         """
-        source = table_source(schema)
+        backend = self._core.backend
+        source = table_source(schema, backend.read_parquet if isinstance(backend, StagesFrames) else None)
         taken = schema if source is None else source.schema
         with self._core.locked():
             made = self._core.define_table(name, taken, primary_key, static, retain, unique, foreign_keys)
@@ -189,6 +193,19 @@ class Database:
         checked = None if source is None else check_source(source)
         return self._core.run(self._core.read_mapping(changes, decompose), checked)
 
+    def advance(self, now: datetime | None = None) -> Commit:
+        """Moves the clock, which stands still in between, to a moment or to the present one; ``now()`` in a view reads it."""
+        return clock.advance(self._core, now)
+
+    @property
+    def now(self) -> datetime | None:
+        """What the clock shows, in UTC; None as long as no query has asked for the time."""
+        return clock.now(self._core)
+
+    def retain(self, table: str, where: str) -> None:
+        """Keeps the rows for which ``ts > now() - INTERVAL 7 DAYS`` or the like is not false; others go with the clock."""
+        clock.retain(self._core, table, where)
+
     def transaction(self) -> Transaction:
         """Several changes in one transaction: ``with db.transaction() as tx: …``."""
         self._core.check_open()
@@ -208,13 +225,13 @@ class Database:
     def tables(self) -> dict[str, Table]:
         """All tables by name, in order of creation."""
         self._core.check_open()
-        return {t.name: Table(self._core, t) for t in self._core.catalog.tables}
+        return {t.name: Table(self._core, t) for t in self._core.catalog.tables if not clock.is_hidden(t.name)}
 
     @property
     def views(self) -> dict[str, View]:
         """All views by name, each after those it reads; the parts of a covariance are not listed."""
         self._core.check_open()
-        return {v.name: self._handle(v) for v in self._core.catalog.views if v.part_of is None}
+        return {v.name: self._handle(v) for v in self._core.catalog.views if not (v.part_of or clock.is_hidden(v.name))}
 
     @property
     def assertions(self) -> dict[str, Assertion]:
@@ -295,14 +312,8 @@ class Database:
         Returns:
             Spark's query; what goes wrong in a batch is its ``exception()``, and nothing of that batch has happened.
         """
-        return self._feeds.stream(
-            table,
-            streaming_df,
-            checkpoint=os.fspath(checkpoint),
-            trigger={**(trigger or {}), **trigger_keywords},
-            mode=mode,
-            name=name,
-        )
+        given, at = {**(trigger or {}), **trigger_keywords}, os.fspath(checkpoint)
+        return self._feeds.stream(table, streaming_df, checkpoint=at, trigger=given, mode=mode, name=name)
 
     def follow_delta(
         self,
@@ -397,7 +408,7 @@ class Database:
         features = CovarianceFeatures(named(continuous), (*named(categorical), *binned), named(group_by))
         options = check_options(ViewOptions(strategy, lazy, refresh=refresh))
         source = with_bins(self._core, query, bins or {})
-        return Covariance(self._core, self._core.define_covariance(name, source, features, options))
+        return Covariance(self._core, define_covariance(self._core, name, source, features, options))
 
     def create_matrix_chain(self, name: str, matrices: Iterable[str], *, storage: str = "auto") -> MatrixChain:
         """Maintains the product of matrices, as a view (i, j, v): see ``learn.matrix_chain.create_matrix_chain``."""

@@ -51,7 +51,7 @@ def open_embedded(path: str | None, _spark: SparkSession | None, options: Mappin
         for option in _WITH_PATH:
             if option in options:
                 raise UnsupportedOperation(f"{option} has no meaning for a database in memory.", hint="give a path.")
-        in_memory = engine(history)
+        in_memory = _shown(engine(history))
         if limit is not None:
             in_memory.limit_memory(limit)
         opened: Backend = in_memory
@@ -74,12 +74,23 @@ def open_embedded(path: str | None, _spark: SparkSession | None, options: Mappin
     module = importlib.import_module("everview.session.durable.durable_backend")
     durable: Backend = module.DurableBackend(
         folder,
-        lambda: engine(history),
+        lambda: _shown(engine(history)),
         durability=durability,
         checkpoint_bytes=_number(options, "checkpoint_bytes", module.CHECKPOINT_BYTES, "bytes"),
         memory_limit=limit,
     )
     return durable
+
+
+def _shown(engine: Any) -> Any:
+    """An engine that shows how far a very large transaction is, once it has taken two seconds, where somebody can see it."""
+
+    def progress(rows: int) -> Any:
+        shown = importlib.import_module("everview.session.durable.progress")  # with rich, which others do not wait for
+        return shown.OpeningProgress("taking in rows", rows)
+
+    engine.progress = progress
+    return engine
 
 
 def check_backend_of(folder: Path, backend: str) -> None:
@@ -144,7 +155,8 @@ def open_spark(path: str | None, spark: SparkSession | None, options: Mapping[st
     """The Spark backend in a directory of this machine, a temporary one without a path; a session starts when needed.
 
     ``history`` is the number of versions whose deltas can be asked for, ``local_rows`` the size up to which segments are kept
-    at the driver, ``lookup_bytes`` how much disk the driver may take for copies of larger ones, to look rows up in.
+    at the driver, ``lookup_bytes`` how much disk the driver may take for copies of larger ones, to look rows up in,
+    and ``executor_bytes`` each executor for copies of those that its tasks search.
     """
     if path is not None:
         check_backend_of(Path(local_directory(path, "a database")), "spark")
@@ -166,6 +178,7 @@ def open_spark(path: str | None, spark: SparkSession | None, options: Mapping[st
         _history(options),
         local_rows=local_rows,
         lookup_bytes=lookup_bytes,
+        executor_bytes=_number(options, "executor_bytes", 16 * 2**30, "bytes"),
         shown_in=running_session,
     )
     return backend
@@ -173,7 +186,7 @@ def open_spark(path: str | None, spark: SparkSession | None, options: Mapping[st
 
 backends: dict[str, BackendChoice] = {
     "embedded": BackendChoice(open_embedded, ("history", "memory_limit", *_WITH_PATH)),
-    "spark": BackendChoice(open_spark, ("history", "local_rows", "lookup_bytes")),
+    "spark": BackendChoice(open_spark, ("history", "local_rows", "lookup_bytes", "executor_bytes")),
     "reference": BackendChoice(open_reference, ("history",)),
 }
 """The backends by name."""

@@ -47,7 +47,10 @@ class Commit:
     def __repr__(self) -> str:
         if self.is_repeat:
             return f"<Commit version {self.version}, nothing done: the batch is part of it already>"
-        moved = ", ".join(f"{name}: {delta.num_rows} rows" for name, delta in self.changes.items())
+        known = (
+            self.changes.row_count if isinstance(self.changes, GuardedDeltas) else lambda n: self.changes[n].num_rows
+        )
+        moved = ", ".join(f"{name}: {known(name)} rows" for name in self.changes)
         failed = f", suspended: {', '.join(self.suspended)}" if self.suspended else ""
         caught = "".join(f", {rows.num_rows} rows caught by {name}" for name, rows in self.caught.items())
         return f"<Commit version {self.version}, {moved or 'no view changed'}{failed}{caught}, {self.seconds:.3f} s>"
@@ -63,6 +66,12 @@ class GuardedDeltas(Mapping[str, pa.Table]):
     def __getitem__(self, view: str) -> pa.Table:
         with self._lock:
             return self._deltas[view]
+
+    def row_count(self, view: str) -> int:
+        """How many rows a delta has; one that is on disk is not read for it, and may have a row more than once."""
+        with self._lock:
+            count = getattr(self._deltas, "row_count", None)
+            return int(self._deltas[view].num_rows if count is None else count(view))
 
     def __iter__(self) -> Iterator[str]:
         with self._lock:

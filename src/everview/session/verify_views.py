@@ -17,6 +17,7 @@ import pyarrow as pa
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import UnsupportedOperation
 from everview.relational.arrow import rows_from_arrow, rows_to_arrow
+from everview.relational.definitions.ordered_aggregates import has_open_answers
 from everview.relational.traverse import tables_of
 from everview.relational.types import Row
 from everview.session.queries import UnionMaxQuery
@@ -96,7 +97,12 @@ def _recompute(core: Core, definition: TableDefinition | ViewDefinition, inputs:
 
 
 def _source_of(core: Core, view: ViewDefinition) -> str | DataFrame | UnionMaxQuery | None:
-    """The query that a view was made from; None for one that is no text, in a database opened again since."""
+    """The query that a view was made from; None for one that is no text, in a database opened again since.
+
+    None too where Spark may give one answer and everview another, both right: the plan says which is meant.
+    """
+    if has_open_answers(view.plan):
+        return None
     return view.query if view.query is not None else core.sources.get(view.name.lower())
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from everview.planner.skew_plan import PartJoin, RelationPart, SkewPlan
+from everview.planner.skew_plan import Element, PartJoin, SkewPlan
 from everview.trigger.format_plan import update_json
 
 
@@ -18,15 +18,19 @@ def skew_lines(plan: SkewPlan) -> list[str]:
     for view in plan.views:
         product = " * ".join(_part(plan, p) for p in view.parts)
         lines.append(f"  {view.name}[{', '.join(view.keys)}] = Σ {product}  *  at most {_power(view.size)} entries")
-    lines.append("a changed row meets the parts of the others:")
+    if plan.branches:
+        lines.append("rows are enumerated with constant delay, from")
+        lines += [f"  {', then '.join(plan.name_of(s.source) for s in branch.steps)}" for branch in plan.branches]
+        lines.append("a changed row is joined for the views:")
+        for view in plan.views:
+            upkeep = zip(view.parts, view.upkeep, strict=True)
+            lines += [f"  δ{plan.name_of(own)} for {view.name}: {_join(plan, join)}" for own, join in upkeep]
+    else:
+        lines.append("a changed row meets the parts of the others:")
     for name, cases in zip(names, plan.cases, strict=True):
         for case in cases:
-            if case.view is not None:
-                how = f"a look-up in {case.view.name}: O(1)"
-            else:
-                assert case.join is not None
-                how = _join(plan, case.join)
-            lines.append(f"  δ{name} * {' * '.join(plan.part_name(p) for p in case.parts)}: {how}")
+            how = f"a look-up in {case.view.name}: O(1)" if case.view and not case.exponent else _join(plan, case.join)
+            lines.append(f"  δ{name} * {' * '.join(plan.name_of(p) for p in case.parts)}: {how}")
     lines.append("one changed row of")
     lines += [f"  {cost.text}" for cost in plan.costs]
     return [*lines, f"space: {plan.space}"]
@@ -49,7 +53,7 @@ def skew_json(plan: SkewPlan) -> dict[str, Any]:
             {
                 "name": v.name,
                 "keys": list(v.keys),
-                "parts": [plan.part_name(p) for p in v.parts],
+                "parts": [plan.name_of(p) for p in v.parts],
                 "size_exponent": float(v.size),
             }
             for v in plan.views
@@ -62,20 +66,22 @@ def skew_json(plan: SkewPlan) -> dict[str, Any]:
 def _partition(plan: SkewPlan, atom: int, keys: str) -> str:
     parts = plan.parts_of(atom)
     if len(parts) > 1:
-        return f"on {keys} into {', '.join(plan.part_name(p) for p in parts)}"
+        return f"on {keys} into {', '.join(plan.name_of(p) for p in parts)}"
     return f"on {keys}, so that all rows are {'heavy' if all(parts[0].heavy) else 'light'}"
 
 
-def _part(plan: SkewPlan, part: RelationPart) -> str:
-    return f"{plan.part_name(part)}[{', '.join(plan.query.atoms[part.atom].variables)}]"
+def _part(plan: SkewPlan, part: Element) -> str:
+    return f"{plan.name_of(part)}[{', '.join(plan.variables_of(part))}]"
 
 
 def _join(plan: SkewPlan, join: PartJoin) -> str:
-    first, *rest = (plan.part_name(p) for p in join.parts)
+    names = [plan.name_of(step) for step in join.steps]
+    if not names:
+        return "as it is: O(1)"
     if not join.exponent:
-        return f"look-ups in {', '.join((first, *rest))}: O(1)"
-    looked_up = f", look-ups in {', '.join(rest)}" if rest else ""
-    return f"a slice of {first}{looked_up}: O({_power(join.exponent)})"
+        return f"look-ups in {', '.join(names)}: O(1)"
+    promise = "" if join.is_promised else ", for which nothing is promised"
+    return f"{', then '.join(names)}: O({_power(join.exponent)}){promise}"
 
 
 def _power(exponent: object) -> str:

@@ -37,16 +37,31 @@ class EnumerationStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Branch:
+    """The steps of an enumeration, and its roots, whose counts multiply to the number of rows."""
+
+    steps: tuple[EnumerationStep, ...]
+    roots: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class FactorizedProgram:
     """What keeps the tree current, the steps of its enumeration, and its roots, whose counts multiply to the number of rows.
 
-    ``loading`` takes in what is there at first, where that needs more views stored than the changes to come do.
+    ``loading`` takes in what is there at first, where that needs more views stored than the changes to come do. With heavy and
+    light parts, other rows are in ``more`` branches; no row is in two.
     """
 
     program: TreeProgram
     loading: TreeProgram | None
     steps: tuple[EnumerationStep, ...]
     roots: tuple[str, ...]
+    more: tuple[Branch, ...] = ()
+
+    @property
+    def branches(self) -> tuple[Branch, ...]:
+        """All branches."""
+        return Branch(self.steps, self.roots), *self.more
 
     @property
     def order(self) -> tuple[str, ...]:

@@ -15,12 +15,14 @@ trigger moves rows between parts when a key turns heavy or light. The result sta
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from itertools import product
 
 from everview.planner.block import Block
-from everview.planner.skew_plan import PartitionKey, RelationPart, SkewPlan
+from everview.planner.skew_plan import Element, HeavyKeys, PartitionKey, PartJoin, RelationPart, SkewPlan
+from everview.trigger.lower_factorized import Branch, EnumerationStep, FactorizedProgram
 from everview.trigger.lower_tree import RESULT, restrict
 from everview.trigger.tree_program import (
     Access,
@@ -47,8 +49,24 @@ def lower_skew(block: Block, plan: SkewPlan) -> TreeProgram:
     triggers = tuple(Trigger(i, tuple(lowering.statements(i))) for i in range(len(block.atoms)))
     partitions = tuple(p for i in range(len(block.atoms)) for p in lowering.partitions(i))
     sizes = tuple(lowering.size_view(i) for i in range(len(block.atoms))) if plan.is_partitioned else ()
-    views = lowering.views
-    return TreeProgram(block, tuple(views.values()), frozenset(lowering.stored), RESULT, triggers, partitions, sizes)
+    views, result = lowering.views, "" if plan.branches else RESULT
+    return TreeProgram(block, tuple(views.values()), frozenset(lowering.stored), result, triggers, partitions, sizes)
+
+
+def lower_skew_listing(block: Block, plan: SkewPlan) -> FactorizedProgram:
+    """The program of a listing over heavy and light parts that stays factorized, and the steps of its enumeration."""
+    branches = []
+    for branch in plan.branches:
+        known: set[str] = set()
+        steps = []
+        for step in branch.steps:
+            keys = plan.variables_of(step.source)
+            bound, new = (tuple(k for k in keys if (k in known) == is_known) for is_known in (True, False))
+            steps.append(EnumerationStep(plan.name_of(step.source), bound, new, step.is_factor))
+            known |= set(keys)
+        branches.append(Branch(tuple(steps), (steps[0].view,)))
+    first, *more = branches
+    return FactorizedProgram(lower_skew(block, plan), None, first.steps, first.roots, tuple(more))
 
 
 @dataclass(slots=True)
@@ -60,21 +78,22 @@ class _SkewLowering:
 
     def __post_init__(self) -> None:
         everything = frozenset(range(len(self.block.atoms)))
-        self._define(RESULT, tuple(dict.fromkeys(self.block.keys)), everything)
+        if not self.plan.branches:
+            self._define(RESULT, tuple(dict.fromkeys(self.block.keys)), everything)
         for i, atom in enumerate(self.block.query.atoms):
             own = frozenset({i})
             self._define(atom.name, atom.variables, own, is_stored=len(self.plan.parts_of(i)) == 1)
             for name in self._split_names(i):
                 self._define(name, atom.variables, own, is_stored=False)
             for part in self.plan.parts_of(i):
-                self._define(self.plan.part_name(part), atom.variables, own)
-            for key in self._open_keys(i):
-                self._define(self._heavy(i, key), key.variables, frozenset())
+                self._define(self.plan.name_of(part), atom.variables, own)
+            for place, key in self._open_keys(i):
+                self._define(self._heavy(i, place), key.variables, frozenset())
             if self.plan.is_partitioned:
                 for name, keys in self._degrees(i):
                     self._define(name, keys, frozenset())
         for view in self.plan.views:
-            self._define(view.name, view.keys, everything - {view.without})
+            self._define(view.name, view.keys, view.atoms)
 
     def _define(self, name: str, keys: Sequence[str], atoms: frozenset[int], *, is_stored: bool = True) -> None:
         payload = restrict(self.block.monomials, atoms)
@@ -87,17 +106,17 @@ class _SkewLowering:
     def _name(self, atom: int) -> str:
         return self.block.query.atoms[atom].name
 
-    def _open_keys(self, atom: int) -> list[PartitionKey]:
+    def _open_keys(self, atom: int) -> list[tuple[int, PartitionKey]]:
         """The keys that have both light and heavy values."""
-        return [k for k in self.plan.partitions[atom] if len(k.flags) > 1]
+        return [(i, k) for i, k in enumerate(self.plan.partitions[atom]) if len(k.flags) > 1]
 
-    def _heavy(self, atom: int, key: PartitionKey) -> str:
-        return f"{self._name(atom)}_heavy_{'_'.join(key.variables)}"
+    def _heavy(self, atom: int, place: int) -> str:
+        return self.plan.name_of(HeavyKeys(atom, place))
 
     def _degrees(self, atom: int) -> list[tuple[str, tuple[str, ...]]]:
         """The views that count keys of an atom: one for each key that it is partitioned on, or one of its size."""
         name = self._name(atom)
-        found = [(f"{name}_degree_{'_'.join(k.variables)}", k.variables) for k in self._open_keys(atom)]
+        found = [(f"{name}_degree_{'_'.join(k.variables)}", k.variables) for _, k in self._open_keys(atom)]
         return found or [(f"{name}_size", ())]
 
     def size_view(self, atom: int) -> str:
@@ -112,7 +131,7 @@ class _SkewLowering:
 
     def _prefix_name(self, atom: int, heavy: tuple[bool, ...]) -> str:
         if len(heavy) == len(self.plan.partitions[atom]):
-            return self.plan.part_name(RelationPart(atom, heavy))
+            return self.plan.name_of(RelationPart(atom, heavy))
         return f"{self._name(atom)}_{RelationPart(atom, heavy).suffix}_" if heavy else self._name(atom)
 
     # Statements
@@ -122,10 +141,7 @@ class _SkewLowering:
         leaf = self._name(atom)
         yield LiftRows(leaf)
         for case in self.plan.cases[atom]:
-            names = [case.view.name] if case.view is not None else []
-            if case.join is not None:
-                names = [self.plan.part_name(p) for p in case.join.parts]
-            yield self._compute(RESULT, leaf, names)
+            yield self._compute(RESULT, leaf, case.join)
             yield Add(RESULT)
         yield from self._split(atom, (), leaf)
         for part in self.plan.parts_of(atom):
@@ -139,26 +155,31 @@ class _SkewLowering:
         key = keys[len(heavy)]
         targets = [(*heavy, flag) for flag in key.flags]
         light, strong = (self._prefix_name(atom, t) for t in targets)
-        yield Split(light, strong, source, self._heavy(atom, key))
+        yield Split(light, strong, source, self._heavy(atom, len(heavy)))
         for target in targets:
             yield from self._split(atom, target, self._prefix_name(atom, target))
 
     def _take_in(self, part: RelationPart, *, counts: bool) -> Iterator[TreeStatement]:
         """What a change of a part does to the auxiliary views that it is in, and to the part."""
-        name = self.plan.part_name(part)
-        for view in self.plan.views:
-            for own, join in zip(view.parts, view.upkeep, strict=True):
-                if own == part:
-                    yield self._compute(view.name, name, [self.plan.part_name(p) for p in join.parts])
-                    yield Add(view.name)
+        name = self.plan.name_of(part)
+        yield from self._keep_views(part)
         yield Add(name)
         if counts:
             for degrees, _ in self._degrees(part.atom):
                 yield CountDegrees(degrees, name)
 
-    def _compute(self, target: str, source: str, joined: Iterable[str]) -> Compute:
+    def _keep_views(self, element: Element) -> Iterator[TreeStatement]:
+        """What a change of a part, or of heavy keys, does to the auxiliary views over it."""
+        for view in self.plan.views:
+            for own, join in zip(view.parts, view.upkeep, strict=True):
+                if own == element:
+                    yield self._compute(view.name, self.plan.name_of(element), join)
+                    yield Add(view.name)
+
+    def _compute(self, target: str, source: str, join: PartJoin) -> Compute:
         known, atoms, joins = set(self.views[source].keys), self.views[source].atoms, []
-        for name in joined:
+        for step in join.steps:
+            name = self.plan.name_of(step)
             view = self.views[name]
             bound = tuple(k for k in view.keys if k in known)
             kind = AccessKind.LOOKUP if len(bound) == len(view.keys) else AccessKind.SLICE
@@ -179,26 +200,27 @@ class _SkewLowering:
                 continue
             others = list(product(*(f for i, f in enumerate(flags) if i != n)))
             pairs = [tuple(RelationPart(atom, (*o[:n], flag, *o[n:])) for flag in (False, True)) for o in others]
-            heavy = self._heavy(atom, key)
+            heavy = HeavyKeys(atom, n)
             yield Partition(
                 atom,
                 key.variables,
                 float(key.epsilon),
                 next(name for name, keys in self._degrees(atom) if keys == key.variables),
-                heavy,
-                self._moves(atom, heavy, [(light, strong) for light, strong in pairs], turns_heavy=True),
-                self._moves(atom, heavy, [(strong, light) for light, strong in pairs], turns_heavy=False),
+                self.plan.name_of(heavy),
+                self._moves(heavy, [(light, strong) for light, strong in pairs], turns_heavy=True),
+                self._moves(heavy, [(strong, light) for light, strong in pairs], turns_heavy=False),
             )
 
     def _moves(
-        self, atom: int, heavy: str, pairs: list[tuple[RelationPart, RelationPart]], *, turns_heavy: bool
+        self, heavy: HeavyKeys, pairs: list[tuple[RelationPart, RelationPart]], *, turns_heavy: bool
     ) -> KeyMoves:
         """Rows of (source, target) pairs of parts; the heavy keys change with the first or the second half."""
-        gain: list[TreeStatement] = [TurnKeys(heavy)]
-        loss: list[TreeStatement] = [TurnKeys(heavy)]
+        keys = self.plan.name_of(heavy)
+        gain: list[TreeStatement] = [TurnKeys(keys)]
+        loss: list[TreeStatement] = [TurnKeys(keys)]
         for source, target in pairs:
-            held = self.plan.part_name(source)
-            gain += [self._compute(self.plan.part_name(target), heavy, [held]), *self._take_in(target, counts=False)]
-            loss += [self._compute(held, heavy, [held]), *self._take_in(source, counts=False)]
-        (gain if turns_heavy else loss).append(Add(heavy))
-        return KeyMoves(Trigger(atom, tuple(gain)), Trigger(atom, tuple(loss)))
+            held = PartJoin((source,), Fraction(0))
+            gain += [self._compute(self.plan.name_of(target), keys, held), *self._take_in(target, counts=False)]
+            loss += [self._compute(self.plan.name_of(source), keys, held), *self._take_in(source, counts=False)]
+        (gain if turns_heavy else loss).extend((*self._keep_views(heavy), Add(keys)))
+        return KeyMoves(Trigger(heavy.atom, tuple(gain)), Trigger(heavy.atom, tuple(loss)))

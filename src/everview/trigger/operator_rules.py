@@ -6,6 +6,7 @@ L ⋉ R, L ▷ R       linear in L: whether a row has a partner is looked up in 
 the rows of L with that key come or go
 DISTINCT ∸ min max pointwise: the count of a row in each input says how often it is in the output
 GROUP BY           pointwise where every aggregate is a function of sums, otherwise ordered
+WITH RECURSIVE     each round is a view over the round before: linear in it and in what it is joined with
 windows            ordered: the touched partitions are computed anew
 top-k              ordered: all rows are kept in order, and the answer is read off the first ones
 """
@@ -29,6 +30,7 @@ from everview.relational.nodes import (
     Join,
     JoinKind,
     Project,
+    Recursive,
     Relation,
     Scan,
     TopK,
@@ -61,6 +63,9 @@ def rules_of(node: Relation) -> tuple[ChangeRule, ...]:
             return tuple(ChangeRule(side, LINEAR) for side in range(len(inputs(node))))
         case Join():
             return _join(node)
+        case Recursive():
+            rows = tuple(Search(side, Place.ROWS, AccessKind.SLICE) for side in range(1, len(inputs(node))))
+            return tuple(ChangeRule(side, LINEAR, rows) for side in range(len(inputs(node))))
         case Distinct() | ExceptAll() | IntersectAll() | UnionMax():
             searches = tuple(
                 Search(side, Place.COUNTS, AccessKind.LOOKUP, columns(read)) for side, read in enumerate(inputs(node))

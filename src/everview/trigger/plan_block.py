@@ -13,10 +13,10 @@ from everview.planner.materialize import materialized_nodes
 from everview.planner.plan_recursive import RecursivePlan, compare_with_tree, plan_recursive
 from everview.planner.plan_tree import TreePlan, plan_tree
 from everview.planner.recursive_views import TooManyViewsError
-from everview.planner.skew_choice import choose_skew
+from everview.planner.skew_choice import choose_skew, tree_exponents
 from everview.planner.skew_options import SkewOptions
 from everview.planner.skew_plan import SkewPlan
-from everview.planner.skew_search import plan_skew
+from everview.planner.skew_search import NoSkewPlan, dearness, plan_skew
 from everview.planner.view_tree import InnerView, Leaf, ViewTree
 from everview.relational.nodes import Aggregate, Relation
 from everview.trigger.lower_recursive import lower_recursive
@@ -44,6 +44,8 @@ class Lowered:
     """The plan of heavy and light parts, in place of that of a tree."""
     note: str | None = None
     """Why this way was chosen, where several were compared."""
+    why_no_parts: str = ""
+    """Why a tree stands where heavy and light parts were asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,19 +121,32 @@ def plan_skew_block(
 ) -> Lowered:
     """The program of an aggregate and the joins below it over heavy and light parts.
 
-    Where every change is O(1) in a view tree, as it is for hierarchical queries, that is the program.
+    Where every change is O(1) in a view tree, as it is for hierarchical queries, that is the program. So it is where parts are
+    no better, with the reason: another block of the view may have them.
 
     Raises:
         Refused: no view tree can maintain it, and why.
-        NoSkewPlan: changes would cost O(N) with parts, too, and why.
     """
     block = build_block(aggregate, facts_of, may_watch=may_watch)
     tree = plan_tree(block.query, indicators="useful")
     if all(cost.is_constant for cost in tree.costs):
         note = "nothing is partitioned: every change is O(1) in this view tree"
         return replace(_lowered(block, tree, keeps_result=True), note=note)
-    plan = plan_skew(block.query, options.of_atoms(block.query), is_refined=options.is_refined)
+    try:
+        plan = _better_than(tree, block, options)
+    except NoSkewPlan as none:
+        note = f"no heavy and light parts here: {none}"
+        return replace(_lowered(block, tree, keeps_result=True), note=note, why_no_parts=str(none))
     return Lowered(lower_skew(block, plan), None, None, plan)
+
+
+def _better_than(tree: TreePlan, block: Block, options: SkewOptions) -> SkewPlan:
+    epsilons = options.of_atoms(block.query)
+    plan = plan_skew(block.query, epsilons, is_refined=options.is_refined)
+    bound = max(max(e, 1 - e) for e in epsilons.values())
+    if plan.exponent > bound and dearness(plan.exponents, bound) >= dearness(tree_exponents(tree), bound):
+        raise NoSkewPlan("no partition of its relations into heavy and light parts is better than a view tree")
+    return plan
 
 
 def without_first_moments(lowered: Lowered) -> Lowered:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from everview.planner.block import Block
@@ -11,6 +11,9 @@ from everview.planner.block_build import build_block
 from everview.planner.block_join import build_join_block
 from everview.planner.block_join_builder import FactsOf, Refused
 from everview.planner.plan_tree import TreePlan, plan_tree
+from everview.planner.skew_listing import plan_skew_listing
+from everview.planner.skew_options import SkewOptions
+from everview.planner.skew_plan import SkewPlan
 from everview.relational.expressions import Expression
 from everview.relational.failing import can_fail
 from everview.relational.nodes import (
@@ -32,6 +35,7 @@ from everview.relational.nodes import (
 )
 from everview.relational.schema import columns
 from everview.trigger.lower_factorized import FactorizedProgram, lower_factorized
+from everview.trigger.lower_skew import lower_skew_listing
 
 __all__ = ["FactorizedPlan", "Refused", "plan_factorized"]
 
@@ -59,14 +63,19 @@ class FactorizedPlan:
     outputs: tuple[Expression, ...]
     is_aggregate: bool
     factorized: FactorizedProgram
-    plan: TreePlan
+    plan: TreePlan | None
+    skew: SkewPlan | None = None
+    """The plan of heavy and light parts, in place of that of a tree."""
 
 
-def plan_factorized(relation: Relation, facts_of: FactsOf) -> FactorizedPlan:
+def plan_factorized(relation: Relation, facts_of: FactsOf, skew: SkewOptions | None = None) -> FactorizedPlan:
     """The plan of a join, or of an aggregate over a join (with a projection above it), whose result stays factorized.
+
+    With ``skew``, it is kept by heavy and light parts.
 
     Raises:
         Refused: it cannot, and why.
+        NoSkewPlan: it cannot by heavy and light parts, and why.
     """
     outputs: tuple[Expression, ...]
     match relation:
@@ -76,11 +85,13 @@ def plan_factorized(relation: Relation, facts_of: FactsOf) -> FactorizedPlan:
             outputs = relation.expressions
         case _:
             join = build_join_block(relation, facts_of)
-            return _plan(join.block, join.outputs, is_aggregate=False)
-    return _plan(build_block(aggregate, facts_of), outputs, is_aggregate=True)
+            return _plan(join.block, join.outputs, skew, is_aggregate=False)
+    return _plan(build_block(aggregate, facts_of), outputs, skew, is_aggregate=True)
 
 
-def _plan(block: Block, outputs: tuple[Expression, ...], *, is_aggregate: bool) -> FactorizedPlan:
+def _plan(
+    block: Block, outputs: tuple[Expression, ...], skew: SkewOptions | None, *, is_aggregate: bool
+) -> FactorizedPlan:
     (first, *others) = (atom.input for atom in block.atoms)
     while isinstance(first, Project | Filter):
         first = first.child
@@ -94,6 +105,10 @@ def _plan(block: Block, outputs: tuple[Expression, ...], *, is_aggregate: bool) 
         raise Refused(
             "an output column can fail, and a factorized result computes it when a row is read, not when a change comes"
         )
+    if skew is not None:
+        block = replace(block, moments=None)  # parts keep sums one by one
+        listing = plan_skew_listing(block.query, skew.of_atoms(block.query))
+        return FactorizedPlan(block, outputs, is_aggregate, lower_skew_listing(block, listing), None, listing)
     try:
         plan = plan_tree(block.query, representation="factorized", indicators="useful")
     except ValueError as no_tree:

@@ -8,9 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from everview.backends.spark.explain import EXPLAINERS
+from everview.backends.spark.view_programs import ViewPrograms
 from everview.catalog import TableDefinition, ViewDefinition, ViewOptions
 from everview.relational.expressions import Call, Column, Literal
-from everview.relational.nodes import Aggregate, AggregateCall, Field, Filter, Project, Relation, Scan
+from everview.relational.nodes import Aggregate, AggregateCall, Field, Filter, Join, JoinKind, Project, Relation, Scan
 from everview.relational.schema import columns
 from everview.relational.types import BOOLEAN, INT64, STRING
 from tests.unit.backends.embedded.tree.generate_blocks import random_query
@@ -49,3 +51,17 @@ def test_expressions_read_only_their_columns() -> None:
     computed = Call("+", (Column(0, INT64, False), Literal(1, INT64)), INT64)
     plan = Project(NOTES, (computed,), ("next",))
     assert_same_program(ViewDefinition("v", plan, None, "UTC"), {"notes": TableDefinition("notes", NOTES.fields)})
+
+
+@pytest.mark.parametrize("kind", [JoinKind.INNER, JoinKind.SEMI, JoinKind.ANTI])
+def test_a_join_on_an_inequality_is_told_where_nothing_is_in_order(kind: JoinKind) -> None:
+    """One program for both, in which rows are found in order; Spark compares them with all, and says so."""
+    other = Scan("others", NOTES.fields)
+    less = Call("<", (Column(0, INT64, False), Column(4, INT64, False)), BOOLEAN)
+    view = ViewDefinition("v", Join(NOTES, other, kind, less), None, "UTC")
+    tables = {name: TableDefinition(name, NOTES.fields) for name in ("notes", "others")}
+    assert_same_program(view, tables)
+    spark, _ = ViewPrograms(tables, {}).make(view, frozenset(), lambda _: 0)
+    told = EXPLAINERS["triggers"](view, spark)
+    assert "in the order of id" in told
+    assert "nothing is kept in order; a changed row is compared with all of the other side" in told

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 from everview.planner.bound import Bound
-from everview.planner.join_query import Atom, JoinQuery
+from everview.planner.join_query import Atom, Dependency, JoinQuery
 from everview.planner.skew_options import SkewOptions
 from everview.planner.skew_plan import SkewPlan
 from everview.planner.skew_search import NoSkewPlan, plan_skew
 
 HALF, ONE = Fraction(1, 2), Fraction(1)
 TRIANGLE = {"R": "AB", "S": "BC", "T": "CA"}
+FOUR_PATH = {"R": "A", "S": "AB", "T": "BC", "U": "C"}
 TENTHS = [Fraction(i, 10) for i in range(11)]
 
 
@@ -30,7 +32,7 @@ def planned(shape: dict[str, str], epsilon: Fraction | dict[str, Fraction], *, i
 
 def views(plan: SkewPlan) -> dict[str, str]:
     """The auxiliary views: their keys and parts."""
-    return {f"{v.name}({','.join(v.keys)})": " ".join(plan.part_name(p) for p in v.parts) for v in plan.views}
+    return {f"{v.name}({','.join(v.keys)})": " ".join(plan.name_of(p) for p in v.parts) for v in plan.views}
 
 
 @pytest.mark.parametrize("epsilon", TENTHS)
@@ -52,8 +54,8 @@ def test_figure_3() -> None:
     """How a change of R meets the parts of S and T: lines 3 to 6."""
     plan = planned(TRIANGLE, Fraction(2, 5))
     found = {
-        " ".join(plan.part_name(p) for p in case.parts): (
-            [plan.part_name(p) for p in case.join.parts] if case.join else case.view and case.view.name,
+        " ".join(plan.name_of(p) for p in case.parts): (
+            case.view.name if case.view else [plan.name_of(p) for p in case.join.steps],
             case.exponent,
         )
         for case in plan.cases[0]
@@ -135,16 +137,65 @@ def test_variables_that_go_together_are_one_key() -> None:
     assert plan.shape == "triangle"
 
 
-def test_groups_on_a_vertex_have_no_plan() -> None:
-    """A change of the opposite edge meets any number of groups (corollary 15)."""
-    with pytest.raises(NoSkewPlan, match="with the groups A a change of a relation without them"):
-        plan_skew(query(TRIANGLE, "A"), dict.fromkeys(TRIANGLE, HALF))
+def bounds(plan: SkewPlan) -> dict[str, str]:
+    """What a change of each relation costs."""
+    return {cost.atom: str(cost.bound) for cost in plan.costs}
+
+
+def test_groups_on_a_vertex() -> None:
+    """The edges at the vertex are sublinear; the opposite one meets any number of groups (corollary 15), which is said."""
+    plan = plan_skew(query(TRIANGLE, "A"), dict.fromkeys(TRIANGLE, HALF))
+    assert bounds(plan) == {"R": "O(√N)", "S": "O(N)", "T": "O(√N)"}
+    assert "without A it meets any number of groups" in plan.costs[1].reason
+    assert plan.shape == "triangle with groups"
+
+
+def test_groups_cost_nothing_where_the_opposite_edge_is_fixed() -> None:
+    """If it does not change, or if a key of it leaves one group, every change is sublinear."""
+    atoms = query(TRIANGLE, "A").atoms
+    fixed = JoinQuery((atoms[0], replace(atoms[1], updatable=False), atoms[2]), ("A",))
+    assert bounds(plan_skew(fixed, dict.fromkeys(TRIANGLE, HALF))) == {"R": "O(√N)", "T": "O(√N)"}
+    keyed = replace(query(TRIANGLE, "A"), dependencies=(Dependency(frozenset("B"), frozenset("A")),))
+    assert set(bounds(plan_skew(keyed, dict.fromkeys(TRIANGLE, HALF))).values()) == {"O(√N)"}
+
+
+@pytest.mark.parametrize("epsilon", TENTHS[2:-1:3])
+def test_theorem_27(epsilon: Fraction) -> None:
+    """The 4-path: updates O(N^max(ε, 1-ε)), space O(N^(1+min(ε, 1-ε)))."""
+    plan = planned(FOUR_PATH, epsilon)
+    assert plan.exponent == max(epsilon, 1 - epsilon)
+    assert plan.space.exponent <= 1 + min(epsilon, 1 - epsilon)
+    assert plan.shape == "4-path"
+
+
+def test_figure_14() -> None:
+    """A 4-path has views over two and three parts, some restricted to what is heavy in the relation beside them."""
+    plan = planned(FOUR_PATH, HALF)
+    assert [[k.variables for k in keys] for keys in plan.partitions] == [[], [("A",), ("B",)], [("B",), ("C",)], []]
+    found = {(" ".join(plan.name_of(p) for p in v.parts), "".join(v.keys)) for v in plan.views}
+    assert {("S_ll T_lh", "AC"), ("S_hl T_ll", "AC"), ("S_hl T_ll U", "A"), ("R S_ll T_lh", "C")} <= found
+    assert {("T_lh U S_heavy_B", "B"), ("R S_hl T_heavy_B", "B"), ("R S_ll", "B"), ("T_ll U", "B")} <= found
+
+
+def test_triangles_inside_a_larger_join() -> None:
+    """The edges stay sublinear; what hangs on a vertex is looked up, and costs more only where it changes itself."""
+    assert bounds(planned({**TRIANGLE, "U": "A"}, HALF)) == dict.fromkeys("RST", "O(√N)") | {"U": "O(N)"}
+    tail = planned({**TRIANGLE, "U": "AD", "W": "D"}, HALF)
+    assert {n: b for n, b in bounds(tail).items() if n in TRIANGLE} == dict.fromkeys("RST", "O(√N)")
+    assert tail.shape == "triangle inside a join of 5 relations"
+    beside = planned({**TRIANGLE, "U": "D", "W": "D"}, HALF)
+    assert bounds(beside) == dict.fromkeys("RST", "O(√N)") | {"U": "O(1)", "W": "O(1)"}
+    fixed = query({**TRIANGLE, "U": "AD", "W": "D"})
+    fixed = replace(fixed, atoms=tuple(replace(a, updatable=a.name in TRIANGLE) for a in fixed.atoms))
+    plan = plan_skew(fixed, dict.fromkeys("RSTUW", HALF))
+    assert bounds(plan) == dict.fromkeys("RST", "O(√N)")
 
 
 def test_other_joins_have_no_plan() -> None:
-    """Squares, joins of two, predicates that are no equalities, refined partitions of four relations: each says why."""
+    """Squares, long paths, joins of two, refined partitions of four relations: each says why."""
     for shape, why in (
         ({"R": "AB", "S": "BC", "T": "CD", "U": "DA"}, "no partition"),
+        ({"R": "A", "S": "AB", "T": "BC", "U": "CD", "W": "D"}, "no partition"),
         ({"R": "AB", "S": "BC"}, "joins 2 relations"),
     ):
         with pytest.raises(NoSkewPlan, match=why):

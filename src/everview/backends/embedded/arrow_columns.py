@@ -12,9 +12,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from everview.backends.base import WEIGHT
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.vectors import Batch, Bools, Kind, Values, Vector, empty_values, kind_of
-from everview.relational.arrow import arrow_schema, arrow_type
+from everview.relational.arrow import arrow_schema, arrow_type, rows_from_arrow
 from everview.relational.nodes import Schema
 from everview.relational.types import (
     BOOLEAN,
@@ -142,6 +143,17 @@ def bag_table(batch: Batch, fields: Schema, dictionary: Dictionary) -> pa.Table:
     if not (batch.weights == 1).all():
         batch = batch.take(np.repeat(np.arange(len(batch)), batch.weights))
     return arrow_table(batch, fields, dictionary)
+
+
+def weighted_table(batch: Batch, fields: Schema, dictionary: Dictionary) -> pa.Table:
+    """The rows of a batch, each once, with their weights in a column more."""
+    weights = pa.field(WEIGHT, pa.int64(), nullable=False)
+    return arrow_table(batch, fields, dictionary).append_column(weights, pa.array(batch.weights))
+
+
+def rows_of_batch(batch: Batch, fields: Schema, dictionary: Dictionary) -> list[tuple[Any, ...]]:
+    """The rows of a batch, each once, as Python has them inside."""
+    return rows_from_arrow(arrow_table(batch, fields, dictionary), fields)
 
 
 def arrow_table(batch: Batch, fields: Schema, dictionary: Dictionary) -> pa.Table:

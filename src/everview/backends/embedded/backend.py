@@ -14,20 +14,21 @@ from typing import Any
 import pyarrow as pa
 
 from everview.backends import base, rejections
-from everview.backends.base import WEIGHT, Change, InMemory, Refresh, Suspension, VersionedDelta, without_sources_of
-from everview.backends.embedded.arrow_columns import arrow_table, bag_table
+from everview.backends.base import Change, InMemory, Refresh, Suspension, VersionedDelta, without_sources_of
+from everview.backends.embedded import large_transactions as large
+from everview.backends.embedded.arrow_columns import bag_table, rows_of_batch, weighted_table
 from everview.backends.embedded.code_sweep import CodeSweep
 from everview.backends.embedded.dependencies import below, kept
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.engine_memory import budget_of, out_of_memory, reserve_rows
 from everview.backends.embedded.explain import explain_view
-from everview.backends.embedded.graph import Graph
+from everview.backends.embedded.graph import Graph, Programs
 from everview.backends.embedded.lookup import check_retained, rows_with, table_rows, table_rows_with
 from everview.backends.embedded.matrix.chain_operator import MatrixChainOperator
 from everview.backends.embedded.matrix.stored_matrix import Floats
 from everview.backends.embedded.operators.base import Operator, consolidated
 from everview.backends.embedded.propagation import OperatorFailed, Propagation, Running
-from everview.backends.embedded.restoration import add_to_graph, made_anew
+from everview.backends.embedded.restoration import add_to_graph, restore_views
 from everview.backends.embedded.sources import TableInput
 from everview.backends.embedded.suspended_views import Failing, SuspendedViews
 from everview.backends.embedded.tables.stored_table import StoredTable, TableContent
@@ -35,21 +36,27 @@ from everview.backends.embedded.vectors import Batch, Ints
 from everview.backends.embedded.view_choices import choices_of
 from everview.backends.embedded.view_deltas import GivenDeltas, History, ViewDeltas
 from everview.backends.embedded.view_times import share_out
-from everview.backends.embedded.views import MaintainedView, Reach, Reached
+from everview.backends.embedded.views import (
+    MaintainedView,
+    Reach,
+    check_assertions,
+    moved_views,
+    views_to_restore,
+)
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import EvaluationError, OutOfMemory, ViewSuspended
-from everview.planner.skew_search import NoSkewPlan
-from everview.relational.arrow import public_rows, rows_from_arrow
-from everview.relational.nodes import Relation, Schema
+from everview.relational.arrow import public_rows
+from everview.relational.nodes import Relation
 from everview.relational.schema import schema
 from everview.relational.traverse import tables_of
 from everview.relational.types import Value
-from everview.trigger.plan_block import Refused
 
-Journal = Callable[[Sequence[Change], tuple[str, int] | None], datetime.datetime]
+Source = tuple[str, int] | None
+Time = datetime.datetime
+Journal = Callable[[Sequence[Change], Source], Time]
 
 
-def _now(_changes: Sequence[Change], _source: tuple[str, int] | None) -> datetime.datetime:
+def _now(_changes: Sequence[Change], _source: Source) -> Time:
     return datetime.datetime.now(datetime.UTC)
 
 
@@ -75,6 +82,9 @@ class EmbeddedBackend(InMemory):
         self._refreshed: dict[str, Refresh] = {}
         self.journal: Journal = _now
         """Called with a transaction that is about to be committed, and its source; gives its time, or raises to reject it."""
+        self.piece_rows = large.PIECE_ROWS
+        """A transaction with more rows is run in pieces of so many, and shown by …"""
+        self.progress: large.Progress = large.unseen
         self._lost: OutOfMemory | None = None
         """Why the database cannot be used any more."""
 
@@ -110,7 +120,6 @@ class EmbeddedBackend(InMemory):
             source = self._graph.tables.get(name.lower())
             if source is not None and not source.table.definition.retain and source.table.has_received_rows:
                 raise rejections.too_late_for_view(view, source.table.definition)
-        for name in tables_of(view.plan):
             if name.lower() in self._views and self._views[name.lower()].has_no_listing:
                 raise rejections.view_has_no_listing(self._views[name.lower()].definition, "another view reads it")
         if any(name.lower() in self._suspended.by_key for name in tables_of(view.plan)):
@@ -124,13 +133,9 @@ class EmbeddedBackend(InMemory):
             return
         except MemoryError as error:
             raise out_of_memory(f"{view.kind} '{view.name}'", error) from error
-        except Refused as refused:
-            raise rejections.not_factorizable(view, str(refused)) from refused
-        except NoSkewPlan as refused:
-            raise rejections.not_by_parts(view, str(refused)) from refused
         if view.is_assertion:
             try:
-                if rows := self._rows_of(root.content(), view.fields):
+                if rows := rows_of_batch(root.content(), view.fields, self._dictionary):
                     raise rejections.assertion_violated(view, rows)
             except BaseException:
                 self._graph.drop_view(view.name)
@@ -142,13 +147,9 @@ class EmbeddedBackend(InMemory):
         """Makes views anew that a lack of memory has left half changed, and all lazy ones beside them."""
         torn = self._propagation.torn
         if torn is not None:
-            over = [v for v in self._views.values() if v.is_lazy or any(o is torn for o in below(v.root))]
+            over = views_to_restore(self._views, torn)
             self._lost = rejections.lost_for_memory([v.definition for v in over])
-            roots = made_anew(self._graph, [v.definition for v in over], self._lost)
-            for view, root in zip(over, roots, strict=True):
-                view.root = root
-                if view.is_lazy:  # it has caught up, and nobody knows what has changed in it
-                    view.created_at = self._version
+            restore_views(self._graph, over, self._version, self._lost)
             self._lost = None
             self._propagation.forget()
             self._views_changed()
@@ -179,18 +180,19 @@ class EmbeddedBackend(InMemory):
         self._propagation.set_lazy(k for k, v in self._views.items() if v.is_lazy)
         self._reach.forget()
 
-    def apply(self, changes: Sequence[Change], *, source: tuple[str, int] | None = None) -> Mapping[str, pa.Table]:
+    def apply(self, changes: Sequence[Change], *, source: Source = None) -> Mapping[str, pa.Table]:
         """Commits one transaction, or leaves everything as it was."""
         if self._lost is not None:
             raise self._lost
+        if large.rows_in(changes) > self.piece_rows and (told := self._apply_in_pieces(changes, source)) is not None:
+            return told
         failing: Failing | None = None
         while True:
             running = Running()
             try:
                 self._prepare_tables(changes, running)
                 self._propagation.push(running)
-                reached = self._reach.by(running)
-                self._check_assertions(reached, running)
+                check_assertions(self._reach.by(running), running.deltas, self._dictionary)
                 committed_at = self.journal(changes, source)
                 break
             except OperatorFailed as failed:
@@ -202,19 +204,34 @@ class EmbeddedBackend(InMemory):
                 self._restore()
                 raise
         self._propagation.commit(running)
+        return self._committed(changes, source, committed_at, running, failing)
+
+    def _apply_in_pieces(self, changes: Sequence[Change], source: Source) -> ViewDeltas | None:
+        """Commits a transaction piece by piece; None, with nothing changed, if it has to run whole."""
+        pieces = large.pieces_of(changes, self._graph, self.piece_rows)
+        if pieces is None:
+            return None
+        roots = [id(v.root) for v in self._views.values()]
+        transaction = large.InPieces(self._propagation, self._prepare_tables, self._restore, roots)
+        try:
+            if not transaction.run(pieces, self.progress):
+                return None
+            with transaction.undone_by_errors():
+                check_assertions(self._reach.by(transaction.whole), transaction.whole.deltas, self._dictionary)
+                committed_at = self.journal(changes, source)
+        except large.UndoFailed as error:
+            self._lost = rejections.lost_for_memory([v.definition for v in self._views.values()])
+            raise self._lost from error
+        return self._committed(changes, source, committed_at, transaction.whole, None)
+
+    def _committed(
+        self, changes: Sequence[Change], source: Source, at: Time, running: Running, failing: Failing | None
+    ) -> ViewDeltas:
+        """Notes that a transaction is committed, and what it did to views."""
         self._version += 1
         if source is not None:
             self._batches[source[0]] = source[1]
-        moved, refreshed, deltas = {}, {}, running.deltas
-        for each in reached:
-            if failing is not None and each.key in failing:
-                continue
-            delta = deltas.get(each.root)
-            if delta is not None:
-                moved[each.key] = delta
-            refresh = each.refresh(deltas)
-            if refresh is not None and each.name is not None:
-                refreshed[each.name] = refresh
+        moved, refreshed = moved_views(self._reach.by(running), running.deltas, failing)
         if failing is not None:
             self._suspended.add(failing)
         if self._suspended.by_key:
@@ -222,9 +239,9 @@ class EmbeddedBackend(InMemory):
             for key, answer in self._suspended.try_again(self._version, cheaply=True).items():
                 moved[key], refreshed[self._views[key].definition.name] = answer.delta, answer.refresh
         self._refreshed = refreshed
-        self._history.add(self._version, committed_at, moved)
+        self._history.add(self._version, at, moved)
         told = self._given.add(ViewDeltas(moved, self._named_delta))
-        if self._sweep.is_due(sum([change.given.num_rows for change in changes])):
+        if self._sweep.is_due(large.rows_in(changes)):
             graph, suspended, history = self._graph, self._suspended, self._history
             self._sweep.run((graph, suspended, history, self._propagation, self._views, self._given.held))
         return told
@@ -320,16 +337,6 @@ class EmbeddedBackend(InMemory):
             self._views[key].updates += 1
         self._history.add(self._version, datetime.datetime.now(datetime.UTC), moved)
 
-    def _check_assertions(self, reached: Sequence[Reached], running: Running) -> None:
-        for each in reached:
-            if each.name is None and each.root in running.deltas:
-                view = each.view
-                # It was empty before, so what it would hold is its delta.
-                delta = consolidated(running.deltas[each.root], view.root.layout)
-                rows = self._rows_of(delta, view.definition.fields)
-                if rows:
-                    raise rejections.assertion_violated(view.definition, rows)
-
     # Reads
 
     def read(self, name: str) -> pa.Table:
@@ -364,15 +371,15 @@ class EmbeddedBackend(InMemory):
         source = self._graph.tables[name.lower()]
         return bag_table(table_rows_with(source, key, name, self._dictionary), source.fields, self._dictionary)
 
-    def query(self, plan: Relation) -> pa.Table:
-        """Evaluates a plan once, with what is already maintained as its starting point."""
+    def query(self, plan: Relation, programs: Programs | None = None) -> pa.Table:
+        """Evaluates a plan once, with what is already maintained as its starting point, by its program if that is known."""
         self._catch_up()
         for name in tables_of(plan):
             self._catch_up_for(name)
             if name.lower() in self._graph.tables:
                 check_retained(self._graph.tables[name.lower()])
         try:
-            return bag_table(self._graph.evaluated(plan), schema(plan), self._dictionary)
+            return bag_table(self._graph.evaluated(plan, programs), schema(plan), self._dictionary)
         finally:
             self._graph.collect()
 
@@ -408,7 +415,7 @@ class EmbeddedBackend(InMemory):
         share_out(self._views, self._graph.operators)
 
     def stats(self, view: str) -> dict[str, Any]:
-        """Rows, bytes by structure, updates and seconds."""
+        """Rows, bytes by structure, updates, seconds, and the rows that its view trees have read or made."""
         try:
             self._catch_up_for(view)
         except ViewSuspended:
@@ -432,18 +439,10 @@ class EmbeddedBackend(InMemory):
         self._reach.forget()
         self._history.clear()
 
-    # Conversion
-
     def delta_table(self, view: str, delta: Batch) -> pa.Table:
         """The strongly minimal delta of a view as Arrow, with its weights."""
         definition, layout = self._suspended.described(view)
-        minimal = consolidated(delta, layout)
-        table = arrow_table(minimal, definition.fields, self._dictionary)
-        weights = pa.array(minimal.weights)
-        return table.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), weights)
+        return weighted_table(consolidated(delta, layout), definition.fields, self._dictionary)
 
     def _named_delta(self, view: str, delta: Batch) -> tuple[str, pa.Table]:
         return self._suspended.described(view)[0].name, self.delta_table(view, delta)
-
-    def _rows_of(self, batch: Batch, fields: Schema) -> list[tuple[Any, ...]]:
-        return rows_from_arrow(arrow_table(batch, fields, self._dictionary), fields)

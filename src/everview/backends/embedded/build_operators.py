@@ -17,7 +17,9 @@ from everview.backends.embedded.operators.counted import CountedOperator
 from everview.backends.embedded.operators.explode import ExplodeOperator
 from everview.backends.embedded.operators.nested import NestedFilterOperator
 from everview.backends.embedded.operators.recompute import GivenOperator, RecomputeOperator
+from everview.backends.embedded.operators.recursive import RecursiveOperator
 from everview.backends.embedded.operators.stateless import FilterOperator, ProjectOperator, UnionAllOperator
+from everview.backends.embedded.operators.threshold import ThresholdOperator
 from everview.backends.embedded.operators.top import TopOperator
 from everview.backends.embedded.operators.window import WindowOperator
 from everview.backends.embedded.row_by_row import BuiltApart, make_rows
@@ -39,6 +41,7 @@ from everview.relational.nodes import (
     IntersectAll,
     Join,
     Project,
+    Recursive,
     Relation,
     Scan,
     TopK,
@@ -59,6 +62,7 @@ from everview.trigger.program import (
     MatrixBlock,
     NestedFilter,
     Program,
+    ThresholdFilter,
     TreeBlock,
     scans,
 )
@@ -141,6 +145,9 @@ class _Building:
             case NestedFilter():
                 key = ("nested", tuple(names[scan.table] for scan in scans(statement)), _without_scans(statement))
                 return self._shared(key, lambda: NestedFilterOperator(fields, statement, inputs, dictionary))
+            case ThresholdFilter(column=column, condition=condition):
+                key = ("threshold", tuple(names[scan.table] for scan in scans(statement)), column, condition)
+                return self._shared(key, lambda: ThresholdOperator(fields, statement, inputs, dictionary))
             case TreeBlock(lowered=lowered, outputs=outputs, source=source):
                 key = ("tree", _kind_of_plan(lowered), lowered.skew, rename_scans(source, names))
                 if outputs is not None:
@@ -152,7 +159,7 @@ class _Building:
                     rows = make_rows(source, atoms, lambda p, given, why: build_apart(p, given, dictionary, why))
                 return self._shared(key, lambda: TreeOperator(fields, lowered, inputs, dictionary, rows))
             case FactorizedBlock(planned=planned, source=source):
-                key = ("factorized", rename_scans(source, names))
+                key = ("factorized", planned.skew, rename_scans(source, names))
                 return self._shared(key, lambda: FactorizedOperator(fields, planned, inputs, dictionary))
             case MatrixBlock(names=matrices, source=source):
                 key = ("matrices", rename_scans(source, names))
@@ -210,6 +217,8 @@ def _operator(node: Relation, inputs: tuple[Operator, ...], dictionary: Dictiona
             return CountedOperator(node, inputs)
         case UnionAll():
             return UnionAllOperator(node, inputs)
+        case Recursive():
+            return RecursiveOperator(node, inputs, lambda plan, given, why: build_apart(plan, given, dictionary, why))
         case Window():
             partition = tuple(e.index for e in node.partition if isinstance(e, Column))
             return WindowOperator(node, inputs[0], partition, dictionary)

@@ -15,6 +15,7 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate, compile_projection
 from everview.backends.embedded.vectors import Ints, Vector
 from everview.errors import EvaluationError
+from everview.relational.expressions import columns_of
 from everview.relational.ordered_condition import Cut
 from everview.relational.range_condition import compared_directly
 
@@ -43,6 +44,7 @@ class CutSearch:
         self.is_from = cut.is_from
         direct = compared_directly(cut.condition, column)
         self._is_after = direct is not None and direct[0] in (">", "<=")
+        self._reads = columns_of(cut.condition)
         self._value = None if direct is None else compile_projection((direct[1],), dictionary)
         self._holds = None if direct is not None else compile_predicate(cut.condition, dictionary)
 
@@ -71,7 +73,7 @@ class CutSearch:
         """
 
         def evaluate(rows: Ints) -> None:
-            taken = [v.take(rows) for v in known]
+            taken = self._taken(known, rows)
             if self._value is not None:
                 self._value(taken, len(rows))
                 return
@@ -80,6 +82,10 @@ class CutSearch:
                 self._holds((*taken, order.values_at(end)), len(rows))
 
         return _sure(evaluate, np.flatnonzero(first < last))
+
+    def _taken(self, known: Sequence[Vector], rows: Ints) -> list[Vector]:
+        """Some rows of the columns that the comparison reads."""
+        return [v.take(rows) if i in self._reads else v for i, v in enumerate(known)]
 
     def _try(self, order: Ordered, known: Sequence[Vector], first: Ints, last: Ints) -> Ints:
         assert self._holds is not None
@@ -92,7 +98,7 @@ class CutSearch:
             ranks = low[rows, None] + (high - low)[rows, None] * np.arange(tries) // tries
             tried = order.values_at(ranks.reshape(-1))
             beside = np.repeat(rows, tries)
-            holds = self._holds((*(v.take(beside) for v in known), tried), len(beside)).reshape(ranks.shape)
+            holds = self._holds((*self._taken(known, beside), tried), len(beside)).reshape(ranks.shape)
             behind = holds if self.is_from else ~holds
             before = tries - np.count_nonzero(behind, axis=1)  # of those tried, how many lie before the cut
             picked = np.arange(len(rows))

@@ -35,7 +35,7 @@ def tree_lines(tree: Tree) -> list[str]:
             "for now summed row by row: NaN, infinity, or numbers too large for a view tree take part, one could overflow, "
             "or an expression fails"
         ]
-    skew = tree.skew if isinstance(tree, TreeOperator) else None
+    skew = None if isinstance(tree, JoinTreeOperator) else tree.skew
     if skew is not None:
         return [*skew_lines(skew), *_watched(program), *partition_lines(tree), *_note(tree)]
     if plan is None:
@@ -128,7 +128,7 @@ def tree_json(tree: Tree) -> dict[str, Any]:
     shared = {name: {"with": list(s.others), "written_here": s.is_owned} for name, s in tree.sharing().items()}
     if shared:
         told["shared"] = shared
-    if isinstance(tree, TreeOperator) and tree.skew is not None:
+    if not isinstance(tree, JoinTreeOperator) and tree.skew is not None:
         return {"kind": "skew", **told, **skew_json(tree.skew)}
     if plan is None:
         return {"kind": "first_order", **told}

@@ -26,6 +26,9 @@ from everview.relational.unique_keys import UniqueKey
 from everview.trigger.lower_plan import lower_plan
 from everview.trigger.program import Program
 
+Programs = dict[Relation, Program]
+"""The programs of queries, by their plans."""
+
 
 class Graph:
     """Tables, views, and all operators between them."""
@@ -80,10 +83,17 @@ class Graph:
         finally:
             del self.tables[definition.name.lower()]
 
-    def evaluated(self, plan: Relation) -> Batch:
-        """The answer of a query that is read once, over what is there; ``collect`` removes what it needed."""
-        split = run_rules(plan, SPLIT_JOINS)
-        program = lower_plan(split, self.facts_of, keeps_rows=self.keeps_rows, is_read_once=True, has_order=True)
+    def evaluated(self, plan: Relation, programs: Programs | None = None) -> Batch:
+        """The answer of a query that is read once, over what is there; ``collect`` removes what it needed.
+
+        ``programs`` are those of plans that were read before, over tables like these; this plan's is added.
+        """
+        program = None if programs is None else programs.get(plan)
+        if program is None:
+            split = run_rules(plan, SPLIT_JOINS)
+            program = lower_plan(split, self.facts_of, keeps_rows=self.keeps_rows, is_read_once=True, has_order=True)
+        if programs is not None:
+            programs[plan] = program
         return build_operators(program, self.pool, self._sources, self.dictionary).content()
 
     def collect(self) -> None:

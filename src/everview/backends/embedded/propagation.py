@@ -20,7 +20,7 @@ from everview.backends.embedded.sources import ScanOperator, TableInput
 from everview.backends.embedded.state.memory import Budget, reserve
 from everview.backends.embedded.tree.machine import TreeOutgrown
 from everview.backends.embedded.tree.tree_operator import TreeOperator
-from everview.backends.embedded.vectors import Batch, DeferredBatch, KeyLayout, concatenate
+from everview.backends.embedded.vectors import Batch, DeferredBatch, KeyLayout, computed, concatenate
 from everview.errors import EvaluationError
 
 Rejection = Callable[[Operator, MemoryError], Exception]
@@ -87,12 +87,12 @@ class Waiting:
         while start and (start > MOST_WAITING // 2 or len(self.deltas[start - 1]) <= 2 * rows):
             start -= 1
             rows += len(self.deltas[start])
-        self.deltas[start:] = [concatenate([_made(b) for b in self.deltas[start:]])]
+        self.deltas[start:] = [concatenate([computed(b) for b in self.deltas[start:]])]
         self._rows = sum(len(d) for d in self.deltas)
 
     def merged(self) -> Batch:
         """All of them as one."""
-        return consolidated(concatenate([_made(b) for b in self.deltas]), self.layout)
+        return consolidated(concatenate([computed(b) for b in self.deltas]), self.layout)
 
 
 @dataclass(slots=True)
@@ -307,7 +307,3 @@ class Propagation:
 
 def _stop(operator: Operator) -> Stop:
     return operator, tuple(id(i) for i in operator.inputs)
-
-
-def _made(batch: Batch) -> Batch:
-    return batch.made if isinstance(batch, DeferredBatch) else batch

@@ -4,25 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from everview.backends import rejections
 from everview.backends.embedded.graph import Graph
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.text_tests import TestedPlan, expose_text_tests
 from everview.backends.embedded.view_choices import ViewChoices, choices_of
+from everview.backends.embedded.views import MaintainedView
 from everview.catalog import ViewDefinition
 from everview.errors import OutOfMemory
+from everview.planner.skew_search import NoSkewPlan
 from everview.relational.rules import WITH_TREES, run_rules
 from everview.relational.traverse import tables_of
 from everview.relational.unique_keys import unique_keys
 from everview.trigger.lower_plan import lower_factorized_view, lower_matrix_chain, lower_plan
+from everview.trigger.plan_block import Refused
 
 
 def add_to_graph(graph: Graph, view: ViewDefinition, choices: ViewChoices) -> Operator:
     """Builds the operators that a view needs, and fills them from what is there.
 
     Raises:
-        Refused: the view is to be factorized and cannot be.
-        NoSkewPlan: the view is to have heavy and light parts and cannot.
+        UnsupportedQuery: the view is to be factorized, or to have heavy and light parts, and cannot.
     """
+    try:
+        return _added(graph, view, choices)
+    except Refused as refused:
+        raise rejections.not_factorizable(view, str(refused)) from refused
+    except NoSkewPlan as refused:
+        raise rejections.not_by_parts(view, str(refused)) from refused
+
+
+def _added(graph: Graph, view: ViewDefinition, choices: ViewChoices) -> Operator:
     if choices.representation == "matrix":
         keys = unique_keys(view.plan, lambda scan: graph.facts_of(scan).keys)
         return graph.add_view(view.name, lower_matrix_chain(view.plan, graph.facts_of), keys, shares=False)
@@ -31,7 +43,8 @@ def add_to_graph(graph: Graph, view: ViewDefinition, choices: ViewChoices) -> Op
         tested = expose_text_tests(tested.plan, {name: source.tests for name, source in graph.tables.items()})
     plan = tested.plan
     if choices.representation == "factorized":
-        program = lower_factorized_view(plan, graph.facts_of)
+        skew = choices.skew if choices.strategy == "skew" else None
+        program = lower_factorized_view(plan, graph.facts_of, skew)
     else:
         program = lower_plan(
             plan,
@@ -49,12 +62,20 @@ def add_to_graph(graph: Graph, view: ViewDefinition, choices: ViewChoices) -> Op
     return graph.add_view(view.name, program, keys, shares=choices.shares)
 
 
-def made_anew(graph: Graph, views: Sequence[ViewDefinition], lost: OutOfMemory) -> list[Operator]:
-    """The operators of views, without anything of those they had.
+def restore_views(graph: Graph, views: Sequence[MaintainedView], version: int, lost: OutOfMemory) -> None:
+    """Makes views anew, without anything of what they had.
 
     Raises:
         OutOfMemory: there is no memory for that either, or a table that they read keeps no rows (``lost``).
     """
+    for view, root in zip(views, _made_anew(graph, [v.definition for v in views], lost), strict=True):
+        view.root = root
+        if view.is_lazy:  # it has caught up, and nobody knows what has changed in it
+            view.created_at = version
+
+
+def _made_anew(graph: Graph, views: Sequence[ViewDefinition], lost: OutOfMemory) -> list[Operator]:
+    """The operators of views."""
     tables = [graph.tables.get(name.lower()) for view in views for name in tables_of(view.plan)]
     if any(t is not None and not t.table.definition.retain for t in tables):
         raise lost

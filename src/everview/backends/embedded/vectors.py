@@ -189,6 +189,11 @@ class DeferredBatch(Batch):
         return len(self.made)
 
 
+def computed(batch: Batch) -> Batch:
+    """The batch itself, where it is one that is computed when somebody looks at it."""
+    return batch.made if isinstance(batch, DeferredBatch) else batch
+
+
 @dataclass(frozen=True, slots=True)
 class KeyLayout:
     """How the columns of a row lie side by side in a key: an int64 matrix [n, width], C-contiguous.

@@ -46,10 +46,10 @@ def choices_of(view: ViewDefinition) -> ViewChoices:
     elif options.refresh == "auto":
         refresh = Refresh("incremental", "auto: taking in a delta costs no more a row than loading it")
     is_factorized = options.representation == "factorized"
-    if is_factorized and strategy not in ("auto", "factorized"):
+    if is_factorized and strategy not in ("auto", "factorized", "skew"):
         raise UnsupportedOperation(
             f"view '{view.name}' asks for representation='factorized' with strategy='{strategy}', which keeps no tree.",
-            hint="use strategy='auto' or 'factorized'.",
+            hint="use strategy='auto' or 'factorized', or 'skew' for triangles.",
         )
     if is_factorized and view.is_assertion:
         raise UnsupportedOperation(f"assertion '{view.name}' cannot be factorized: its rows are looked at.")

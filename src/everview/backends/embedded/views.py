@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from everview.backends.base import Refresh
+from everview.backends.embedded.arrow_columns import rows_of_batch
 from everview.backends.embedded.dependencies import below
-from everview.backends.embedded.operators.base import Operator
+from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.operators.base import Operator, consolidated
 from everview.backends.embedded.propagation import Running
-from everview.backends.embedded.rebalancing_stats import rebalancing_stats
+from everview.backends.embedded.rebalancing_stats import rebalancing_stats, work_of
 from everview.backends.embedded.sources import ScanOperator
 from everview.backends.embedded.vectors import Batch
 from everview.backends.refresh_choice import FROM_DELTAS, NOTHING_TO_DO, views_over
+from everview.backends.rejections import assertion_violated
 from everview.catalog import ViewDefinition
 from everview.relational.traverse import tables_of
 
@@ -42,9 +45,9 @@ class MaintainedView:
         return self.definition.options.representation in ("factorized", "matrix")
 
     def stats(self) -> dict[str, Any]:
-        """Rows, bytes by structure, updates and seconds."""
+        """Rows, bytes by structure, updates, seconds, and the rows that its view trees have read or made."""
         told: dict[str, Any] = {"rows": self.root.count(), "bytes": state_sizes(self.root)}
-        told |= {"updates": self.updates, "seconds": self.seconds}
+        told |= {"updates": self.updates, "seconds": self.seconds, "work": work_of(below(self.root))}
         rebalancing = rebalancing_stats(below(self.root))
         return told if rebalancing is None else {**told, "rebalancing": rebalancing}
 
@@ -107,6 +110,42 @@ class Reach:
         reads = (*own, *(id(self._views[n].root) for n in names if n in self._views))
         name = None if definition.is_assertion else definition.name
         return Reached(key, name, id(view.root), view, reads, tuple(id(s) for s in scans))
+
+
+def views_to_restore(views: Mapping[str, MaintainedView], torn: Operator) -> list[MaintainedView]:
+    """The views over an operator that was left half changed, and all lazy ones."""
+    return [v for v in views.values() if v.is_lazy or any(o is torn for o in below(v.root))]
+
+
+def moved_views(
+    reached: Sequence[Reached], deltas: Mapping[int, Batch], left_out: Container[str] | None
+) -> tuple[dict[str, Batch], dict[str, Refresh]]:
+    """What a transaction with these deltas did to views, by key, and how it brought them up to date, by name."""
+    moved, refreshed = {}, {}
+    for each in reached:
+        if left_out is not None and each.key in left_out:
+            continue
+        delta = deltas.get(each.root)
+        if delta is not None:
+            moved[each.key] = delta
+        refresh = each.refresh(deltas)
+        if refresh is not None and each.name is not None:
+            refreshed[each.name] = refresh
+    return moved, refreshed
+
+
+def check_assertions(reached: Sequence[Reached], deltas: Mapping[int, Batch], dictionary: Dictionary) -> None:
+    """Raises if an assertion would have rows: it was empty before, so what it would hold is its delta.
+
+    Raises:
+        AssertionViolated: it would.
+    """
+    for each in reached:
+        if each.name is None and each.root in deltas:
+            definition = each.view.definition
+            delta = consolidated(deltas[each.root], each.view.root.layout)
+            if rows := rows_of_batch(delta, definition.fields, dictionary):
+                raise assertion_violated(definition, rows)
 
 
 def state_sizes(root: Operator) -> dict[str, int]:

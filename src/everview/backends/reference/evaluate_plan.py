@@ -15,8 +15,10 @@ from everview.relational.definitions.aggregates import evaluate_aggregate
 from everview.relational.definitions.ordering import ordered_rows
 from everview.relational.definitions.windows import evaluate_window
 from everview.relational.evaluate import Compiled, compile_expression, foresee
+from everview.relational.functions.failures import recursion_too_deep
 from everview.relational.join_condition import split_join_condition
 from everview.relational.nodes import (
+    RECURSION,
     Aggregate,
     AggregateCall,
     Distinct,
@@ -27,6 +29,7 @@ from everview.relational.nodes import (
     Join,
     JoinKind,
     Project,
+    Recursive,
     Relation,
     Scan,
     TopK,
@@ -34,6 +37,7 @@ from everview.relational.nodes import (
     UnionMax,
     Values,
     Window,
+    input_name,
 )
 from everview.relational.schema import schema
 from everview.relational.types import Row
@@ -78,6 +82,8 @@ def _evaluate(relation: Relation, bag: Callable[[Relation], Bag], tables: Mappin
             return list(dict.fromkeys(bag(relation.child)))
         case UnionAll():
             return [row for i in relation.inputs for row in bag(i)]
+        case Recursive():
+            return _recursive(relation, [bag(i) for i in relation.inputs], bag(relation.anchor))
         case ExceptAll():
             return _elements(Counter(bag(relation.left)) - Counter(bag(relation.right)))
         case IntersectAll():
@@ -193,6 +199,20 @@ def _compile_call(call: AggregateCall) -> Callable[[list[Row]], object]:
         return evaluate_aggregate(call, values)
 
     return compute
+
+
+def _recursive(recursive: Recursive, given: list[Bag], anchor: Bag) -> Bag:
+    """Round by round, until one is empty."""
+    tables = {input_name(i): rows for i, rows in enumerate(given)}
+    out, current = list(anchor), anchor
+    for _ in range(recursive.limit):
+        current = evaluate_plan(recursive.step, {**tables, RECURSION: current})
+        if not current:
+            return out
+        out.extend(current)
+    if current:
+        raise recursion_too_deep(recursive.limit)
+    return out
 
 
 def _generate(generate: Generate, rows: Bag) -> Bag:

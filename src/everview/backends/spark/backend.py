@@ -7,9 +7,7 @@ added as segments, and commits with one record. State in memory is a cache of wh
 from __future__ import annotations
 
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,11 +28,12 @@ from everview.backends.spark.relation_store import Layout, StoredRelation
 from everview.backends.spark.segments import Segment, stored_fields
 from everview.backends.spark.shown_views import SessionOrNone, ShownViews
 from everview.backends.spark.spark_engine import SparkEngine
+from everview.backends.spark.staged_frames import StagedChange, near_rows, staged_change
 from everview.backends.spark.stages import view_of_relation
 from everview.backends.spark.stored_deltas import StoredDeltas
 from everview.backends.spark.table_changes import net_rows
-from everview.backends.spark.transactions import Run, ViewWithStages, delta_table, relations_of, table_layout
-from everview.backends.spark.view_programs import ViewPrograms, check_has_options, is_as_made, make_anew, segments_of
+from everview.backends.spark.transactions import Run, ViewWithStages, relations_of, table_layout
+from everview.backends.spark.view_programs import ViewPrograms, check_has_options, is_as_made, make_anew
 from everview.catalog import Definition, TableDefinition, ViewDefinition
 from everview.errors import EvaluationError
 from everview.relational.arrow import public_rows, rows_from_arrow
@@ -57,7 +56,10 @@ class SparkBackend:
         user_session: Gives the session to work beside, when something needs Spark.
         history: For how many versions the deltas of views can be asked for.
         local_rows: Segments with more rows than this are read by Spark, not by the driver.
-        lookup_bytes: How much disk the driver may take for copies of large segments, to look rows up in.
+        lookup_bytes: How much disk the driver may take for copies of large segments, to look rows up in; 0 leaves all
+            look-ups to the executors.
+        executor_bytes: How much disk each executor may take for copies of the segments that its tasks search; 0 leaves
+            look-ups to joins of Spark's, for which executors need no Python.
         fault: For tests: called at each step of a commit.
         shown_in: The session in which views can be queried by name; None as long as there is none.
 
@@ -76,13 +78,14 @@ class SparkBackend:
         *,
         local_rows: int = LOCAL_ROWS,
         lookup_bytes: int = LOOKUP_BYTES,
+        executor_bytes: int = LOOKUP_BYTES,
         fault: Fault = lambda _step: None,
         shown_in: SessionOrNone = lambda: None,
     ) -> None:
         self._scratch = tempfile.TemporaryDirectory(prefix="everview-") if path is None else None
         where = Path(self._scratch.name if self._scratch is not None else str(path))
         self._files = DatabaseFiles(where, fault, lookup_bytes)
-        self._engine = SparkEngine(user_session)
+        self._engine = SparkEngine(user_session, executor_bytes)
         self._history = history
         self._limit = local_rows
         self._tables: dict[str, TableDefinition] = {}
@@ -177,9 +180,7 @@ class SparkBackend:
             work.replaced.clear()
         finally:
             work.forget_scratch()
-        moves = {
-            name: Move(tuple(segments_of(added[name], made))) for name, made in work.replaced.items() if name in added
-        }
+        moves = {name: Move(tuple(added[name].written(made))) for name, made in work.replaced.items() if name in added}
         if view.is_assertion and any(s.rows for s in moves[program.root.name].add):
             made = work.replaced[program.root.name]
             held = made if isinstance(made, pa.Table) else added[program.root.name].rows_of(made[0])
@@ -216,25 +217,50 @@ class SparkBackend:
         suspended = dict(self._files.last.suspended)
         run = Run(self._files, self._engine, self._limit, self._tables, self._views)
         with self._engine.jobs() as jobs:
-            touched = run.change_tables(changes, work)
-            moved = run.move_views(work, refreshed, suspended)
-            written = self._write(work)
+            written: dict[str, Move] = {}
             try:
+                touched = run.change_tables(changes, work)
+                moved = run.move_views(work, refreshed, suspended)
+                run.write(work, written)
                 received = frozenset(self._files.last.received) | touched
                 sources = {**self._files.last.sources, **dict([source] if source else [])}
                 self._files.commit(
                     "apply", self.version + 1, written, sources=sources, received=received, suspended=suspended
                 )
             except BaseException:
-                self._discard(written)
+                run.discard(written)
                 raise
-            self._compact(written)
+            finally:
+                run.settle(changes, work)
+            deltas = run.deltas(moved, work, written)
+            self._compact(written, run)
             for key in moved:
                 self._views[key].count_update(jobs())
         self._refreshed = refreshed
         self._shown.settle()
-        found = ((self._views[k].definition, work.changes[k]) for k in moved if k in work.changes)
-        return {view.name: delta_table(rows, view.fields) for view, rows in found}
+        return deltas
+
+    def near_rows(self, frame: DataFrame) -> pa.Table | None:
+        """The rows of a DataFrame that Spark takes for small, if there are no more than the driver holds; else None."""
+        return near_rows(frame, self._limit)
+
+    def read_parquet(self, paths: list[str]) -> DataFrame:
+        """The rows of Parquet files, as executors read them."""
+        return self._engine.user_session.read.parquet(*paths)
+
+    def stage(self, table: TableDefinition, frame: DataFrame, mode: str) -> Change:
+        """The change that a DataFrame brings to a table, written by executors.
+
+        Raises:
+            InvalidChange: some value does not fit.
+        """
+        home = self._files.relations[table.name.lower()]
+        if mode == "delete_keys":
+            home = home.with_layout(Layout(table.key_fields))
+        change = staged_change(table, frame, mode, home, self._engine, self._limit)
+        if isinstance(change, StagedChange):
+            self._files.staged.add(change)
+        return change
 
     def last_batch(self, source: str) -> int | None:
         """The last committed batch of a source."""
@@ -263,37 +289,10 @@ class SparkBackend:
             raise rejections.suspended(view, why)
         return view
 
-    def _write(self, work: Work) -> dict[str, Move]:
-        moves: dict[str, Move] = {}
-        relations = self._files.relations
-        for name, rows in work.appended.items():
-            with self._timed(name):
-                moves[name] = Move((relations[name].write(rows),))
-        for name, made in work.replaced.items():
-            with self._timed(name):
-                moves[name] = Move(tuple(segments_of(relations[name], made)), tuple(relations[name].segments))
-        return moves
-
-    @contextmanager
-    def _timed(self, relation: str) -> Iterator[None]:
-        """Puts the time of some work on a relation on the account of the view that keeps it; a table's is no view's."""
-        started = time.perf_counter()
-        yield
-        if (view := self._views.get(view_of_relation(relation))) is not None:
-            view.seconds += time.perf_counter() - started
-
-    def _discard(self, written: Mapping[str, Move]) -> None:
-        """Removes what a failed transaction wrote, unless its record is on disk after all."""
-        if self._files.last.moves == dict(written):
-            return
-        for name, move in written.items():
-            for segment in move.add:
-                self._files.relations[name].drop_unused(segment)
-
-    def _compact(self, written: Mapping[str, Move]) -> None:
+    def _compact(self, written: Mapping[str, Move], run: Run) -> None:
         moves: dict[str, Move] = {}
         for name in written:
-            with self._timed(name):
+            with run.timed(name):
                 relation = self._files.relations[name]
                 merged = compaction_of(relation, self._state_keys(name), self._engine, self._limit)
             moves |= {} if merged is None else {name: merged}
@@ -410,6 +409,7 @@ class SparkBackend:
     def close(self) -> None:
         """Lets others open the directory; a temporary one goes."""
         self._shown.close()
+        self._engine.close()
         self._files.close()
         if self._scratch is not None:
             self._scratch.cleanup()

@@ -9,8 +9,10 @@ from __future__ import annotations
 import datetime
 import re
 import shutil
+import weakref
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from everview.backends.base import Suspension
 from everview.backends.spark.catalog_file import Entry, catalog_from_json, catalog_to_json
@@ -19,6 +21,9 @@ from everview.backends.spark.lookup_copies import LOOKUP_BYTES, LookupCopies
 from everview.backends.spark.relation_store import Layout, StoredRelation
 from everview.backends.spark.stages import view_of_relation
 from everview.errors import CorruptDatabase
+
+if TYPE_CHECKING:
+    from everview.backends.spark.staged_frames import StagedChange
 
 Fault = Callable[[str], None]
 
@@ -40,6 +45,8 @@ class DatabaseFiles:
         self.copies = LookupCopies(path / "_lookup", lookup_bytes)
         self.relations: dict[str, StoredRelation] = {}
         self.entries: list[Entry] = []
+        self.staged: weakref.WeakSet[StagedChange] = weakref.WeakSet()
+        """Changes whose files wait for their commit."""
         self._unfinished: Record | None = None
 
     @property
@@ -174,12 +181,13 @@ class DatabaseFiles:
         if self._log.last is None:
             return 0
         removed = 0
+        staged = {path for change in self.staged for path in change.paths}
         self._log.forget_before(self.last.sequence)  # first: a version that can be travelled to has its files
         for relation in self.relations.values():
             needed = {s.path for s in relation.segments}
             for path in list(relation.folder.rglob("*.parquet")):
                 inside = path.relative_to(relation.folder)
-                if inside.parts[0] != "_delta_log" and inside.as_posix() not in needed:
+                if inside.parts[0] != "_delta_log" and inside.as_posix() not in needed and path not in staged:
                     path.unlink()
                     removed += 1
         live = {r.folder.name for r in self.relations.values()}

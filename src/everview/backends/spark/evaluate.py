@@ -14,6 +14,7 @@ from everview.backends.spark.sql_aggregates import aggregate_sql
 from everview.backends.spark.sql_expressions import expression_sql
 from everview.backends.spark.sql_literals import literal_sql
 from everview.backends.spark.sql_windows import ROW, WindowSql, order_sql, whole_row
+from everview.errors import UnsupportedQuery
 from everview.relational.expressions import TRUE, Column
 from everview.relational.nodes import (
     Aggregate,
@@ -25,6 +26,7 @@ from everview.relational.nodes import (
     Join,
     JoinKind,
     Project,
+    Recursive,
     Relation,
     Scan,
     TopK,
@@ -110,6 +112,12 @@ class _Writer:
                 if not schema(relation):
                     return f"SELECT * FROM {child} LIMIT 1"
                 return f"SELECT DISTINCT * FROM {child}"
+            case Recursive():
+                raise UnsupportedQuery(
+                    "the spark backend does not maintain recursive queries.",
+                    operator="WITH RECURSIVE",
+                    hint="the embedded backend does.",
+                )
             case UnionAll():
                 return " UNION ALL ".join(f"SELECT * FROM {self._name(i)}" for i in relation.inputs)
             case ExceptAll():

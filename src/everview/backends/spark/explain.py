@@ -24,7 +24,8 @@ from everview.trigger.tree_program import AccessKind
 
 _LOOKUPS: Final = (
     "segments of more than local_rows rows are searched in the driver's copies of them, up to lookup_bytes on disk; "
-    "before there is a copy, and beyond, by Spark jobs"
+    "before there is a copy, and beyond, by tasks, in copies on the disks of executors, all look-ups of a round in one job; "
+    "DataFrames of more than local_rows rows stay with the executors, and so do the deltas that they lead to"
 )
 _FULL: Final = {"recompute": "full"}
 

@@ -1,18 +1,29 @@
-"""Plans over rows that are at the driver, evaluated by the embedded kernels: no Spark job."""
+"""Plans over rows that are at the driver, evaluated by the embedded kernels: no Spark job.
+
+A plan is compiled once for rows of about as many: a maintained view runs the same plans in every transaction.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 import pyarrow as pa
 
 from everview.backends.base import Change, ChangeKind
 from everview.backends.embedded.backend import EmbeddedBackend
+from everview.backends.embedded.graph import Programs
 from everview.catalog import TableDefinition
 from everview.relational.arrow import arrow_schema, canonical_floats
 from everview.relational.nodes import Field, Relation, Scan, Schema
 from everview.relational.schema import schema
 from everview.relational.traverse import nodes_of
+
+_SAME_SIZE: Final = 4
+"""Numbers of rows whose logarithms (of base 2) are the same multiple of this are planned for alike."""
+_KEPT_PROGRAMS: Final = 1024
+_programs: dict[tuple[int, ...], Programs] = {}
+"""The programs of plans, by the sizes of what they read."""
 
 
 def run_locally(plan: Relation, tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -28,7 +39,12 @@ def run_locally(plan: Relation, tables: Mapping[str, pa.Table]) -> pa.Table:
             changes.append(Change(name, ChangeKind.WEIGHTED, as_arrow(rows, own)))
     if changes:
         engine.apply(changes)
-    return engine.query(plan).rename_columns([f"c{i}" for i in range(len(schema(plan)))])
+    sizes = tuple(tables[name].num_rows.bit_length() // _SAME_SIZE for name in scans)
+    if sum(map(len, _programs.values())) > _KEPT_PROGRAMS:
+        _programs.clear()
+    return engine.query(plan, _programs.setdefault(sizes, {})).rename_columns(
+        [f"c{i}" for i in range(len(schema(plan)))]
+    )
 
 
 def positional(fields: Schema) -> Schema:

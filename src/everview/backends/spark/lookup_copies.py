@@ -1,16 +1,20 @@
-"""Copies of large segments that the driver can look rows up in: uncompressed Arrow columns, memory-mapped.
+"""Copies of large segments in which rows are looked up, at the driver or in tasks: uncompressed Arrow columns, memory-mapped.
 
 Parquet cannot give out single rows: a small change that is scattered over a large segment would decode nearly all of it. A
 copy holds the columns that look-ups have asked for, a file each, and per searched column either the fact that its batches
 are sorted or their sorted order, so that k keys are found in O(k log n) and only the memory pages of their rows are read.
 
-Contract: a copy is a cache of an immutable file and belongs to this process; the folder is emptied when the database is
-opened or closed. All copies together stay below a number of bytes; what does not fit is for Spark to search. The first
-look-up in a relation is Spark's too, so that a process that makes one small change does not pay for copying.
+Contract: a copy is a cache of an immutable file. The driver's belong to its process; the folder is emptied when the database is
+opened or closed. Those of an executor are *shared* by its Python workers and outlive them: a file appears whole, by rename,
+under a name made of its segment's, which is never used again, so that a stale one is never read. All copies together stay below
+a number of bytes; shared ones make room by the longest unused going, others leave what does not fit to be searched elsewhere.
+The first look-up in a relation makes no copy, so that a process that makes one small change does not pay for copying.
 """
 
 from __future__ import annotations
 
+import hashlib
+import os
 import shutil
 import threading
 from collections import Counter
@@ -26,6 +30,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from everview.backends.spark.row_hashes import ROW_HASH, row_hashes
 from everview.backends.spark.segments import (
     Segment,
     decode,
@@ -78,21 +83,26 @@ class LookupCopies:
     Args:
         folder: Where they are; its content is removed now and by ``close``.
         budget: The most bytes that all of them together may take; 0 for no copies at all.
+        is_shared: Whether other processes have the same folder: what is in it is used, and stays.
     """
 
-    def __init__(self, folder: Path, budget: int = LOOKUP_BYTES) -> None:
+    def __init__(self, folder: Path, budget: int = LOOKUP_BYTES, *, is_shared: bool = False) -> None:
         self._folder = folder
         self._budget = budget
+        self._is_shared = is_shared
         self._copies: dict[Path, _Copy] = {}
         self._asked: Counter[Path] = Counter()
         self._too_long: set[Path] = set()
         self._made = 0
         self._lock = threading.RLock()
-        shutil.rmtree(folder, ignore_errors=True)
+        if not is_shared:
+            shutil.rmtree(folder, ignore_errors=True)
 
     @property
     def bytes(self) -> int:
         """What all copies take now."""
+        if self._is_shared:
+            return sum(_size(path) for path in self._folder.rglob("*.*"))
         return sum(c.bytes for c in self._copies.values())
 
     def rows(
@@ -103,16 +113,19 @@ class LookupCopies:
         columns: tuple[int, ...],
         by: int,
         keys: pa.ChunkedArray,
+        *,
+        may_copy: bool | None = None,
     ) -> tuple[pa.Table, list[Segment]]:
         """The rows of segments that have one of the keys in a column, and the segments that are left for Spark to search.
 
         Args:
             place: The relation's folder.
             segments: Where to look.
-            fields: What is in their files.
+            fields: What is in their files, and behind it the row's hash.
             columns: The columns wanted, as positions in ``fields``.
             by: The column searched, another or one of them.
             keys: Values of it.
+            may_copy: Whether copies may be made now; by default from the second look-up in a relation on.
 
         Raises:
             CorruptDatabase: a segment is missing or not what was written.
@@ -126,7 +139,8 @@ class LookupCopies:
             found: list[list[pa.Array]] = []
             left = []
             for segment in segments:
-                copy = self._copy_of(place, segment, fields, tuple(dict.fromkeys((*columns, by))))
+                may_make = self._asked[place] >= FIRST_COPIED if may_copy is None else may_copy
+                copy = self._copy_of(place, segment, fields, tuple(dict.fromkeys((*columns, by))), may_make)
                 if copy is None:
                     left.append(segment)
                     continue
@@ -153,16 +167,24 @@ class LookupCopies:
 
     # Copying
 
-    def _copy_of(self, place: Path, segment: Segment, fields: Schema, wanted: tuple[int, ...]) -> _Copy | None:
+    def _copy_of(
+        self, place: Path, segment: Segment, fields: Schema, wanted: tuple[int, ...], may_make: bool
+    ) -> _Copy | None:
         """The copy of a segment with these columns, made now if that is worth it and possible."""
         path = place / segment.path
         copy = self._copies.get(path)
+        if copy is None and self._is_shared:
+            copy = self._copies[path] = _Copy(self._folder / hashlib.sha1(str(path).encode()).hexdigest())
+        if copy is not None and self._is_shared:
+            self._open_there(copy, wanted)
         missing = [c for c in wanted if copy is None or c not in copy.columns]
         if not missing:
             return copy
-        if self._asked[place] < FIRST_COPIED or path in self._too_long:
+        if not may_make or path in self._too_long:
             return None
         needed = segment.rows * _width(fields, missing)
+        if self._is_shared:
+            self._make_room(needed, copy)
         if self.bytes + needed > self._budget or needed > FREE_SHARE * _free_bytes(self._folder):
             return None
         if copy is None:
@@ -170,26 +192,46 @@ class LookupCopies:
             self._made += 1
         return self._extended(copy, path, segment, missing)
 
+    def _open_there(self, copy: _Copy, wanted: tuple[int, ...]) -> None:
+        """Opens the columns that another process has copied, and notes that the copy is in use."""
+        for column in wanted:
+            made = copy.folder / f"{column}.arrow"
+            if column not in copy.columns and made.exists():
+                copy.columns[column] = _opened(made)
+        if copy.folder.exists():
+            os.utime(copy.folder)
+
+    def _make_room(self, needed: int, own: _Copy | None) -> None:
+        """Removes the copies that have been unused for longest, until there is room; whoever has one open keeps reading it."""
+        taken = self.bytes
+        there = [f for f in self._folder.glob("*") if own is None or f != own.folder]
+        for folder in sorted(there, key=lambda f: f.stat().st_mtime):
+            if taken + needed <= self._budget:
+                return
+            taken -= sum(_size(path) for path in folder.glob("*.*"))
+            shutil.rmtree(folder, ignore_errors=True)
+
     def _extended(self, copy: _Copy, path: Path, segment: Segment, wanted: list[int]) -> _Copy | None:
         """The copy with further columns; None if they cannot be written."""
         files = [copy.folder / f"{c}.arrow" for c in wanted]
+        scratch = [f.with_suffix(f".{os.getpid()}") for f in files]
         try:
             copy.folder.mkdir(parents=True, exist_ok=True)
-            _write_columns(path, segment, wanted, files)
+            _write_columns(path, segment, wanted, scratch)
+            for written, made in zip(scratch, files, strict=True):
+                os.replace(written, made)
         except (
             OSError,
             _TooLong,
         ) as error:  # the disk is full, say; what is wrong with the segment is a CorruptDatabase
             if isinstance(error, _TooLong):
                 self._too_long.add(path)
-            for made in files:
+            for made in (*files, *scratch):
                 made.unlink(missing_ok=True)
             return None
         for column, made in zip(wanted, files, strict=True):
-            opened = pa.ipc.open_file(pa.memory_map(str(made)))
-            batches = [opened.get_batch(i).column(0) for i in range(opened.num_record_batches)]
-            copy.columns[column] = _Column(batches)
-            copy.bytes += made.stat().st_size
+            copy.columns[column] = _opened(made)
+            copy.bytes += _size(made)
         self._copies[path] = copy
         return copy
 
@@ -220,14 +262,31 @@ class LookupCopies:
         assert values is not None
         if bool(np.all(values[1:] >= values[:-1])):
             return values, None
+        files = [copy.folder / f"{by}.{number}.{name}.npy" for name in ("values", "order")]
+        if self._is_shared and all(f.exists() for f in files):
+            return np.load(files[0], mmap_mode="r"), np.load(files[1], mmap_mode="r")
         order = np.argsort(values, kind="stable")
         kept = []
-        for name, array in (("values", values[order]), ("order", order)):
-            path = copy.folder / f"{by}.{number}.{name}.npy"
-            np.save(path, array)
-            copy.bytes += path.stat().st_size
-            kept.append(np.load(path, mmap_mode="r"))
+        for path, array in zip(files, (values[order], order), strict=True):
+            scratch = path.with_suffix(f".{os.getpid()}.npy")
+            np.save(scratch, array)
+            kept.append(np.load(scratch, mmap_mode="r"))
+            os.replace(scratch, path)
+            copy.bytes += _size(path)
         return kept[0], kept[1]
+
+
+def _opened(file: Path) -> _Column:
+    source = pa.ipc.open_file(pa.memory_map(str(file)))
+    return _Column([source.get_batch(i).column(0) for i in range(source.num_record_batches)])
+
+
+def _size(path: Path) -> int:
+    """The bytes of a file; none of one that another process has removed."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _positions(ordered: Numbers, order: Positions | None, keys: Numbers) -> Positions:
@@ -270,15 +329,25 @@ def _is_searchable(data_type: DataType) -> bool:
 
 def _write_columns(path: Path, segment: Segment, wanted: list[int], files: list[Path]) -> None:
     source = opened_segment(path, segment)
-    names = [source.schema_arrow.names[c] for c in wanted]
-    schemas = [pa.schema([pa.field("c", source.schema_arrow.field(n).type)]) for n in names]
+    there = source.schema_arrow.names
+    names = [there[c] if c < len(there) else ROW_HASH.name for c in wanted]
+    read = there if ROW_HASH.name in names else names
     with ExitStack() as stack:
-        writers = [stack.enter_context(pa.ipc.new_file(str(f), s)) for f, s in zip(files, schemas, strict=True)]
-        for part in _even_parts(path, source, names):
-            for name, schema, writer in zip(names, schemas, writers, strict=True):
-                if part.column(name).num_chunks > 1:  # its batches would be others than those of the other columns
+        writers: list[pa.RecordBatchFileWriter] = []
+        for part in _even_parts(path, source, read):
+            columns = [hashes_of(part) if n == ROW_HASH.name else part.column(n) for n in names]
+            schemas = [pa.schema([pa.field("c", c.type)]) for c in columns]
+            if not writers:
+                writers = [stack.enter_context(pa.ipc.new_file(str(f), s)) for f, s in zip(files, schemas, strict=True)]
+            for column, schema, writer in zip(columns, schemas, writers, strict=True):
+                if column.num_chunks > 1:  # its batches would be others than those of the other columns
                     raise _TooLong
-                writer.write_table(pa.Table.from_arrays([part.column(name)], schema=schema))
+                writer.write_table(pa.Table.from_arrays([column], schema=schema))
+
+
+def hashes_of(stored: pa.Table) -> pa.ChunkedArray:
+    """The hashes of rows as they stand in files, whose last column is the weight."""
+    return pa.chunked_array([row_hashes(stored.select(range(stored.num_columns - 1)))])
 
 
 def _even_parts(path: Path, source: pq.ParquetFile, names: list[str]) -> Iterator[pa.Table]:

@@ -24,6 +24,7 @@ from everview.backends.spark.stages import (
     TreeView,
 )
 from everview.backends.spark.terms import Term, filtered, joined, leaf_term, negated, projected, same_value
+from everview.errors import UnsupportedQuery
 from everview.planner.block_join_builder import Facts
 from everview.relational.expressions import (
     Call,
@@ -46,6 +47,7 @@ from everview.relational.nodes import (
     Join,
     JoinKind,
     Project,
+    Recursive,
     Relation,
     Scan,
     Schema,
@@ -69,6 +71,7 @@ from everview.trigger.program import (
     NestedFilter,
     Program,
     ProgramStatement,
+    ThresholdFilter,
     TreeBlock,
 )
 
@@ -122,7 +125,7 @@ class _Lowering:
                 return self.terms(join.left)
             case TreeBlock(source=source) | FactorizedBlock(source=source) | MatrixBlock(source=source):
                 return self.terms(source)  # a join that nothing sums is passed on, not kept
-            case NestedFilter():
+            case NestedFilter() | ThresholdFilter():
                 raise AssertionError("programs for Spark are lowered without ordered state")
             case Anew(plan=plan):
                 # Its stages are computed anew one by one.
@@ -154,6 +157,12 @@ class _Lowering:
                 return [filtered(t, node.condition) for t in self.terms(node.child)]
             case Project():
                 return [projected(t, node.expressions) for t in self.terms(node.child)]
+            case Recursive():
+                raise UnsupportedQuery(
+                    "the spark backend does not maintain recursive queries.",
+                    operator="WITH RECURSIVE",
+                    hint="the embedded backend does.",
+                )
             case UnionAll():
                 return [t for i in node.inputs for t in self.terms(i)]
             case Join():
@@ -405,7 +414,7 @@ def _relation(statement: ProgramStatement) -> Relation:
             return join.left
         case TreeBlock(source=source) | FactorizedBlock(source=source) | MatrixBlock(source=source):
             return source
-        case NestedFilter():
+        case NestedFilter() | ThresholdFilter():
             raise AssertionError("programs for Spark are lowered without ordered state")
         case Anew(plan=plan):
             return plan

@@ -9,21 +9,31 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.backends.spark import stage_plans
+from everview.backends.spark.far_rows import Rows, brought_near, count_rows
 from everview.backends.spark.local_engine import run_locally
 from everview.backends.spark.relation_store import Layout, StoredRelation
-from everview.backends.spark.restrict import BoundSource, Restriction, Source
+from everview.backends.spark.restrict import BoundSource, Restriction, Source, source_of
 from everview.backends.spark.segments import Segment, empty_rows
 from everview.backends.spark.spark_engine import SparkEngine
-from everview.backends.spark.stages import WEIGHT, Grouped, Linear, Partitioned, Stage, StageProgram, TreeView
+from everview.backends.spark.stages import (
+    WEIGHT,
+    Grouped,
+    Linear,
+    Partitioned,
+    Stage,
+    StageProgram,
+    TreeView,
+    scanned,
+)
 from everview.backends.spark.term_plans import consolidated, negated, scan_name, sum_plan, weighted
-from everview.backends.spark.terms import Term, with_keys
+from everview.backends.spark.terms import Term
 from everview.errors import EvaluationError
 from everview.relational.expressions import Column
 from everview.relational.nodes import Relation, Scan, Schema, UnionAll
@@ -38,10 +48,12 @@ Wrap = Callable[[Relation], Relation]
 class Work:
     """One transaction (or the making of a view) under way: what has moved, and what is to be written."""
 
-    changes: dict[str, pa.Table] = field(default_factory=dict)
+    changes: dict[str, Rows] = field(default_factory=dict)
     """The delta of every relation that has moved so far: weighted rows."""
-    appended: dict[str, pa.Table] = field(default_factory=dict)
-    """Weighted rows to add to stored relations."""
+    appended: dict[str, Rows] = field(default_factory=dict)
+    """Weighted rows to add to stored relations; far ones lie in their folders."""
+    written: list[StoredRelation] = field(default_factory=list)
+    """All far rows that executors have written: what no commit adds is removed in the end."""
     replaced: dict[str, list[Segment] | pa.Table] = field(default_factory=dict)
     """The whole new content of stored relations: rows, or segments that executors have written."""
     scratch: dict[str, StoredRelation] = field(default_factory=dict)
@@ -51,6 +63,15 @@ class Work:
         """Removes what was needed only on the way."""
         for relation in self.scratch.values():
             shutil.rmtree(relation.folder, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class _Home:
+    """The relation that an answer belongs to, and whether executors are to write it there, because it may be large."""
+
+    relation: str
+    fields: Schema
+    is_far: bool = False
 
 
 class Maintenance:
@@ -151,8 +172,7 @@ class Maintenance:
             views = self._views(sources, plan)
             try:
                 frame = self._engine.run(prune_columns(plan), views, zone)
-                home = self._relations.get(name) or work.scratch.setdefault(name, self._scratch(name, Layout(fields)))
-                work.replaced[name] = self._engine.write(frame, home)
+                work.replaced[name] = self._engine.write(frame, self._place(name, fields, work))
             finally:
                 self._engine.drop(list(views.values()))
         else:
@@ -166,8 +186,9 @@ class Maintenance:
         assert new is not None
         sources = {"new": BoundSource(new), "old": BoundSource(Source(self._relations[root.name], None))}
         plans = (Scan("new", weighted(root.fields)), negated(Scan("old", weighted(root.fields))))
-        delta = self.run(consolidated(UnionAll(plans)), sources, zone)
-        if delta.num_rows:
+        home = _Home(root.name, root.fields, is_far=new.is_remote(self._limit))
+        delta = self._answer(consolidated(UnionAll(plans)), sources, zone, home, work)
+        if count_rows(delta):
             work.changes[root.name] = delta
 
     def _content_source(self, leaf: Relation, work: Work) -> Source | None:
@@ -179,11 +200,8 @@ class Maintenance:
             return Source(None, made)
         relation = work.scratch.get(leaf.table) or self._relations[leaf.table]
         if made is not None:
-            fresh = StoredRelation(
-                relation.name, relation.folder, relation.layout, segments=list(made), copies=relation.copies
-            )
-            return Source(fresh, None)
-        return Source(relation, work.changes.get(leaf.table))
+            return Source(relation.over(made), None)
+        return source_of(relation, work.changes.get(leaf.table))
 
     # Deltas
 
@@ -194,17 +212,17 @@ class Maintenance:
             if not any(isinstance(i, Scan) and i.table in work.changes for t in stage.terms for i in t.inputs):
                 continue
             delta = self._delta(stage, work, zone)
-            if delta is not None and delta.num_rows:
+            if delta is not None and count_rows(delta):
                 work.changes[stage.name] = delta
                 if stage.name in stored:
                     work.appended[stage.name] = delta
 
-    def _delta(self, stage: Stage, work: Work, zone: str) -> pa.Table | None:
+    def _delta(self, stage: Stage, work: Work, zone: str) -> Rows | None:
         match stage:
             case Linear():
-                return self._sum(stage, work, zone, lambda total: stage_plans.linear_plan(stage, total))
+                return self._sum(stage, work, zone, _own(stage))
             case TreeView():
-                return self._sum(stage, work, zone, lambda total: stage_plans.tree_view_plan(stage, total))
+                return self._sum(stage, work, zone, _own(stage))
             case Grouped():
                 return self._grouped_delta(stage, work, zone)
             case Partitioned():
@@ -212,21 +230,21 @@ class Maintenance:
             case _:
                 assert_never(stage)
 
-    def _grouped_delta(self, stage: Grouped, work: Work, zone: str) -> pa.Table | None:
-        def wrap(total: Relation) -> Relation:
-            return stage_plans.state_rows(stage_plans.payload_plan(stage, total))
-
-        changed = self._sum(stage, work, zone, wrap)
-        if changed is None or not changed.num_rows:
+    def _grouped_delta(self, stage: Grouped, work: Work, zone: str) -> Rows | None:
+        changed = self._sum(stage, work, zone, _Home(stage.state_name, stage.state))
+        if changed is None or not count_rows(changed):
             return None
         state = self._relations[stage.state_name]
         keys = tuple(range(stage.key_count))
-        old = Restriction(self._engine, self._limit, zone).stored_rows(state, keys, changed)
-        sources = {stage_plans.OLD: _rows(old), stage_plans.CHANGED: _rows(changed)}
+        old = BoundSource(Source(state, None))
+        if isinstance(changed, pa.Table):
+            old = _rows(Restriction(self._engine, self._limit, zone).stored_rows(state, keys, changed))
+        sources = {stage_plans.OLD: old, stage_plans.CHANGED: _rows(changed)}
         if stage.is_single:
             self._check_single(self.run(stage_plans.group_counts(stage), sources, zone))
         work.appended[stage.state_name] = changed
-        return self.run(stage_plans.grouped_delta(stage), sources, zone)
+        home = _own(stage, is_far=not isinstance(changed, pa.Table))
+        return self._answer(stage_plans.grouped_delta(stage), sources, zone, home, work)
 
     def _check_single(self, too_many: pa.Table) -> None:
         if too_many.num_rows:
@@ -234,22 +252,26 @@ class Maintenance:
                 "a scalar subquery returned more than one row.", condition="SCALAR_SUBQUERY_TOO_MANY_ROWS"
             )
 
-    def _partitioned_delta(self, stage: Partitioned, work: Work, zone: str) -> pa.Table | None:
-        changed = self._sum(stage, work, zone, consolidated)
-        if changed is None or not changed.num_rows:
+    def _partitioned_delta(self, stage: Partitioned, work: Work, zone: str) -> Rows | None:
+        below = _Home(f"{stage.name}?", stage_plans.input_fields(stage))
+        changed = self._sum(stage, work, zone, below)
+        if changed is None or not count_rows(changed):
             return None
-        found = self._top_delta(stage, changed, zone)
+        # Few touched partitions may have most rows of the table, if so many rows have changed.
+        is_far = any(isinstance(rows, StoredRelation) for rows in (changed, *work.changes.values()))
+        found = None if isinstance(changed, StoredRelation) else self._top_delta(stage, changed, zone)
         if found is not None:
             return found
         sources: dict[str, BoundSource] = {}
-        terms = stage.terms
+        terms, plan = stage_plans.touched_plan(stage)
         if stage.partition:
-            keys = self.run(stage_plans.partition_keys(stage), {stage_plans.CHANGED: _rows(changed)}, zone)
+            home = _Home(f"{stage.name}?keys", stage_plans.key_fields(stage), is_far)
+            found_in = {stage_plans.CHANGED: _rows(changed)}
+            keys = self._answer(stage_plans.partition_keys(stage), found_in, zone, home, work)
             sources[stage_plans.KEYS] = _rows(keys)
-            terms = tuple(with_keys(t, stage_plans.key_scan(stage), stage.partition) for t in terms)
         own = self._relations[stage.name]
         by = tuple(e.index for e in stage.output_key if isinstance(e, Column))
-        if stage.partition and len(by) == len(stage.output_key):
+        if stage.partition and len(by) == len(stage.output_key) and isinstance(keys, pa.Table):
             sources[stage_plans.OLD] = _rows(Restriction(self._engine, self._limit, zone).stored_rows(own, by, keys))
         else:
             sources[stage_plans.OLD] = BoundSource(Source(own, None))
@@ -262,11 +284,8 @@ class Maintenance:
             )
             for t in terms
         )
-
-        def wrap(total: Relation) -> Relation:
-            return stage_plans.partitioned_delta(stage, total)
-
-        return self._run_terms(terms, (0,) * len(terms), inputs, wrap, sources, zone)
+        home = _own(stage, is_far=is_far)
+        return self._run_terms(plan, terms, (0,) * len(terms), inputs, sources, zone, home, work)
 
     def _top_delta(self, stage: Partitioned, changed: pa.Table, zone: str) -> pa.Table | None:
         """The delta of a top-k without a look at its input; None if it is none, or what it has lost must be looked for."""
@@ -280,45 +299,49 @@ class Maintenance:
             return None
         return self.run(stage_plans.top_delta(stage), sources, zone)
 
-    def _sum(self, stage: Stage, work: Work, zone: str, wrap: Wrap) -> pa.Table | None:
-        """The delta of a stage's terms, in the form that ``wrap`` gives it."""
-        terms: list[Term] = []
-        starts: list[int] = []
+    def _sum(self, stage: Stage, work: Work, zone: str, home: _Home) -> Rows | None:
+        """The delta of a stage's terms, in the form that the stage needs."""
+        picked: list[tuple[int, int]] = []
         sources: list[tuple[Source | None, ...]] = []
-        for term in stage.terms:
+        for number, term in enumerate(stage.terms):
             for start, leaf in enumerate(term.inputs):
                 if isinstance(leaf, Scan) and leaf.table in work.changes:
                     own = tuple(self._delta_source(other, i, start, work) for i, other in enumerate(term.inputs))
                     if any(s is not None and s.is_empty() for s in own):
                         continue
-                    terms.append(term)
-                    starts.append(start)
+                    picked.append((number, start))
                     sources.append(own)
-        if not terms:
+        if not picked:
             return None
-        return self._run_terms(tuple(terms), tuple(starts), tuple(sources), wrap, {}, zone)
+        terms = tuple(stage.terms[number] for number, _ in picked)
+        is_far = any(isinstance(work.changes.get(leaf.table), StoredRelation) for leaf in scanned(terms))
+        plan = stage_plans.changed_plan(stage, tuple(picked))
+        starts, home = tuple(start for _, start in picked), replace(home, is_far=is_far)
+        return self._run_terms(plan, terms, starts, tuple(sources), {}, zone, home, work)
 
     def _delta_source(self, leaf: Relation, position: int, start: int, work: Work) -> Source | None:
         if not isinstance(leaf, Scan):
             return None
         change = work.changes.get(leaf.table)
         if position == start:
-            return Source(None, change)
-        return Source(self._relations[leaf.table], change if position < start else None)
+            return source_of(None, change)
+        return source_of(self._relations[leaf.table], change if position < start else None)
 
     # Running
 
     def _run_terms(
         self,
+        plan: Relation,
         terms: tuple[Term, ...],
         starts: tuple[int, ...],
         sources: tuple[tuple[Source | None, ...], ...],
-        wrap: Wrap,
         others: Mapping[str, BoundSource],
         zone: str,
-    ) -> pa.Table:
-        plan = prune_columns(wrap(sum_plan(terms, starts)))
-        found = Restriction(self._engine, self._limit, zone).rows(terms, starts, sources)
+        home: _Home,
+        work: Work,
+    ) -> Rows:
+        # What a far change meets is not looked up, few as its keys may be: it may be everything.
+        found = None if home.is_far else Restriction(self._engine, self._limit, zone).rows(terms, starts, sources)
         if found is not None and not any(s.is_remote(self._limit) for s in others.values()):
             tables = {scan_name(k, j): rows for k, own in enumerate(found) for j, rows in own.items()}
             extra = {n: s.local(self._limit) for n, s in others.items()}
@@ -330,24 +353,49 @@ class Maintenance:
             if s is not None
         }
         small = frozenset(
-            scan_name(k, start) for k, start in enumerate(starts) if isinstance(terms[k].inputs[start], Scan)
+            scan_name(k, start)
+            for k, start in enumerate(starts)
+            if isinstance(terms[k].inputs[start], Scan) and not home.is_far
         )
-        return self._run_on_spark(plan, {**named, **others}, zone, small)
+        return self._on_spark(plan, {**named, **others}, zone, small, home, work)
 
     def run(self, plan: Relation, sources: Mapping[str, BoundSource], zone: str) -> pa.Table:
-        """The answer of a plan over sources: at the driver if all their rows are there, else on Spark."""
-        if any(s.is_remote(self._limit) for s in sources.values()):
-            return self._run_on_spark(plan, sources, zone, frozenset())
-        return run_locally(prune_columns(plan), {n: s.local(self._limit) for n, s in sources.items()})
+        """The answer of a plan over sources, at the driver: computed there if all their rows are there, else on Spark."""
+        found = self._answer(plan, sources, zone, _Home("", ()), Work())
+        assert isinstance(found, pa.Table), "only far homes have far rows"
+        return found
 
-    def _run_on_spark(
-        self, plan: Relation, sources: Mapping[str, BoundSource], zone: str, small: frozenset[str]
-    ) -> pa.Table:
+    def _answer(self, plan: Relation, sources: Mapping[str, BoundSource], zone: str, home: _Home, work: Work) -> Rows:
+        """The answer of a plan over sources: at the driver, or where it may be large, in its home."""
+        if any(s.is_remote(self._limit) for s in sources.values()):
+            return self._on_spark(plan, sources, zone, frozenset(), home, work)
+        return run_locally(stage_plans.pruned(plan), {n: s.local(self._limit) for n, s in sources.items()})
+
+    def _on_spark(
+        self,
+        plan: Relation,
+        sources: Mapping[str, BoundSource],
+        zone: str,
+        small: frozenset[str],
+        home: _Home,
+        work: Work,
+    ) -> Rows:
         views = self._views(sources, plan)
         try:
-            return self._engine.collect(self._engine.run(plan, views, zone, small), schema(plan))
+            frame = self._engine.run(plan, views, zone, small)
+            if not home.is_far:
+                return self._engine.collect(frame, schema(plan))
+            place = self._place(home.relation, home.fields, work)
+            far = place.over(self._engine.write(frame, place), is_far=True)
+            work.written.append(far)
+            return brought_near(far, self._limit)
         finally:
             self._engine.drop(list(views.values()))
+
+    def _place(self, name: str, fields: Schema, work: Work) -> StoredRelation:
+        """The relation of this name, or one that is needed only on the way."""
+        known = self._relations.get(name) or work.scratch.get(name)
+        return known or work.scratch.setdefault(name, self._scratch(name, Layout(fields)))
 
     def _views(self, sources: Mapping[str, BoundSource], plan: Relation) -> dict[str, str]:
         """A temporary view for every scan of a plan: what is at the driver, and what is on disk."""
@@ -365,9 +413,14 @@ class Maintenance:
         return self._engine.view_of_sql(f"SELECT {listed} FROM {far} UNION ALL SELECT * FROM {near}")
 
 
-def _rows(rows: pa.Table) -> BoundSource:
-    """Rows that are at the driver."""
-    return BoundSource(Source(None, rows))
+def _rows(rows: Rows) -> BoundSource:
+    """The rows of a change."""
+    return BoundSource(source_of(None, rows))
+
+
+def _own(stage: Stage, *, is_far: bool = False) -> _Home:
+    """Where a stage's output is at home."""
+    return _Home(stage.name, stage.fields, is_far)
 
 
 def _on_consolidated_leaves(plan: Relation) -> Relation:

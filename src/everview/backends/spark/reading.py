@@ -46,7 +46,8 @@ class Reading:
     def content(self, name: str, fields: Schema) -> pa.Table:
         """The bag of a relation, read by the driver: who asks for Arrow wants it here."""
         relation = self._files.relations[name]
-        parts = [relation.rows_of(s, keep=s.rows <= self._limit) for s in relation.segments]
+        remote = relation.remote(self._limit)
+        parts = [relation.rows_of(s, keep=s not in remote) for s in relation.segments]
         stored = pa.concat_tables(parts) if parts else empty_rows((*fields, WEIGHT))
         return content_rows(stored, fields).cast(arrow_schema(fields))
 

@@ -7,6 +7,7 @@ decides what is committed; ``moved`` follows a record that is on disk, and is re
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -19,6 +20,7 @@ from deltalake.transaction import CommitProperties, RemoveAction, Transaction, c
 
 from everview.backends.spark.commit_log import Move
 from everview.backends.spark.lookup_copies import LookupCopies, numbers_of
+from everview.backends.spark.row_hashes import ROW_HASH
 from everview.backends.spark.segments import (
     GROUP_ROWS,
     Segment,
@@ -39,6 +41,8 @@ APPLICATION: Final = "everview"
 
 KEPT_ROWS: Final = 200_000
 """Rows of a segment that stay in memory when it is written; a larger one is read again if the driver may have it at all."""
+LOCAL_SEGMENTS: Final = 8
+"""All segments at the driver have at most as many rows as so many of the largest: executors may write any number of files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +64,7 @@ class StoredRelation:
         version: The version of its Delta log; -1 before the first commit.
         segments: Its files at that version.
         copies: Where the driver can look rows of large segments up; None for a relation that only Spark reads.
+        is_far: Whether all its rows are the executors', however few a segment has.
     """
 
     name: str
@@ -68,6 +73,7 @@ class StoredRelation:
     version: int = -1
     segments: list[Segment] = field(default_factory=list)
     copies: LookupCopies | None = None
+    is_far: bool = False
     _kept: dict[str, pa.Table] = field(default_factory=dict)
     _delta: DeltaTable | None = None
 
@@ -80,6 +86,11 @@ class StoredRelation:
     def stored(self) -> Schema:
         """The columns in the files: its own and the weight."""
         return (*self.fields, WEIGHT)
+
+    @property
+    def searched(self) -> Schema:
+        """The columns that look-ups may ask for: those in the files, and a hash of the whole row."""
+        return (*self.stored, ROW_HASH)
 
     @property
     def row_count(self) -> int:
@@ -96,19 +107,50 @@ class StoredRelation:
             self._kept[segment.path] = by_position(rows)
         return segment
 
+    def written(self, content: Sequence[Segment] | pa.Table) -> list[Segment]:
+        """A whole content as segments: written now if it is at the driver."""
+        if isinstance(content, pa.Table):
+            return [self.write(content)] if content.num_rows else []
+        return list(content)
+
     def drop_unused(self, segment: Segment) -> None:
         """Removes a segment that no commit has added."""
         self._kept.pop(segment.path, None)
         (self.folder / segment.path).unlink(missing_ok=True)
 
+    def over(self, segments: Sequence[Segment], *, is_far: bool = False) -> StoredRelation:
+        """The same relation with other segments."""
+        return StoredRelation(
+            self.name,
+            self.folder,
+            self.layout,
+            segments=list(segments),
+            copies=self.copies,
+            is_far=is_far,
+            _kept=self._kept,
+        )
+
+    def with_layout(self, layout: Layout) -> StoredRelation:
+        """Other columns in the same folder, for rows that are needed only on the way."""
+        return StoredRelation(self.name, self.folder, layout)
+
     def remote(self, limit: int) -> list[Segment]:
-        """The segments that are too large for the driver."""
-        return [s for s in self.segments if s.rows > limit]
+        """The segments that are too large for the driver, alone or together with smaller ones."""
+        if self.is_far:
+            return list(self.segments)
+        room, near = LOCAL_SEGMENTS * limit, set[str]()
+        for segment in sorted(self.segments, key=lambda s: (s.rows, s.path)):
+            room -= segment.rows
+            if segment.rows > limit or room < 0:
+                break
+            near.add(segment.path)
+        return [s for s in self.segments if s.path not in near]
 
     def local(self, limit: int, columns: tuple[int, ...] | None = None) -> pa.Table:
         """The weighted rows of the other segments, of some columns and the weight."""
         chosen = [*(range(len(self.fields)) if columns is None else columns), len(self.fields)]
-        parts = [self.rows_of(s).select(chosen) for s in self.segments if s.rows <= limit]
+        remote = {s.path for s in self.remote(limit)}
+        parts = [self.rows_of(s).select(chosen) for s in self.segments if s.path not in remote]
         if not parts:
             parts = [empty_rows(self.stored).select(chosen)]
         return pa.concat_tables([by_position(p) for p in parts])
@@ -119,8 +161,8 @@ class StoredRelation:
         """The weighted rows of large segments that have one of the keys in a column, and the segments left for Spark."""
         wanted = (*columns, len(self.fields))
         if self.copies is None:
-            return empty_rows(tuple(self.stored[c] for c in wanted)), self.remote(limit)
-        return self.copies.rows(self.folder, self.remote(limit), self.stored, wanted, by, keys)
+            return empty_rows(tuple(self.searched[c] for c in wanted)), self.remote(limit)
+        return self.copies.rows(self.folder, self.remote(limit), self.searched, wanted, by, keys)
 
     def rows_of(self, segment: Segment, *, keep: bool = True) -> pa.Table:
         """The weighted rows of a segment, columns named by position."""

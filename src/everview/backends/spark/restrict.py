@@ -1,37 +1,30 @@
 """Which stored rows a delta can meet: look-ups outward from the change, so that a small change reads little.
 
 Beginning with the rows of a term's changed input, every other input that an equality connects with a known one is looked up
-by the values found there, until all are known. What is found is a superset of what joins, and it is at the driver. A look-up in
-large segments is one Spark job; look-ups of different terms in the same relation by the same columns share it, and those that
-do not wait for each other run side by side.
+by the values found there, until all are known. What is found is a superset of what joins, and it is at the driver. Look-ups in
+large segments that do not wait for each other are one Spark job together, whatever terms and relations they are of.
 """
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.backends.spark.arrow_conditions import passing
-from everview.backends.spark.lookup_copies import numbers_of
+from everview.backends.spark.far_rows import Rows
 from everview.backends.spark.relation_store import StoredRelation
+from everview.backends.spark.row_hashes import row_hashes
 from everview.backends.spark.segments import Segment, by_position
 from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.sql_expressions import expression_sql
-from everview.backends.spark.sql_literals import literal_sql
 from everview.backends.spark.stages import WEIGHT
+from everview.backends.spark.task_lookups import Asked
 from everview.backends.spark.terms import Term
-from everview.relational.arrow import rows_from_arrow
 from everview.relational.expressions import Call, Column, Expression, conjunction
 from everview.relational.nodes import Field
 
-_WRITTEN_KEYS = 1000
-"""Up to so many keys of one column are written into the text of a look-up."""
-_RANGES = 32
-"""Into so many ranges the keys of a look-up are divided, for Parquet to skip what is between them."""
 _WORTH_FILTERING = 4096
 """From so many rows on, rows at the driver are filtered by key before they are joined."""
 
@@ -60,6 +53,13 @@ class Source:
         """Whether it surely has no rows."""
         stored = 0 if self.relation is None else self.relation.row_count
         return stored == 0 and (self.change is None or self.change.num_rows == 0)
+
+
+def source_of(relation: StoredRelation | None, change: Rows | None) -> Source:
+    """What is stored and what is added to it; a far change is further segments."""
+    if not isinstance(change, StoredRelation):
+        return Source(relation, change)
+    return Source(change if relation is None else relation.over([*relation.segments, *change.segments]), None)
 
 
 @dataclass(frozen=True)
@@ -142,6 +142,10 @@ class Restriction:
         self._engine = engine
         self._limit = limit
         self._zone = zone
+
+    def judges_by_hash(self, relation: StoredRelation) -> bool:
+        """Whether rows are known by their hashes sooner than whole: copies have them, files do not."""
+        return bool(relation.remote(self._limit)) and self._engine.lookups.are_on
 
     def rows(
         self, terms: tuple[Term, ...], starts: tuple[int, ...], sources: tuple[tuple[Source | None, ...], ...]
@@ -266,16 +270,8 @@ class Restriction:
         return list(found.items())
 
     def _look_up(self, groups: list[list[tuple[_Walk, int, KeyLookup, pa.Table]]]) -> None:
-        def fetch(group: list[tuple[_Walk, int, KeyLookup, pa.Table]]) -> pa.Table:
-            keys = distinct(pa.concat_tables([by_position(k) for _, _, _, k in group]))
-            return self.fetch(group[0][2], keys)
-
-        if len(groups) <= 1:
-            answers = [fetch(g) for g in groups]
-        else:
-            with ThreadPoolExecutor(len(groups)) as pool:
-                answers = list(pool.map(fetch, groups))
-        for group, stored in zip(groups, answers, strict=True):
+        wanted = [(g[0][2], distinct(pa.concat_tables([by_position(k) for *_, k in g]))) for g in groups]
+        for group, stored in zip(groups, self.fetch(wanted), strict=True):
             for walk, position, lookup, keys in group:
                 source = walk.sources[position]
                 assert source is not None
@@ -301,98 +297,75 @@ class Restriction:
         near = matching(relation.local(self._limit, chosen), places, wanted)
         if not relation.remote(self._limit):
             return near
-        return pa.concat_tables([near, self.fetch(KeyLookup(relation, chosen, places, ()), wanted)])
+        return pa.concat_tables([near, *self.fetch([(KeyLookup(relation, chosen, places, ()), wanted)])])
 
-    def fetch(self, lookup: KeyLookup, keys: pa.Table) -> pa.Table:
-        """The rows of the large segments that have one of the keys, and perhaps some others.
+    def stored_hashes(self, relation: StoredRelation, by: tuple[int, ...], keys: pa.Table) -> pa.Table:
+        """Key columns, hash and weight of the rows that have one of the keys, and perhaps of some others."""
+        count, wanted = len(relation.fields), distinct(keys)
+        whole = matching(relation.local(self._limit), by, wanted)
+        hashes = row_hashes(relation.encoded(whole).select(range(count)))
+        near = pa.Table.from_arrays(
+            [*(whole.column(b) for b in by), pa.chunked_array([hashes]), whole.column(count)],
+            names=[f"c{i}" for i in range(len(by) + 2)],
+        )
+        if not relation.remote(self._limit):
+            return near
+        lookup = KeyLookup(relation, (*by, count + 1), tuple(range(len(by))), ())
+        return pa.concat_tables([near, *self.fetch([(lookup, wanted)])])
 
-        Taken from the driver's copies of the segments; where there are none, one Spark job, and one to send many keys out.
+    def fetch(self, wanted: list[tuple[KeyLookup, pa.Table]]) -> list[pa.Table]:
+        """For each look-up the rows of large segments that have one of its keys, and perhaps some others.
+
+        Taken from the driver's copies of the segments; all that they leave is one Spark job, of tasks that search theirs.
         """
-        relation = lookup.relation
-        searched = _searched(keys)
-        if searched is not None:
+        answers: list[list[pa.Table]] = []
+        asked: dict[int, Asked] = {}
+        for number, (lookup, keys) in enumerate(wanted):
+            relation, searched = lookup.relation, most_distinct(keys)
+            if searched is None:
+                answers.append([self._joined(lookup, relation.remote(self._limit), keys)])
+                continue
             by = lookup.columns[lookup.by[searched]]
             rows, left = relation.found(self._limit, lookup.columns, by, keys.column(searched))
-            others = [i for i in range(len(lookup.by)) if i != searched]
-            near = matching(rows, tuple(lookup.by[i] for i in others), keys.select(others)) if others else rows
-            return pa.concat_tables([near, self._fetch_by_spark(lookup, left, keys)]) if left else near
-        return self._fetch_by_spark(lookup, relation.remote(self._limit), keys)
+            answers.append([rows])
+            if left and not self._engine.lookups.are_on:
+                answers[-1].append(self._joined(lookup, left, keys))
+            elif left:
+                columns = (*lookup.columns, len(relation.fields))
+                folder, fields = str(relation.folder.absolute()), relation.searched
+                found_by = keys.column(searched)
+                asked[number] = Asked(folder, tuple(left), fields, columns, by, found_by, lookup.conditions)
+        if asked:
+            for number, rows in zip(asked, self._engine.lookups.rows(list(asked.values())), strict=True):
+                answers[number].append(rows)
+        found = [pa.concat_tables([by_position(p) for p in parts]) for parts in answers]
+        return [matching(rows, lookup.by, keys) for rows, (lookup, keys) in zip(found, wanted, strict=True)]
 
-    def _fetch_by_spark(self, lookup: KeyLookup, segments: list[Segment], keys: pa.Table) -> pa.Table:
+    def _joined(self, lookup: KeyLookup, segments: list[Segment], keys: pa.Table) -> pa.Table:
+        """The same by a join on Spark: for keys that tell rows apart only as Spark compares them, floats and arrays."""
         relation = lookup.relation
         view = self._engine.view_of_segments(relation, segments)
         fields = tuple(relation.fields[c] for c in lookup.columns)
         names = [f"t.c{c}" for c in lookup.columns]
         listed = ", ".join(f"{n} AS c{i}" for i, n in enumerate([*names, f"t.c{len(relation.fields)}"]))
-        where = [expression_sql(conjunction(lookup.conditions), names)] if lookup.conditions else []
-        text = f"SELECT {listed} FROM {view} t"
-        place = _telling_column(keys)
-        if place is not None:
-            where.append(_among(names[lookup.by[place]], keys.column(place), fields[lookup.by[place]]))
-            return self._engine.collect(
-                self._engine.sql(f"{text} WHERE {' AND '.join(where)}", self._zone), (*fields, WEIGHT)
-            )
         key_fields = tuple(Field(f"c{i}", fields[b].type, True) for i, b in enumerate(lookup.by))
         key_view = self._engine.view_of_rows(keys, key_fields)
         on = " AND ".join(f"{names[b]} <=> k.c{i}" for i, b in enumerate(lookup.by))
-        text = text.replace("SELECT", "SELECT /*+ BROADCAST(k) */", 1) + f" LEFT SEMI JOIN {key_view} k ON {on}"
-        searched = _searched(keys)
-        if searched is not None:
-            where.append(ranges_sql(names[lookup.by[searched]], keys.column(searched), fields[lookup.by[searched]]))
-        if where:
-            text += f" WHERE {' AND '.join(where)}"
+        text = f"SELECT /*+ BROADCAST(k) */ {listed} FROM {view} t LEFT SEMI JOIN {key_view} k ON {on}"
+        if lookup.conditions:
+            text += f" WHERE {expression_sql(conjunction(lookup.conditions), names)}"
         try:
-            frame = self._engine.sql(text, self._zone)
-            return self._engine.collect(frame, (*fields, WEIGHT))
+            return self._engine.collect(self._engine.sql(text, self._zone), (*fields, WEIGHT))
         finally:
             self._engine.drop([key_view])
 
 
-def _searched(keys: pa.Table) -> int | None:
+def most_distinct(keys: pa.Table) -> int | None:
     """The key column with the most values; by it alone more may be found. Not one of floats: -0.0 is to find 0.0."""
     if any(pa.types.is_nested(t) for t in keys.schema.types):
         return None
     counts = [-1 if pa.types.is_floating(c.type) else pc.count_distinct(c, mode="all").as_py() for c in keys.columns]
     return counts.index(max(counts)) if max(counts) >= 0 else None
-
-
-def _telling_column(keys: pa.Table) -> int | None:
-    """The same, if its values are few enough to be written into a text."""
-    place = _searched(keys)
-    if place is None or pc.count_distinct(keys.column(place), mode="all").as_py() > _WRITTEN_KEYS:
-        return None
-    return place
-
-
-def _among(name: str, keys: pa.ChunkedArray, field: Field) -> str:
-    """Few keys as a list in the text, which needs no job to send them out and lets Parquet skip row groups."""
-    values = [row[0] for row in rows_from_arrow(pa.table([pc.unique(keys)], names=["k"]), (field,))]
-    known = [literal_sql(v, field.type) for v in values if v is not None]
-    tests = [f"{name} IN ({', '.join(known)})"] if known else []
-    if len(known) < len(values):
-        tests.append(f"{name} IS NULL")
-    return f"({' OR '.join(tests)})" if tests else "FALSE"
-
-
-def ranges_sql(name: str, keys: pa.ChunkedArray, field: Field) -> str:
-    """That a column is within one of a few ranges which together hold the keys: by it Parquet skips files and row groups.
-
-    The ranges are cut where the distance between two keys is largest.
-    """
-    present = keys.drop_null().combine_chunks()
-    numbers = None if pa.types.is_decimal(keys.type) else numbers_of(present)
-    if numbers is None:
-        return "TRUE"
-    tests = [f"{name} IS NULL"] if keys.null_count else []
-    if len(present):
-        order = np.argsort(numbers, kind="stable")
-        gaps = np.diff(numbers[order].astype(np.float64))
-        cuts = np.sort(np.argsort(gaps)[::-1][: _RANGES - 1])
-        ends = np.stack([np.r_[0, cuts + 1], np.r_[cuts, len(order) - 1]], axis=1).ravel()
-        column = pa.table([present.take(pa.array(order[ends]))], names=["k"])
-        texts = [literal_sql(row[0], field.type) for row in rows_from_arrow(column, (field,))]
-        tests += [f"{name} BETWEEN {a} AND {b}" for a, b in zip(texts[::2], texts[1::2], strict=True)]
-    return f"({' OR '.join(tests)})" if tests else "FALSE"
 
 
 def matching(rows: pa.Table, by: tuple[int, ...], keys: pa.Table) -> pa.Table:

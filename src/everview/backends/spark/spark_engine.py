@@ -7,19 +7,25 @@ Contract: a session that the user gave is never configured; ours is ``newSession
 from __future__ import annotations
 
 import re
+import shutil
+import sys
 import threading
 import uuid
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.errors import AnalysisException, PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql.functions import expr
 
 from everview.backends.spark.evaluate import plan_sql
+from everview.backends.spark.lookup_copies import LOOKUP_BYTES
 from everview.backends.spark.relation_store import StoredRelation
 from everview.backends.spark.segments import (
     Segment,
@@ -31,10 +37,14 @@ from everview.backends.spark.segments import (
     stored_fields,
 )
 from everview.backends.spark.sql_literals import quoted_name, type_sql
-from everview.errors import CorruptDatabase, EvaluationError, InternalError
+from everview.backends.spark.task_lookups import TaskLookups, copies_folder
+from everview.errors import CorruptDatabase, EvaluationError, InternalError, UnsupportedOperation
 from everview.relational.arrow import without_empty_batches
 from everview.relational.nodes import Relation, Scan, Schema
 from everview.relational.traverse import nodes_of
+
+P = TypeVar("P")
+R = TypeVar("R")
 
 _SETTINGS = {
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
@@ -48,6 +58,8 @@ _SETTINGS = {
 _GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 _GROUP_BYTES = 16 * 2**20
 """Of a row group that executors write: small, for a reader with a small range of keys."""
+_KEPT_FRAMES = 256
+"""So many temporary views of segments are known at once: more than any plan has scans."""
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
 _UNREADABLE = ("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER", "FILE_NOT_EXIST", "PATH_NOT_FOUND")
 
@@ -55,12 +67,13 @@ _UNREADABLE = ("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER", "FILE_NOT_EXIST", 
 class SparkEngine:
     """Runs plans on Spark; the session starts with the first of them."""
 
-    def __init__(self, user_session: Callable[[], SparkSession]) -> None:
+    def __init__(self, user_session: Callable[[], SparkSession], executor_bytes: int = LOOKUP_BYTES) -> None:
         self._user_session = user_session
+        self.lookups = TaskLookups(self, executor_bytes)
         self._session: SparkSession | None = None
         self._lock = threading.RLock()
         self._groups: list[str] = []
-        self._frames: dict[str, tuple[tuple[str, ...], str]] = {}
+        self._frames: OrderedDict[tuple[str, ...], str] = OrderedDict()
 
     @property
     def session(self) -> SparkSession:
@@ -108,14 +121,11 @@ class SparkEngine:
         """A temporary view of weighted rows on disk; the same one for as long as the segments are the same."""
         paths = tuple(relation.paths(list(segments)))
         with self._lock:
-            known = self._frames.get(relation.name)
-            if known is not None and known[0] == paths:
-                return known[1]
-            if known is not None:
-                self.session.catalog.dropTempView(known[1])
-            name = self.view_of(self.frame_of_segments(relation, paths))
-            self._frames[relation.name] = (paths, name)
-            return name
+            known = self._frames.pop(paths, None) or self.view_of(self.frame_of_segments(relation, paths))
+            self._frames[paths] = known
+            if len(self._frames) > _KEPT_FRAMES:
+                self.session.catalog.dropTempView(self._frames.popitem(last=False)[1])
+            return known
 
     def frame_of_segments(
         self, relation: StoredRelation, paths: Sequence[str], session: SparkSession | None = None, *more: str
@@ -156,6 +166,37 @@ class SparkEngine:
             found = frame.selectExpr(*listed).toArrow()
         return decode(found, fields)
 
+    def in_tasks(self, work: Callable[[str, Iterator[P]], Iterator[R]], parts: Sequence[P]) -> list[R]:
+        """What some work yields in tasks, each of which has its share of the parts; it is told the application's id."""
+        context = self.session.sparkContext
+        slices = max(1, min(len(parts), context.defaultParallelism))
+        python = context.pythonExec
+        if self._is_local():  # workers beside this process are to have what it has, whatever python3 is elsewhere
+            context.pythonExec = sys.executable
+        try:
+            with self._watched():
+                shares: Any = context.parallelize(parts, slices)
+                return list(shares.mapPartitions(partial(work, context.applicationId)).collect())
+        except PySparkException as error:
+            if "ModuleNotFoundError" not in str(error):
+                raise
+            raise UnsupportedOperation(
+                "look-ups run in tasks, and the Python of the executors lacks everview or what it needs: "
+                f"{_missing(str(error))}",
+                hint="install everview there and name that Python in PYSPARK_PYTHON, or connect with executor_bytes=0.",
+            ) from error
+        finally:
+            context.pythonExec = python
+
+    def _is_local(self) -> bool:
+        return str(self.session.sparkContext.master).startswith("local")
+
+    def close(self) -> None:
+        """Removes the copies that tasks of this process have; executors elsewhere lose theirs with the application."""
+        context: Any = None if self._session is None else self._session.sparkContext
+        if context is not None and context._jsc is not None and self._is_local():
+            shutil.rmtree(copies_folder(context.applicationId), ignore_errors=True)
+
     def write(self, frame: DataFrame, relation: StoredRelation) -> list[Segment]:
         """Lets executors write the rows into the relation's folder; the segments belong to nobody yet."""
         relation.folder.mkdir(parents=True, exist_ok=True)
@@ -173,6 +214,14 @@ class SparkEngine:
             writer = rows.write.option("compression", "zstd").option("parquet.block.size", _GROUP_BYTES)
             writer.parquet(str(relation.folder / name))
         return [s for s in _written(relation.folder, name) if s.rows]
+
+    def write_observed(
+        self, frame: DataFrame, listed: Sequence[str], observed: Sequence[str], relation: StoredRelation
+    ) -> tuple[list[Segment], Mapping[str, Any]]:
+        """Writes expressions over a user's DataFrame, columns named by position; also the aggregates of one look at it."""
+        seen = Observation()
+        watched = frame.observe(seen, *(expr(text) for text in observed))
+        return self.write(watched.selectExpr(*listed), relation), seen.get
 
     @contextmanager
     def jobs(self) -> Iterator[Callable[[], int]]:
@@ -219,6 +268,11 @@ class SparkEngine:
         name = f"everview_{uuid.uuid4().hex}"
         frame.createOrReplaceTempView(name)
         return name
+
+
+def _missing(text: str) -> str:
+    """The line that says which module is not there."""
+    return next(line.strip() for line in text.splitlines() if "ModuleNotFoundError" in line)
 
 
 def stored_ddl(fields: Schema) -> str:

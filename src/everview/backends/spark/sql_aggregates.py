@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from everview.backends.spark.sql_expressions import Names, expression_sql
 from everview.errors import UnsupportedQuery
+from everview.relational.definitions.ordered_aggregates import ORDERED_AGGREGATES, directions_of
 from everview.relational.nodes import AggregateCall
+from everview.relational.types import Array
 
 
 def aggregate_sql(call: AggregateCall, names: Names, over: str | None = None) -> str:
@@ -32,11 +34,57 @@ def aggregate_sql(call: AggregateCall, names: Names, over: str | None = None) ->
         first = args[0] if args else "1"
         args = [f"CASE WHEN {condition} THEN {first} END", *args[1:]]
         condition = None
+    if call.function in ORDERED_AGGREGATES:
+        return _ordered_sql(call, args, condition, over)
     distinct = "DISTINCT " if call.distinct else ""
     text = f"{call.function}({distinct}{', '.join(args) or '*'})"
     if condition is not None:
         text += f" FILTER (WHERE {condition})"
     return text + _tail(over)
+
+
+def _ordered_sql(call: AggregateCall, args: list[str], condition: str | None, over: str | None) -> str:
+    """The text of an aggregate over ordered values, with the order that ``relational.definitions`` gives it."""
+    distinct = "DISTINCT " if call.distinct else ""
+    where = "" if condition is None else f" FILTER (WHERE {condition})"
+    tail = f"{where}{_tail(over)}"
+    value = args[0]
+    match call.function:
+        case "percentile" | "percentile_disc" | "percentile_desc" | "percentile_disc_desc":
+            if over is None and not call.distinct and not isinstance(call.type, Array):
+                order = "DESC" if call.function.endswith("_desc") else "ASC"
+                name = "percentile_disc" if "disc" in call.function else "percentile_cont"
+                return f"{name}({args[1]}) WITHIN GROUP (ORDER BY {value} {order}){tail}"
+            if call.function == "percentile":
+                return f"percentile({distinct}{value}, {args[1]}){tail}"
+            raise UnsupportedQuery(
+                "the spark backend has no percentile_disc over a window, nor a descending one of several percentages.",
+                operator="percentile_disc",
+            )
+        case "approx_percentile":  # so accurate that it is exact
+            return f"approx_percentile({distinct}{value}, {args[1]}, 2147483647){tail}"
+        case "mode" | "mode_first":
+            return f"mode({value}, true){tail}"
+        case "mode_last":
+            return f"mode() WITHIN GROUP (ORDER BY {value} DESC){tail}"
+        case "collect_list" | "collect_set":
+            return f"sort_array({call.function}({distinct}{value}){tail})"
+        case "list_in_order":
+            return f"collect_list({value}){tail}"
+        case "max_by_k" | "min_by_k":
+            known = f"CASE WHEN {args[1]} IS NOT NULL THEN struct({args[1]} AS o, {value} AS v) END"
+            ordered = f"sort_array(collect_list({known}){tail}, {'false' if call.function == 'max_by_k' else 'true'})"
+            return f"transform(slice(nullif({ordered}, array()), 1, {args[2]}), x -> x.v)"
+        case "listagg":
+            words = [_DIRECTIONS[word] for word in directions_of(call)]
+            terms = [*(f"{arg} {word}" for arg, word in zip(args[3:], words, strict=True)), value]
+            order = ", ".join(terms[:1] if call.distinct else terms)
+            return f"listagg({distinct}{value}, {args[1]}) WITHIN GROUP (ORDER BY {order}){tail}"
+        case name:
+            return f"{name}({distinct}{value}){tail}"
+
+
+_DIRECTIONS = {"af": "ASC NULLS FIRST", "al": "ASC NULLS LAST", "df": "DESC NULLS FIRST", "dl": "DESC NULLS LAST"}
 
 
 def _tail(over: str | None) -> str:

@@ -5,8 +5,11 @@ Scans in them: ``k.j`` for input j of term k, and the names below for what the s
 
 from __future__ import annotations
 
+from functools import lru_cache
+from typing import Final, assert_never
+
 from everview.backends.spark.payloads import zero
-from everview.backends.spark.stages import INPUT, Grouped, Linear, Partitioned, TreeView
+from everview.backends.spark.stages import INPUT, Grouped, Linear, Partitioned, Stage, TreeView
 from everview.backends.spark.term_plans import (
     ONE,
     ZERO,
@@ -16,9 +19,10 @@ from everview.backends.spark.term_plans import (
     group_sums,
     negated,
     project,
+    sum_plan,
     weighted,
 )
-from everview.backends.spark.terms import same_value
+from everview.backends.spark.terms import Term, same_value, with_keys
 from everview.relational.expressions import Call, Column, conjunction, remap_columns
 from everview.relational.nodes import (
     ExceptAll,
@@ -34,6 +38,7 @@ from everview.relational.nodes import (
     TopK,
     UnionAll,
 )
+from everview.relational.rules.prune_columns import prune_columns
 from everview.relational.schema import columns, is_nullable, schema
 from everview.relational.traverse import rewrite_bottom_up
 from everview.relational.types import BOOLEAN
@@ -44,6 +49,41 @@ OLD = "@old"
 """The stored payload, or output, of the touched groups."""
 KEYS = "@keys"
 """The keys of the touched partitions."""
+KEPT_PLANS: Final = 512
+"""Of each kind: the plans of stages are the same in every transaction, and made once."""
+
+
+@lru_cache(KEPT_PLANS)
+def changed_plan(stage: Stage, picked: tuple[tuple[int, int], ...]) -> Relation:
+    """The change of a stage's input, or payload: the sum of terms, each with the input that its joins begin with."""
+    total = sum_plan(tuple(stage.terms[number] for number, _ in picked), tuple(start for _, start in picked))
+    match stage:
+        case Linear():
+            made = linear_plan(stage, total)
+        case TreeView():
+            made = tree_view_plan(stage, total)
+        case Grouped():
+            made = state_rows(payload_plan(stage, total))
+        case Partitioned():
+            made = consolidated(total)
+        case _:
+            assert_never(stage)
+    return prune_columns(made)
+
+
+@lru_cache(KEPT_PLANS)
+def touched_plan(stage: Partitioned) -> tuple[tuple[Term, ...], Relation]:
+    """The terms of a stage restricted to the touched partitions, and its delta over them."""
+    terms = stage.terms
+    if stage.partition:
+        terms = tuple(with_keys(t, key_scan(stage), stage.partition) for t in terms)
+    return terms, prune_columns(partitioned_delta(stage, sum_plan(terms, (0,) * len(terms))))
+
+
+@lru_cache(4 * KEPT_PLANS)
+def pruned(plan: Relation) -> Relation:
+    """The plan that reads only the columns it needs."""
+    return prune_columns(plan)
 
 
 def linear_plan(stage: Linear, total: Relation) -> Relation:
@@ -84,6 +124,7 @@ def grouped_content(stage: Grouped) -> Relation:
     return _group_rows(stage, summed, 0)
 
 
+@lru_cache(KEPT_PLANS)
 def grouped_delta(stage: Grouped) -> Relation:
     """The output's delta from ``OLD`` payloads and the ``CHANGED`` ones: the new row of each touched group, less the old."""
     keys, payload = stage.keys, stage.payload
@@ -101,6 +142,7 @@ def grouped_delta(stage: Grouped) -> Relation:
     return consolidated(UnionAll((gone, come)))
 
 
+@lru_cache(KEPT_PLANS)
 def group_counts(stage: Grouped) -> Relation:
     """The number of rows of each touched group after the change: for stages that allow but one."""
     old, changed = (_without_weight(Scan(name, weighted(stage.state))) for name in (OLD, CHANGED))
@@ -133,9 +175,10 @@ def _group_rows(stage: Grouped, summed: Relation, skip: int) -> Relation:
     return project(present, tuple(remap_columns(e, place) for e in stage.outputs), weight)
 
 
+@lru_cache(KEPT_PLANS)
 def partition_keys(stage: Partitioned) -> Relation:
     """The keys that a ``CHANGED`` input touches, each once, as a Z-set."""
-    changed = Scan(CHANGED, weighted(_input_fields(stage)))
+    changed = Scan(CHANGED, weighted(input_fields(stage)))
     every = project(changed, stage.partition, ONE)
     summed = add_up(every, len(stage.partition))
     return project(summed, columns(summed)[:-1], ONE)
@@ -161,6 +204,7 @@ def _applied(operator: Relation, bag: Relation) -> Relation:
     return rewrite_bottom_up(operator, lambda n: bag if isinstance(n, Scan) and n.table == INPUT else None)
 
 
+@lru_cache(KEPT_PLANS)
 def top_delta(stage: Partitioned) -> Relation:
     """The delta of the first k rows, from the ``OLD`` ones and the input's change alone, where that is enough.
 
@@ -173,6 +217,7 @@ def top_delta(stage: Partitioned) -> Relation:
     return consolidated(UnionAll((project(first, columns(first), ONE), negated(old))))
 
 
+@lru_cache(KEPT_PLANS)
 def top_is_open(stage: Partitioned) -> Relation:
     """Rows, if fewer than k of what ``top_delta`` looks at come no later than the last of k old ones; else none.
 
@@ -191,7 +236,7 @@ def _candidates(stage: Partitioned) -> Relation:
 
 
 def _old_rows(stage: Partitioned) -> Scan:
-    pairs = zip(stage.fields, _input_fields(stage), strict=True)
+    pairs = zip(stage.fields, input_fields(stage), strict=True)
     return Scan(OLD, weighted(tuple(Field(a.name, a.type, a.nullable or b.nullable) for a, b in pairs)))
 
 
@@ -209,7 +254,8 @@ def partitioned_delta(stage: Partitioned, total: Relation) -> Relation:
     return consolidated(UnionAll((new, negated(old))))
 
 
-def _input_fields(stage: Partitioned) -> Schema:
+def input_fields(stage: Partitioned) -> Schema:
+    """The columns of the operator's input."""
     # The terms of a union have their NULLs in different columns.
     alike = zip(*(term.outputs for term in stage.terms), strict=True)
     return tuple(Field(f"c{i}", es[0].type, any(map(is_nullable, es))) for i, es in enumerate(alike))

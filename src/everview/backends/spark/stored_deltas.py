@@ -9,7 +9,7 @@ nothing to the driver. Which versions they are is settled when they are asked fo
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, overload
 
 import pyarrow as pa
@@ -21,8 +21,8 @@ from everview.backends.spark.relation_store import StoredRelation
 from everview.backends.spark.segments import by_position, empty_rows
 from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.sql_literals import quoted_name
+from everview.backends.spark.table_changes import delta_table
 from everview.backends.spark.term_plans import consolidated, weighted
-from everview.backends.spark.transactions import delta_table
 from everview.relational.nodes import Field, Scan
 from everview.relational.types import INT64, TIMESTAMP
 
@@ -31,6 +31,29 @@ if TYPE_CHECKING:
 
 COMMIT: Final = (Field("_commit_version", INT64), Field("_commit_timestamp", TIMESTAMP))
 """What the rows of a delta have besides in a DataFrame of many: the commit they belong to."""
+
+
+class ReadDeltas(Mapping[str, pa.Table]):
+    """The deltas of one transaction by view: how many rows each has, and what makes it when it is looked at first."""
+
+    def __init__(self, made: Mapping[str, tuple[int, Callable[[], pa.Table]]]) -> None:
+        self._made = made
+        self._known: dict[str, pa.Table] = {}
+
+    def __getitem__(self, view: str) -> pa.Table:
+        if view not in self._known:
+            self._known[view] = self._made[view][1]()
+        return self._known[view]
+
+    def row_count(self, view: str) -> int:
+        """The number of rows, not one of them read."""
+        return self._made[view][0]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._made)
+
+    def __len__(self) -> int:
+        return len(self._made)
 
 
 class StoredDeltas(Sequence[VersionedDelta]):
@@ -68,7 +91,7 @@ class StoredDeltas(Sequence[VersionedDelta]):
             found = []
             for record in self._records:
                 delta = delta_table(
-                    _moved_rows(self._relation, record.moves[self._relation.name]), self._relation.fields
+                    moved_rows(self._relation, record.moves[self._relation.name]), self._relation.fields
                 )
                 if delta.num_rows:
                     at = datetime.datetime.fromisoformat(record.committed_at)
@@ -121,7 +144,7 @@ def _placed(count: int, version: str, at: str, weight: str) -> list[str]:
     return [f"{text} AS c{i}" for i, text in enumerate(made)]
 
 
-def _moved_rows(relation: StoredRelation, move: Move) -> pa.Table:
+def moved_rows(relation: StoredRelation, move: Move) -> pa.Table:
     """What a commit did to a relation: the rows it added, less those it removed."""
     added = [relation.rows_of(s, keep=False) for s in move.add]
     removed = [_negated(relation.rows_of(s, keep=False)) for s in move.remove]

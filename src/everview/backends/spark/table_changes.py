@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from everview.backends.base import WEIGHT as WEIGHT_NAME
 from everview.backends.base import Change, ChangeKind
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.state.keymap import KeyMap
@@ -20,13 +21,17 @@ from everview.backends.embedded.tables.stored_table import StoredTable
 from everview.backends.embedded.tables.transaction_rows import WeightedRows, consolidated, row_words
 from everview.backends.embedded.vectors import Ints
 from everview.backends.spark.relation_store import StoredRelation
-from everview.backends.spark.restrict import Restriction
-from everview.backends.spark.segments import by_position, empty_rows, repeat_by_weight
+from everview.backends.spark.restrict import Restriction, most_distinct
+from everview.backends.spark.row_hashes import ROW_HASH, found_in, have_hashes, row_hashes
+from everview.backends.spark.segments import by_position, empty_rows, encode, repeat_by_weight
 from everview.backends.spark.stages import WEIGHT
 from everview.catalog import TableDefinition
 from everview.relational.arrow import arrow_schema
 from everview.relational.nodes import Schema
 from everview.relational.types import Array, Struct
+
+_SORTED = 10_000
+"""Deltas of at most so many rows are given out in order, so that the same change looks the same."""
 
 
 def table_change(
@@ -62,6 +67,8 @@ def _rows_met(
             keys = _keys_there(table, relation, keys, restriction)
             if not keys.num_rows:
                 return arrow_schema(table.fields).empty_table()
+        elif _is_judged_by_hash(table, relation, changes, keys, restriction):
+            return _rows_by_hash(table, relation, changes, keys, restriction)
     else:
         by = tuple(i for i, f in enumerate(table.fields) if not isinstance(f.type, Array | Struct))
         deleted = [d for c in changes if (d := _deleted(c)).num_rows]
@@ -70,7 +77,55 @@ def _rows_met(
         if not by:
             by = (0,)
         keys = by_position(pa.concat_tables(deleted).select(list(by)))
+        if _is_judged_by_hash(table, relation, changes, keys, restriction):
+            return _rows_by_hash(table, relation, changes, keys, restriction)
     return rows_with_keys(restriction.stored_rows(relation, by, keys), table.fields, by, keys)
+
+
+def _is_judged_by_hash(
+    table: TableDefinition,
+    relation: StoredRelation,
+    changes: Sequence[Change],
+    keys: pa.Table,
+    restriction: Restriction,
+) -> bool:
+    """Whether old rows have to be known only as far as the changes name them, and reading them whole takes long."""
+    is_named = all(c.kind is ChangeKind.WEIGHTED for c in changes) and most_distinct(keys) is not None
+    return is_named and restriction.judges_by_hash(relation) and have_hashes(table.fields)
+
+
+def _rows_by_hash(
+    table: TableDefinition,
+    relation: StoredRelation,
+    changes: Sequence[Change],
+    keys: pa.Table,
+    restriction: Restriction,
+) -> pa.Table:
+    """The rows met: a stored row whose hash is that of a deleted one is taken to be that row, and not read.
+
+    Of a key whose row is another than the one deleted, or that is inserted and there, the row is read. Without a key, rows are
+    found by the column of the deleted ones that tells most of them apart.
+    """
+    deleted = by_position(pa.concat_tables([by_position(_deleted(c)) for c in changes]))
+    searched = most_distinct(deleted)
+    assert searched is not None, "such rows are not judged by hash"
+    by = table.key_positions if table.primary_key else (searched,)
+    wanted = keys if table.primary_key else deleted.select(list(by))
+    found = restriction.stored_hashes(relation, by, wanted)
+    fields = (*(table.fields[b] for b in by), ROW_HASH)
+    hashes = row_hashes(encode(deleted, table.fields))
+    if not table.primary_key:
+        known = pc.is_in(found.column(len(by)), value_set=hashes)
+        there = content_rows(found.filter(known), fields)
+    else:
+        there = rows_with_keys(found, fields, tuple(range(len(by))), wanted)
+    places = found_in(there.column(len(by)), hashes)
+    same = _typed_rows(deleted.take(places.drop_null()), table.fields)
+    others = by_position(there.filter(places.is_null()).select(list(range(len(by)))))
+    if not others.num_rows:
+        return same
+    exact = rows_with_keys(restriction.stored_rows(relation, by, others), table.fields, by, others)
+    return pa.concat_tables([same, exact])
 
 
 def _only_inserts(change: Change) -> bool:
@@ -155,11 +210,30 @@ def net_rows(stored: pa.Table, fields: Schema) -> tuple[pa.Table, pa.Array]:
 
 def _typed(stored: pa.Table, fields: Schema) -> pa.Table:
     """The columns of weighted rows, under their names and in their types."""
+    return _typed_rows(stored.select(range(stored.num_columns - 1)), fields)
+
+
+def _typed_rows(rows: pa.Table, fields: Schema) -> pa.Table:
     schema = arrow_schema(fields)
-    columns = zip(stored.columns[:-1], schema, strict=True)
+    columns = zip(rows.columns, schema, strict=True)
     return pa.Table.from_arrays([c if c.type == f.type else c.cast(f.type) for c, f in columns], schema=schema)
 
 
 def no_rows(fields: Schema) -> pa.Table:
     """The empty Z-set."""
     return empty_rows((*fields, WEIGHT))
+
+
+def delta_table(rows: pa.Table, fields: Schema) -> pa.Table:
+    """The strongly minimal delta as users see it."""
+    net, weights = net_rows(rows, fields)
+    whole = net.append_column(pa.field(WEIGHT_NAME, pa.int64(), nullable=False), weights)
+    if whole.num_rows > _SORTED or not all(_is_sortable(t) for t in whole.schema.types):
+        return whole
+    names = [f"c{i}" for i in range(whole.num_columns)]
+    order = pc.sort_indices(pa.Table.from_arrays(whole.columns, names=names), [(n, "ascending") for n in names])
+    return whole.take(order)
+
+
+def _is_sortable(arrow: pa.DataType) -> bool:
+    return not (pa.types.is_nested(arrow) or pa.types.is_interval(arrow) or pa.types.is_null(arrow))

@@ -3,30 +3,32 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from everview.backends import rejections
 from everview.backends.base import WEIGHT, Change, Refresh, Suspension
 from everview.backends.refresh_choice import NOTHING_TO_DO, choose_refresh, views_over
+from everview.backends.spark.commit_log import Move
 from everview.backends.spark.database_files import DatabaseFiles
+from everview.backends.spark.far_rows import Rows, count_rows, remove_files
+from everview.backends.spark.far_table_changes import FarTableChange
 from everview.backends.spark.maintain import Maintenance, Work
 from everview.backends.spark.relation_store import Layout
 from everview.backends.spark.restrict import Restriction
 from everview.backends.spark.spark_engine import SparkEngine
-from everview.backends.spark.stages import Grouped, Partitioned, Stage, StageProgram, TreeView
-from everview.backends.spark.table_changes import net_rows, table_change
+from everview.backends.spark.staged_frames import StagedChange
+from everview.backends.spark.stages import Grouped, Partitioned, Stage, StageProgram, TreeView, view_of_relation
+from everview.backends.spark.stored_deltas import ReadDeltas, moved_rows
+from everview.backends.spark.table_changes import delta_table, table_change
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import EvaluationError
 from everview.relational.arrow import rows_from_arrow
 from everview.relational.expressions import Column
-from everview.relational.nodes import Schema
 
-_SORTED = 10_000
-"""Deltas of at most so many rows are given out in order, so that the same change looks the same."""
 SHARE = 0.5
 """With refresh='auto': from which share of changed rows on computing anew is taken to be cheaper than the delta."""
 
@@ -67,19 +69,25 @@ class Run:
         """
         by_table: dict[str, list[Change]] = {}
         for change in changes:
-            if change.given.num_rows:
+            if change.row_count:
                 by_table.setdefault(change.table.lower(), []).append(change)
         restriction = Restriction(self._engine, self._limit, "UTC")
         for name, own in by_table.items():
             table = self._tables[name]
             if table.static and name in self._files.last.received:
                 raise rejections.static_changed(table)
-            delta = table_change(table, self._files.relations[name], own, restriction)
-            if delta.num_rows:
+            delta = self._net(table, own, work, restriction)
+            if count_rows(delta):
                 work.changes[name] = delta
                 if table.retain or any(name in v.program.stored() for v in self._views.values()):
                     work.appended[name] = delta
         return frozenset(by_table)
+
+    def _net(self, table: TableDefinition, changes: list[Change], work: Work, restriction: Restriction) -> Rows:
+        relation = self._files.relations[table.name.lower()]
+        if any(isinstance(c, StagedChange) for c in changes):
+            return FarTableChange(table, relation, self._engine, work.written).net(changes, restriction)
+        return table_change(table, relation, changes, restriction)
 
     def move_views(self, work: Work, refreshed: dict[str, Refresh], suspended: dict[str, Suspension]) -> list[str]:
         """Pushes the changes through every view over them, in order of creation; returns the views that moved, by key.
@@ -108,7 +116,7 @@ class Run:
             if not view.definition.is_assertion:
                 refreshed[view.definition.name] = done
             if view.definition.is_assertion and key in work.changes:
-                rows = delta_table(work.changes[key], view.definition.fields).drop_columns([WEIGHT])
+                rows = delta_table(_some(work.changes[key]), view.definition.fields).drop_columns([WEIGHT])
                 raise rejections.assertion_violated(view.definition, rows_from_arrow(rows, view.definition.fields))
         return moved
 
@@ -139,7 +147,7 @@ class Run:
 
     def _refresh(self, view: ViewWithStages, work: Work, maintenance: Maintenance, refresh: Refresh) -> Refresh:
         zone = view.definition.time_zone
-        attempt = Work(dict(work.changes))
+        attempt = Work(dict(work.changes), written=work.written)
         try:
             if refresh.how == "full":
                 maintenance.refill(view.program, attempt, zone)
@@ -149,7 +157,7 @@ class Run:
             # A delta may see a pair of rows that were never there together; the whole content decides.
             if refresh.how == "full" or view.definition.options.refresh == "incremental_strict":
                 raise
-            attempt = Work(dict(work.changes))
+            attempt = Work(dict(work.changes), written=work.written)
             refresh = Refresh("full", f"the delta met a row that cannot be computed ({error.condition})")
             maintenance.refill(view.program, attempt, zone)
         work.changes.update(attempt.changes)
@@ -164,9 +172,62 @@ class Run:
         if options.strategy == "recompute":
             return Refresh("full", "the view has strategy='recompute'")
         read = view.program.inputs()
-        changed = sum(rows.num_rows for name, rows in work.changes.items() if name in read)
+        changed = sum(count_rows(rows) for name, rows in work.changes.items() if name in read)
         held = changed + sum(self._files.relations[name].row_count for name in read)
         return choose_refresh(options.refresh, changed, held, SHARE)
+
+    # Writing
+
+    def write(self, work: Work, moves: dict[str, Move]) -> None:
+        """Writes what is to be added; ``moves`` gets it piece by piece, so that what fails can be removed."""
+        relations = self._files.relations
+        for name, rows in work.appended.items():
+            with self.timed(name):
+                is_far = not isinstance(rows, pa.Table)
+                moves[name] = Move(tuple(rows.segments) if is_far else (relations[name].write(rows),))
+        for name, made in work.replaced.items():
+            with self.timed(name):
+                moves[name] = Move(tuple(relations[name].written(made)), tuple(relations[name].segments))
+
+    @contextmanager
+    def timed(self, relation: str) -> Iterator[None]:
+        """Puts the time of some work on a relation on the account of the view that keeps it; a table's is no view's."""
+        started = time.perf_counter()
+        yield
+        if (view := self._views.get(view_of_relation(relation))) is not None:
+            view.seconds += time.perf_counter() - started
+
+    def discard(self, written: Mapping[str, Move]) -> None:
+        """Removes what a failed transaction wrote, unless its record is on disk after all."""
+        if self._files.last.moves == dict(written):
+            return
+        for name, move in written.items():
+            for segment in move.add:
+                self._files.relations[name].drop_unused(segment)
+
+    def settle(self, changes: Sequence[Change], work: Work) -> None:
+        """After a transaction: files that its commit added stay, others that executors wrote for it go."""
+        record = self._files.last
+        relations = self._files.relations
+        added = {relations[n].folder / s.path for n, move in record.moves.items() for s in move.add if n in relations}
+        for change in changes:
+            if isinstance(change, StagedChange) and not added.isdisjoint(change.paths):
+                change.keep()
+        remove_files(work.written, added)
+
+    def deltas(self, moved: Sequence[str], work: Work, written: Mapping[str, Move]) -> Mapping[str, pa.Table]:
+        """What each view that moved has gained and lost; of far rows, read from its files when it is looked at."""
+
+        def delta_of(key: str, rows: Rows) -> tuple[int, Callable[[], pa.Table]]:
+            fields = self._views[key].definition.fields
+            if isinstance(rows, pa.Table):
+                near = delta_table(rows, fields)
+                return near.num_rows, lambda: near
+            relation, move = self._files.relations[key], written[key]
+            return rows.row_count, lambda: delta_table(moved_rows(relation, move), fields)
+
+        found = {self._views[k].definition.name: delta_of(k, work.changes[k]) for k in moved if k in work.changes}
+        return ReadDeltas(found)
 
 
 def relations_of(program: StageProgram) -> dict[str, Layout]:
@@ -203,16 +264,6 @@ def _output_keys(stage: Stage) -> tuple[int, ...]:
             return ()
 
 
-def delta_table(rows: pa.Table, fields: Schema) -> pa.Table:
-    """The strongly minimal delta as users see it."""
-    net, weights = net_rows(rows, fields)
-    whole = net.append_column(pa.field(WEIGHT, pa.int64(), nullable=False), weights)
-    if whole.num_rows > _SORTED or not all(_is_sortable(t) for t in whole.schema.types):
-        return whole
-    names = [f"c{i}" for i in range(whole.num_columns)]
-    order = pc.sort_indices(pa.Table.from_arrays(whole.columns, names=names), [(n, "ascending") for n in names])
-    return whole.take(order)
-
-
-def _is_sortable(arrow: pa.DataType) -> bool:
-    return not (pa.types.is_nested(arrow) or pa.types.is_interval(arrow) or pa.types.is_null(arrow))
+def _some(rows: Rows) -> pa.Table:
+    """The rows, or of far ones those of a segment: an example."""
+    return rows if isinstance(rows, pa.Table) else rows.rows_of(rows.segments[0], keep=False)

@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import replace
 
-import pyarrow as pa
-
 from everview.backends import rejections
 from everview.backends.spark.catalog_file import Entry, Lowering
 from everview.backends.spark.choose_tree import TreeOptions
@@ -22,7 +20,6 @@ from everview.backends.spark.lower import lower
 from everview.backends.spark.maintain import Maintenance, Work
 from everview.backends.spark.program_text import program_digest
 from everview.backends.spark.relation_store import StoredRelation
-from everview.backends.spark.segments import Segment
 from everview.backends.spark.stages import StageProgram, view_of_relation
 from everview.backends.spark.transactions import ViewWithStages, relations_of
 from everview.catalog import TableDefinition, ViewDefinition
@@ -131,20 +128,13 @@ def make_anew(
         work.replaced.clear()
     finally:
         work.forget_scratch()
-    moves = {n: Move(tuple(segments_of(made[n], rows))) for n, rows in work.replaced.items() if n in made}
+    moves = {n: Move(tuple(made[n].written(rows))) for n, rows in work.replaced.items() if n in made}
     entries = [_noted(e, program) if e.definition is view.definition else e for e in files.entries]
     files.commit("catalog", files.last.version, moves, entries=entries, added=made, suspended=suspended)
 
 
 def _noted(entry: Entry, program: StageProgram) -> Entry:
     return replace(entry, lowering=replace(entry.lowering, digest=program_digest(program)))
-
-
-def segments_of(relation: StoredRelation, made: list[Segment] | pa.Table) -> list[Segment]:
-    """A relation's new content as segments, written if it is at the driver."""
-    if isinstance(made, pa.Table):
-        return [relation.write(made)] if made.num_rows else []
-    return made
 
 
 def check_has_options(view: ViewDefinition) -> None:

@@ -16,6 +16,7 @@ from decimal import Decimal as PythonDecimal
 from fractions import Fraction
 
 from everview.errors import EvaluationError
+from everview.relational.definitions.ordered_aggregates import ORDERED_AGGREGATES
 from everview.relational.definitions.ring_aggregates import evaluate_ring_aggregate
 from everview.relational.functions import sort_key
 from everview.relational.functions.decimals import CONTEXT, fitter, quotient
@@ -246,4 +247,5 @@ _FUNCTIONS: dict[str, Callable[[AggregateCall, Sequence[Row]], Value]] = {
     "regr_slope": _regression(_slope),
     "regr_intercept": _regression(_intercept),
     "regr_r2": _regression(_determination),
+    **ORDERED_AGGREGATES,
 }

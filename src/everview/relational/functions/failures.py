@@ -83,3 +83,11 @@ def attempting(bound: Callable[..., Any]) -> Callable[..., Any]:
             return None
 
     return attempt
+
+
+def recursion_too_deep(limit: int) -> EvaluationError:
+    """Spark's error for a recursive query that does not end."""
+    return EvaluationError(
+        f"a recursive query is not done after {limit} rounds; where rows lead in a circle, it never is.",
+        condition="RECURSION_LEVEL_LIMIT_EXCEEDED",
+    )

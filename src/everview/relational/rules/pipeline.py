@@ -10,7 +10,9 @@ from everview.relational.nodes import Relation
 from everview.relational.rules.drop_identity_project import drop_identity_project
 from everview.relational.rules.drop_true_filter import drop_true_filter
 from everview.relational.rules.expose_keys import expose_keys
+from everview.relational.rules.filter_by_clock import filter_by_clock
 from everview.relational.rules.fold_constants import fold_constants
+from everview.relational.rules.group_by_struct_fields import group_by_struct_fields
 from everview.relational.rules.group_distinct_join import group_distinct_join
 from everview.relational.rules.merge_filters import merge_filters
 from everview.relational.rules.merge_projects import merge_projects
@@ -21,6 +23,7 @@ from everview.relational.rules.push_join_condition import push_join_condition
 from everview.relational.rules.split_null_aware_anti import split_null_aware_anti
 from everview.relational.rules.split_outer_join import split_outer_join
 from everview.relational.rules.strengthen_outer_join import strengthen_outer_join
+from everview.relational.rules.take_from_constructor import take_from_constructor
 from everview.relational.traverse import rewrite_bottom_up
 from everview.relational.verify import verify
 
@@ -31,6 +34,10 @@ PIPELINE: tuple[Rule, ...] = (
     merge_projects,
     push_filter_below_project,
     merge_filters,
+    # The structs of time windows, and the arrays of PIVOT, are taken apart where they are made.
+    group_by_struct_fields,
+    merge_projects,
+    take_from_constructor,
     # Before filters move into inner joins, and after: a join that has become inner takes more of them.
     strengthen_outer_join,
     # Filters are one node by now, so that each conjunct is placed once.
@@ -39,6 +46,8 @@ PIPELINE: tuple[Rule, ...] = (
     push_filter_into_join,
     merge_filters,
     drop_true_filter,
+    # Conditions on the time are in joins with the clock by now.
+    filter_by_clock,
     # Filters stand where they stay, so what is read is known.
     prune_columns,
     merge_projects,

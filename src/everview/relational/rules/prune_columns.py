@@ -18,6 +18,7 @@ from everview.relational.nodes import (
     Join,
     JoinKind,
     Project,
+    Recursive,
     Relation,
     Scan,
     SortKey,
@@ -95,7 +96,7 @@ def _used(relation: Relation, needed: set[int]) -> tuple[set[int], ...]:
             return (_read([*relation.keys, *(e for c in calls for e in _call_expressions(c))]),)
         case UnionAll():
             return tuple(needed for _ in relation.inputs)
-        case Distinct() | ExceptAll() | IntersectAll() | UnionMax():
+        case Distinct() | ExceptAll() | IntersectAll() | UnionMax() | Recursive():
             return tuple(set(range(len(schema(i)))) for i in inputs(relation))
         case Window():
             width = len(schema(relation.child))
@@ -126,7 +127,7 @@ def _prune(relation: Relation, needed: set[int], children: list[tuple[Relation, 
                 return relation, every
             chosen = tuple(columns(relation)[i] for i in kept)
             return Project(relation, chosen, tuple(relation.fields[i].name for i in kept)), kept
-        case Values() | Distinct() | ExceptAll() | IntersectAll() | UnionMax():
+        case Values() | Distinct() | ExceptAll() | IntersectAll() | UnionMax() | Recursive():
             return _rebuilt(relation, [_narrow(c, tuple(range(len(c[1])))) for c in children]), every
         case Filter():
             ((child, kept),) = children
@@ -162,6 +163,8 @@ def _rebuilt(relation: Relation, new: list[Relation]) -> Relation:
             return Distinct(new[0])
         case ExceptAll() | IntersectAll() | UnionMax():
             return type(relation)(new[0], new[1])
+        case Recursive():
+            return replace(relation, anchor=new[0], inputs=tuple(new[1:]))
         case _:
             return relation
 

@@ -8,14 +8,21 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
 from everview.errors import InvalidQuery, UnsupportedOperation
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
 _ENDINGS = (".parquet", ".csv", ".csv.gz")
+
+
+ReadParquet: TypeAlias = "Callable[[list[str]], DataFrame]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +33,12 @@ class TableSource:
     rows: Any
 
 
-def table_source(given: Any) -> TableSource | None:
+def table_source(given: Any, read_parquet: ReadParquet | None = None) -> TableSource | None:
     """The schema and the rows of what ``create_table`` was given; None if it is a schema only.
+
+    Args:
+        given: A schema, a frame or a path.
+        read_parquet: Makes a DataFrame of Parquet files, where executors are to read them and not this process.
 
     Raises:
         InvalidQuery: there is no such file, or it cannot be read.
@@ -35,6 +46,10 @@ def table_source(given: Any) -> TableSource | None:
     """
     pandas, pyspark = sys.modules.get("pandas"), sys.modules.get("pyspark.sql")
     if isinstance(given, os.PathLike) or (isinstance(given, str) and _is_path(given)):
+        files = None if read_parquet is None else _parquet_files(os.path.abspath(os.fspath(given)))
+        if read_parquet is not None and files:
+            frame = read_parquet(files)
+            return TableSource(frame.schema, frame)
         return _from_arrow(_read(os.fspath(given)))
     if isinstance(given, str | pa.Schema):
         return None
@@ -53,6 +68,15 @@ def table_source(given: Any) -> TableSource | None:
 
 def _is_path(text: str) -> bool:
     return text.lower().endswith(_ENDINGS) or os.path.exists(text)
+
+
+def _parquet_files(path: str) -> list[str]:
+    """The Parquet files of a path, if its rows are theirs and nothing else: no parts, and no marks of deleted rows."""
+    if os.path.isdir(os.path.join(path, "_delta_log")):
+        delta = importlib.import_module("deltalake").DeltaTable(path)
+        marks = set(delta.protocol().reader_features or ())
+        return [] if delta.metadata().partition_columns or marks else list(delta.file_uris())
+    return [path] if path.lower().endswith(".parquet") or os.path.isdir(path) else []
 
 
 def _read(path: str) -> pa.Table:

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
+import pyarrow as pa
+
+from everview.backends.base import Change
+from everview.catalog import TableDefinition
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -27,6 +32,24 @@ class StoredInDelta(Protocol):
 
     def vacuum(self) -> int:
         """Sums up tables and views, and removes the files that only older versions need; returns how many."""
+
+
+@runtime_checkable
+class StagesFrames(Protocol):
+    """A backend whose executors take in DataFrames, which then never come to the driver."""
+
+    def near_rows(self, frame: DataFrame) -> pa.Table | None:
+        """The rows of a DataFrame that is small enough for the driver; None for any other."""
+
+    def read_parquet(self, paths: list[str]) -> DataFrame:
+        """The rows of Parquet files, as executors read them."""
+
+    def stage(self, table: TableDefinition, frame: DataFrame, mode: str) -> Change:
+        """The change that a DataFrame with a table's columns brings.
+
+        Raises:
+            InvalidChange: some value does not fit.
+        """
 
 
 @runtime_checkable

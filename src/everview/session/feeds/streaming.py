@@ -93,7 +93,7 @@ class _Intake:
             return
         _check_follows(self._table, number, last)
         try:
-            change = self._core.read_change(self._table, batch.toArrow(), self._mode)
+            change = self._core.read_change(self._table, batch, self._mode)
             self._core.run([change], (source, number))
         except Exception as error:
             error.add_note(f"in micro-batch {number} of the stream into table '{self._table}'")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import operator
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -60,6 +61,18 @@ def as_arrow(data: Any) -> Any:
     if isinstance(data, pa.RecordBatchReader):
         return data.read_all()
     return pa.table(data) if hasattr(data, "__arrow_c_stream__") else data
+
+
+def is_spark_frame(data: Any) -> bool:
+    """Whether it is a DataFrame of a Spark session of this process."""
+    return isinstance(data, _frame_of("pyspark.sql")) and hasattr(data, "_jdf")
+
+
+def columns_of_frame(frame: Any) -> pa.Table:
+    """No rows with the columns of a PySpark DataFrame."""
+    to_arrow_schema = importlib.import_module("pyspark.sql.pandas.types").to_arrow_schema
+    schema: pa.Schema = to_arrow_schema(frame.schema)
+    return schema.empty_table()
 
 
 def read_rows(table: TableDefinition, wanted: Schema, data: Any, mode: Mode) -> GivenRows:

@@ -15,7 +15,6 @@ import pytest
 from everview.backends.spark import lookup_copies
 from everview.backends.spark.lookup_copies import FIRST_COPIED, LookupCopies
 from everview.backends.spark.relation_store import clustered
-from everview.backends.spark.restrict import ranges_sql
 from everview.backends.spark.segments import Segment, by_position, write_segment
 from everview.errors import CorruptDatabase
 from everview.relational.nodes import Field
@@ -199,24 +198,6 @@ def test_a_damaged_segment_is_named(place: Path, tmp_path: Path) -> None:
     path.write_bytes(b"\0" * (len(whole) // 2) + whole[len(whole) // 2 :])
     with pytest.raises(CorruptDatabase, match=segment.path):
         _copied(LookupCopies(tmp_path / "copies"), place, [segment], 0, pa.array([5]))
-
-
-def test_ranges_hold_every_key_and_leave_out_the_largest_gaps() -> None:
-    """Few ranges whatever the number of keys; NULL is a key of its own."""
-    field = Field("k", INT64, True)
-    keys = [*range(0, 200, 2), *range(10_000, 10_040)]
-    text = ranges_sql("x", pa.chunked_array([pa.array([*keys, None])]), field)
-    assert text.count("BETWEEN") == 32
-    assert "x IS NULL" in text
-
-    def holds(value: int) -> bool:
-        tests = [t.split() for t in text.strip("()").split(" OR ") if "BETWEEN" in t]
-        return any(int(t[2].strip("()L")) <= value <= int(t[4].strip("()L")) for t in tests)
-
-    assert all(holds(k) for k in keys)
-    assert not holds(5_000)
-    assert ranges_sql("x", pa.chunked_array([pa.array([], pa.int64())]), field) == "FALSE"
-    assert ranges_sql("x", pa.chunked_array([["a"]]), Field("k", STRING, True)) == "TRUE"
 
 
 def test_rows_are_sorted_by_their_key() -> None:

@@ -16,6 +16,13 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.accumulator import Accumulator
 from everview.backends.embedded.operators.extremes import ExtremeAccumulator
 from everview.backends.embedded.operators.moments import MomentAccumulator
+from everview.backends.embedded.operators.ordered_aggregates import (
+    BitAccumulator,
+    ExtremesByKAccumulator,
+    ListAccumulator,
+    ModeAccumulator,
+    PercentileAccumulator,
+)
 from everview.backends.embedded.operators.ring_sums import RingAccumulator
 from everview.backends.embedded.operators.sums import (
     CountAccumulator,
@@ -25,6 +32,7 @@ from everview.backends.embedded.operators.sums import (
 from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.state.weight_map import WeightMap
 from everview.backends.embedded.vectors import Ints, KeyLayout, Vector
+from everview.relational.definitions.ordered_aggregates import ORDERED_AGGREGATES, PERCENTILES
 from everview.relational.definitions.sum_aggregates import SUM_AGGREGATES, Summed
 from everview.relational.nodes import AggregateCall
 from everview.relational.schema import is_nullable
@@ -47,12 +55,28 @@ def _plain(call: AggregateCall, groups: KeyMap, dictionary: Dictionary) -> Accum
         return CountAccumulator(groups)
     if name in _EXTREMES:
         return ExtremeAccumulator(call, dictionary)
+    if name in ORDERED_AGGREGATES:
+        return _ordered(call, groups, dictionary)
     declared = SUM_AGGREGATES.get(name)
     if declared is not None and declared.summed is Summed.FLOATS:
         return MomentAccumulator(call, groups)
     if is_floating(call.args[0].type):
         return FloatSumAccumulator(call, groups)
     return IntegerSumAccumulator(call, groups)
+
+
+def _ordered(call: AggregateCall, groups: KeyMap, dictionary: Dictionary) -> Accumulator:
+    match call.function:
+        case name if name in PERCENTILES:
+            return PercentileAccumulator(call, dictionary)
+        case "max_by_k" | "min_by_k":
+            return ExtremesByKAccumulator(call, dictionary)
+        case "mode" | "mode_first" | "mode_last":
+            return ModeAccumulator(call, dictionary)
+        case "bit_and" | "bit_or" | "bit_xor":
+            return BitAccumulator(call, groups)
+        case _:
+            return ListAccumulator(call, dictionary)
 
 
 class DistinctAccumulator(Accumulator):

@@ -28,6 +28,8 @@ from everview.relational.range_condition import RangeSearch, range_searches
 
 FIRST_PROBES = 1024
 """Rows that look for their partners at once, as long as nothing is known of how many they have."""
+PROBES_AT_ONCE = 1 << 13
+"""Rows that are looked up at once in an order, where it is only asked whether they have partners."""
 FIRST_PARTNERS = 4
 """Partners that are looked for at once, where it is only asked whether there are enough."""
 PAIRS_AT_ONCE = 1 << 16
@@ -156,8 +158,15 @@ class Side:
             for rows, slots in self.matches_in_turns(probing, key_columns):
                 _add_weights(counts, rows, slots, weigh)
             return counts
-        stretches, kept = self.stretches(probing, key_columns)
-        numbers = np.arange(len(probing)) if kept is None else kept
+        for start in range(0, len(probing), PROBES_AT_ONCE):
+            numbers = np.arange(start, min(start + PROBES_AT_ONCE, len(probing)))
+            stretches, kept = self.stretches(probing.take(numbers), key_columns)
+            self._count_some(stretches, numbers if kept is None else numbers[kept], counts, enough, weigh)
+        return counts
+
+    @staticmethod
+    def _count_some(stretches: Stretches, numbers: Ints, counts: Ints, enough: Ints, weigh: Weigh) -> None:
+        """Adds up what partners weigh, a few of each row, then more of the rows that have not enough."""
         most = FIRST_PARTNERS
         while len(numbers):
             rows, slots = stretches.take(np.full(len(numbers), most, dtype=np.int64))
@@ -166,7 +175,6 @@ class Side:
             left = left[counts[numbers[left]] < enough[numbers[left]]]
             stretches, numbers = stretches.of(left), numbers[left]
             most = max(most, min(4 * most, PAIRS_AT_ONCE // (len(left) + 1)))
-        return counts
 
     def probe_keys(self, columns: Sequence[Vector], count: int) -> tuple[Ints, Ints | None]:
         """The keys to look up, and the rows they belong to where some rows can have no partner (None: all rows)."""

@@ -25,7 +25,7 @@ from everview.backends.embedded.vectors import Batch, Bools, Ints, concatenate
 class Extremes(NamedTuple):
     """Of groups whose extreme may have moved: their keys, their extreme rows now, and rows with what was the extreme before."""
 
-    groups: Ints
+    groups: KeyMap
     new: Batch
     old: Batch
 
@@ -37,14 +37,14 @@ def extremes(side: Side, change: Batch) -> Extremes:
     content = changed.content()
     keys, kept = side.probe_keys([content.columns[c] for c in side.columns], len(content))
     content = content if kept is None else content.take(kept)
-    groups, numbers = np.unique(keys, axis=0, return_inverse=True)
-    first, last = index.group(index.prefix(groups))
+    groups, numbers = _grouped(keys)
+    first, last = index.group(index.prefix(groups.keys[: len(groups)]))
     rows = np.flatnonzero(first < last)
     ends = last[rows] - 1 if takes_last else first[rows]
     new = side.rows.at(index.some(ends, ends + 1)[1])
     gone = content.take(content.weights < 0)
     old = [gone]
-    brought = np.bincount(numbers.reshape(-1)[content.weights > 0], minlength=len(groups))
+    brought = np.bincount(numbers[content.weights > 0], minlength=len(groups))
     most = np.ones(len(groups), dtype=np.int64)  # most changes are not at the end of the order
     while len(rows):
         counts = np.minimum(most[rows], last[rows] - first[rows])
@@ -58,8 +58,14 @@ def extremes(side: Side, change: Batch) -> Extremes:
         rows = rows[is_open]
         most[rows] = np.maximum(4 * most[rows], brought[rows] + 1)
         if not len(rows) and not len(gone) and len(old) == 2 and was_there.all():
-            return Extremes(groups[:0], found, found)  # all groups have the extreme that they had
+            return Extremes(KeyMap(groups.width), found, found)  # all groups have the extreme that they had
     return Extremes(groups, new, concatenate(old))
+
+
+def _grouped(keys: Ints) -> tuple[KeyMap, Ints]:
+    """The distinct keys, and the number of each key among them."""
+    groups = KeyMap(keys.shape[1])
+    return groups, groups.upsert(keys)
 
 
 def _were_there(keys: Ints, weights: Ints, changed: WeightMap) -> Bools:
@@ -76,9 +82,8 @@ def turned(left: Side, right: Side, found: Extremes) -> Batch:
     rows = concatenate([found.new, found.old])
     stretches, kept = left.stretches(rows, right.columns)
     keys, _ = left.probe_keys([rows.columns[c] for c in right.columns], len(rows))
-    groups, numbers = np.unique(keys, axis=0, return_inverse=True)
-    first, last = index.group(index.prefix(groups))
-    numbers = numbers.reshape(-1)
+    groups, numbers = _grouped(keys)
+    first, last = index.group(index.prefix(groups.keys[: len(groups)]))
     is_new = np.arange(len(rows)) < len(found.new)
     is_new = is_new if kept is None else is_new[kept]
     places = []
@@ -98,14 +103,11 @@ def turned(left: Side, right: Side, found: Extremes) -> Batch:
 
 def had_partner(left: Batch, own: Side, other: Side, found: Extremes, has: Bools) -> Bools:
     """Whether rows of the left side had a partner before the change, given whether they have one now."""
-    known = KeyMap(found.groups.shape[1])
-    known.upsert(found.groups)
     keys, kept = other.probe_keys([left.columns[c] for c in own.columns], len(left))
-    is_touched = known.find(keys) >= 0
+    is_touched = found.groups.find(keys) >= 0
     touched = np.arange(len(left))[is_touched] if kept is None else kept[is_touched]
     before = other.of_change(Batch(found.old.columns, np.ones(len(found.old), dtype=np.int64)))
+    one = np.ones(len(touched), dtype=np.int64)
     had = has.copy()
-    had[touched] = False
-    rows, _ = before.matches(left.take(touched), own.columns)
-    had[touched[rows]] = True
+    had[touched] = before.count(left.take(touched), own.columns, one, lambda rows, _: np.ones_like(rows)) > 0
     return had

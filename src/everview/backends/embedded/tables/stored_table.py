@@ -80,7 +80,8 @@ class StoredTable:
         self._dictionary = dictionary
         self.has_received_rows = False
         """Whether any change ever arrived, also where it left no trace."""
-        self._received_before = False
+        self.received_before = False
+        """The same before the transaction at hand, or the last one."""
         self.is_prepared = False
         """Whether a transaction is under way."""
         self._rows: _Rows
@@ -126,7 +127,7 @@ class StoredTable:
             empty = arrow_schema(self.definition.fields).empty_table()
             delta = TableDelta(empty, np.zeros(0, dtype=np.int64), has_deletes=False)
         self.is_prepared = True
-        self._received_before = self.has_received_rows
+        self.received_before = self.has_received_rows
         self.has_received_rows = self.has_received_rows or bool(changes)
         return delta
 
@@ -140,7 +141,7 @@ class StoredTable:
         """Undoes what was prepared."""
         assert self.is_prepared, f"table '{self.name}' is in no transaction"
         self.is_prepared = False
-        self.has_received_rows = self._received_before
+        self.has_received_rows = self.received_before
         self._rows.rollback()
 
     def content(self, columns: Sequence[int]) -> tuple[pa.Table, Ints]:

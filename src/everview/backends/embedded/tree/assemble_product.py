@@ -217,7 +217,7 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
             kind = AccessKind.LOOKUP
         pairs = self._matched(view, kind, bound, factor, keeps_index=True)
         repeats = factor.repeats or not needed >= {*factor.keys, *view.keys}
-        joined = _Factor(pairs.frame, {}, {}, factor.atoms | view.atoms, repeats, factor.bases)
+        joined = _Factor(pairs.frame, {}, {}, factor.atoms | view.atoms, repeats, bases=factor.bases)
         self._take_keys(joined, factor, pairs.rows, needed)
         self._read_keys(joined, pairs, view, needed)
         for monomial in access.payload:
@@ -251,7 +251,7 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
         needed: Iterable[str],
     ) -> _Factor:
         repeats = a.repeats or b.repeats or not set(needed) >= {*a.keys, *b.keys}
-        joined = _Factor(out, {}, {}, a.atoms | b.atoms, repeats, a.bases | b.bases)
+        joined = _Factor(out, {}, {}, a.atoms | b.atoms, repeats, bases=a.bases | b.bases)
         self._take_keys(joined, a, rows[0], needed)
         self._take_keys(joined, b, rows[1], needed)
         for monomial in payload:
@@ -291,7 +291,7 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
 
 def _with_bases(rows: Delta[Labels], factor: _Factor) -> _Factor:
     """Rows that were made of a factor's."""
-    return _Factor(rows.frame, rows.keys, rows.parts, rows.atoms, rows.repeats, factor.bases)
+    return _Factor(rows.frame, rows.keys, rows.parts, rows.atoms, rows.repeats, bases=factor.bases)
 
 
 def _kind_of_values(value_type: DataType, number: Number) -> int:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
+from math import prod
 
 import numpy as np
 
@@ -41,6 +43,8 @@ class FactorizedOperator(TreeBacked):
         factorized = plan.factorized
         super().__init__(fields, inputs, factorized.program, factorized.loading, plan.plan, dictionary)
         self._factorized = factorized
+        self.skew = plan.skew
+        """The plan of heavy and light parts, if it has them."""
         block = plan.block
         self._keys = tuple(dict.fromkeys(block.keys))
         self._enumerate()
@@ -73,9 +77,13 @@ class FactorizedOperator(TreeBacked):
 
     def _enumerate(self) -> None:
         """Reads rows off the views of the state."""
-        self.enumeration = Enumeration(
-            replace(self._factorized, program=self.state.program), self.state.maps, self._keys
-        )
+        program = self.state.program
+        self.enumerations = [
+            Enumeration(replace(self._factorized, program=program, steps=b.steps), self.state.maps, self._keys)
+            for b in self._factorized.branches
+        ]
+        self.enumeration = self.enumerations[0]
+        assert all(e.offsets == self.enumeration.offsets for e in self.enumerations), "branches have one payload"
 
     def load(self, contents: Sequence[Batch | None]) -> Batch:
         """Takes in the inputs; the result is not listed."""
@@ -97,7 +105,7 @@ class FactorizedOperator(TreeBacked):
 
     def _batches(self, bound: dict[str, Ints], size: int) -> Iterator[Batch]:
         started, found = self._version, False
-        for piece in self.enumeration.pieces(bound, size):
+        for piece in chain.from_iterable(e.pieces(bound, size) for e in self.enumerations):
             batch = self._rows(piece)
             if len(batch):
                 found = True
@@ -169,11 +177,8 @@ class FactorizedOperator(TreeBacked):
         """The number of rows, by multiplicity: for a join the product of the roots' counts, without listing anything."""
         if self._is_aggregate:
             return sum(len(batch) for batch in self.iterate())
-        total = 1
-        for name in self._factorized.roots:
-            view = self.state.maps[name]
-            total *= total_weight(view.entries[view.live_slots(), view.offsets[0]])
-        return total
+        maps = [[self.state.maps[name] for name in branch.roots] for branch in self._factorized.branches]
+        return sum(prod(total_weight(v.entries[v.live_slots(), v.offsets[0]]) for v in roots) for roots in maps)
 
     def recompute(self, contents: Sequence[Batch]) -> Batch:
         return self.content()

@@ -67,7 +67,8 @@ def product_shape(owners: Sequence[int], factors: int, degree: int) -> ProductSh
     for count in seen:
         owns.append(sums)
         sums += _lanes(count if degree == 1 else count + count * (count + 1) // 2)
-    scaled, scalings, crossings, moves, place = 0, [], [], [], 0
+    scaled, place = 0, 0
+    scalings, crossings, moves = list[tuple[int, ...]](), list[tuple[int, ...]](), list[tuple[int, ...]]()
 
     def move(source: int, length: int) -> None:
         nonlocal place

@@ -108,10 +108,16 @@ class TreeState:
 
             self.partitions = HeavyLightState(program, self.maps, machine_of)
         self._is_moved = False
+        atoms = block.query.atoms
+        self._turns = sorted(range(len(atoms)), key=lambda i: atoms[i].updatable)
 
     def take(self, deltas: Sequence[Batch | None], after_chunk: AfterChunk | None = None) -> None:
-        """Runs the triggers of the changed atoms, one after another; ``after_chunk`` may read the machine's registers."""
-        for atom, delta in enumerate(deltas):
+        """Runs the triggers of the changed atoms, one after another; ``after_chunk`` may read the machine's registers.
+
+        Atoms that only the first load changes are first: what they meet is then empty.
+        """
+        for atom in self._turns:
+            delta = deltas[atom]
             if delta is not None:
                 self.take_atom(atom, delta, after_chunk)
 

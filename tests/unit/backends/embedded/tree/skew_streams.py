@@ -12,13 +12,14 @@ from everview.backends.base import Change, ChangeKind
 from everview.backends.embedded.backend import EmbeddedBackend
 from everview.backends.embedded.dependencies import below
 from everview.backends.embedded.tree.block_layout import words_per_key
+from everview.backends.embedded.tree.factorized_operator import FactorizedOperator
 from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.backends.embedded.tree.tree_state import TreeState
 from everview.catalog import TableDefinition, ViewDefinition, ViewOptions
-from everview.planner.skew_plan import RelationPart, SkewPlan
+from everview.planner.skew_plan import Element, RelationPart, SkewPlan
 from everview.relational.arrow import rows_from_arrow, rows_to_arrow
 from everview.relational.expressions import Call, Column, Expression, conjunction
-from everview.relational.nodes import Aggregate, AggregateCall, Field, Filter, Join, JoinKind, Relation, Scan
+from everview.relational.nodes import Aggregate, AggregateCall, Field, Filter, Join, JoinKind, Project, Relation, Scan
 from everview.relational.schema import schema
 from everview.relational.types import BOOLEAN, INT64, DataType, Row
 
@@ -60,13 +61,17 @@ class SkewDatabase:
     options: ViewOptions = field(default_factory=lambda: ViewOptions(strategy="skew"))
     backend: EmbeddedBackend = field(default_factory=EmbeddedBackend)
     held: dict[str, Counter[Row]] = field(default_factory=dict)
+    static: dict[str, list[tuple[Row, int]]] = field(default_factory=dict)
+    """Rows of tables that do not change after the view is made."""
 
     def __post_init__(self) -> None:
         for scan in _scans(self.plan):
             if scan.table not in self.held:
-                self.backend.create_table(TableDefinition(scan.table, scan.fields))
+                self.backend.create_table(TableDefinition(scan.table, scan.fields, static=scan.table in self.static))
                 self.held[scan.table] = Counter()
         self.fields = {s.table: s.fields for s in _scans(self.plan)}
+        if self.static:
+            self.apply(self.static)
         self.add_view("v", self.options)
 
     def add_view(self, name: str, options: ViewOptions) -> None:
@@ -102,6 +107,13 @@ class SkewDatabase:
         found = [o for o in below(self.backend._views["v"].root) if isinstance(o, TreeOperator)]
         return found[-1]
 
+    @property
+    def listing(self) -> FactorizedOperator:
+        """The operator of a view that stays factorized."""
+        root = self.backend._views["v"].root
+        assert isinstance(root, FactorizedOperator)
+        return root
+
 
 def count_joined(shape: Sequence[tuple[str, str]], held: Mapping[str, Counter[Row]]) -> int:
     """The number of joined rows, by its definition; NULL joins nothing."""
@@ -122,14 +134,14 @@ def count_joined(shape: Sequence[tuple[str, str]], held: Mapping[str, Counter[Ro
     return sum(combinations.values())
 
 
-def check_invariants(operator: TreeOperator) -> None:
+def check_invariants(operator: TreeOperator | FactorizedOperator) -> None:
     """Walks the state: sizes, degrees, parts and auxiliary views are what they say they are."""
     plan, state = operator.skew, operator.state
     assert plan is not None
     partitions = state.partitions
     if partitions is None:
         return
-    parts = {p: _counts(state, plan.part_name(p)) for i in range(len(plan.query.atoms)) for p in plan.parts_of(i)}
+    parts = {p: _counts(state, plan.name_of(p)) for i in range(len(plan.query.atoms)) for p in plan.parts_of(i)}
     size = sum(len(content) for content in parts.values())
     assert partitions.size == size
     assert partitions.base // 4 <= size < partitions.base
@@ -150,15 +162,16 @@ def check_invariants(operator: TreeOperator) -> None:
         for value, degree in degrees.items():
             assert degree >= theta / 2 if value in heavy else degree < 1.5 * theta
     for view in plan.views:
-        assert _counts(state, view.name) == _joined_parts(plan, view.parts, view.keys, parts)
+        held = {e: parts[e] if isinstance(e, RelationPart) else _counts(state, plan.name_of(e)) for e in view.parts}
+        assert _counts(state, view.name) == _joined_parts(plan, view.parts, view.keys, held)
 
 
 def _joined_parts(
-    plan: SkewPlan, chosen: Sequence[RelationPart], keys: Iterable[str], contents: Mapping[RelationPart, dict[Row, int]]
+    plan: SkewPlan, chosen: Sequence[Element], keys: Iterable[str], contents: Mapping[Element, dict[Row, int]]
 ) -> dict[Row, int]:
     combinations: dict[tuple[tuple[str, object], ...], int] = {(): 1}
     for part in chosen:
-        variables = plan.query.atoms[part.atom].variables
+        variables = plan.variables_of(part)
         found: Counter[tuple[tuple[str, object], ...]] = Counter()
         known_variables = {v for known in combinations for v, _ in known}
         by = [v for v in variables if v in known_variables]
@@ -194,7 +207,7 @@ def _scans(plan: Relation) -> list[Scan]:
             return [plan]
         case Join():
             return [*_scans(plan.left), *_scans(plan.right)]
-        case Aggregate() | Filter():
+        case Aggregate() | Filter() | Project():
             return _scans(plan.child)
         case _:
             raise AssertionError("tests have joins below an aggregate")

@@ -1,0 +1,180 @@
+"""Look-ups in large segments that run in tasks: each answers those of its segments, from a copy on its executor's own disk.
+
+All look-ups of a round, whatever relations they are in, are one Spark job. A task gets some segments and what is asked of each,
+which is as much as the change; it gives back the rows found. It keeps copies of the columns that it searches
+(``LookupCopies``, shared by the Python workers of an executor). Of a segment that has none it reads the row groups that may
+have a key. Copies are made from the second look-up in a relation on, by whichever executor is asked, and made again where they
+are lost.
+
+Contract: nothing of a segment but the rows asked for comes to the driver. everview is installed where executors run.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from everview.backends.spark.arrow_conditions import passing
+from everview.backends.spark.lookup_copies import LookupCopies, hashes_of, numbers_of
+from everview.backends.spark.row_hashes import ROW_HASH
+from everview.backends.spark.segments import (
+    Segment,
+    decode,
+    empty_rows,
+    encode,
+    opened_segment,
+    unreadable,
+)
+from everview.errors import CorruptDatabase
+from everview.relational.expressions import Expression
+from everview.relational.nodes import Schema
+
+if TYPE_CHECKING:
+    from everview.backends.spark.spark_engine import SparkEngine
+
+_copies: dict[tuple[str, int], LookupCopies] = {}
+"""Of this Python worker: the copies that its executor has, by folder and budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is wanted of some segments of a relation: the rows that have one of the keys in a column.
+
+    ``columns`` and ``by`` are positions in ``fields``, what is in the files; ``conditions`` are over the wanted columns.
+    """
+
+    place: str
+    segments: tuple[Segment, ...]
+    fields: Schema
+    columns: tuple[int, ...]
+    by: int
+    keys: pa.ChunkedArray
+    conditions: tuple[Expression, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One segment's share of a job: the numbers of what is asked, and whether a copy may be made."""
+
+    segment: Segment
+    numbers: tuple[int, ...]
+    may_copy: bool
+
+
+class TaskLookups:
+    """The look-ups of one database in tasks.
+
+    Args:
+        engine: Spark.
+        budget: How much disk the copies of an executor may take; 0 for no look-ups in tasks.
+    """
+
+    def __init__(self, engine: SparkEngine, budget: int) -> None:
+        self._engine = engine
+        self._budget = budget
+        self._times: Counter[str] = Counter()
+
+    @property
+    def are_on(self) -> bool:
+        """Whether tasks look rows up; else Spark joins do."""
+        return self._budget > 0
+
+    def rows(self, asked: Sequence[Asked]) -> list[pa.Table]:
+        """The rows of each, in one job."""
+        self._times.update(a.place for a in asked)
+        parts: dict[tuple[str, Segment], list[int]] = {}
+        for number, one in enumerate(asked):
+            for segment in one.segments:
+                parts.setdefault((one.place, segment), []).append(number)
+        shares = [_Part(s, tuple(numbers), self._times[place] > 1) for (place, s), numbers in parts.items()]
+        shares.sort(key=lambda p: -p.segment.rows)
+        found = self._engine.in_tasks(partial(_answered, tuple(asked), self._budget), shares)
+        answers: list[list[pa.Table]] = [[] for _ in asked]
+        for number, rows in found:
+            if number < 0:
+                raise CorruptDatabase(rows.decode(), hint="restore the file, or the database, from a copy.")
+            answers[number].append(pa.ipc.open_stream(rows).read_all())
+        return [
+            pa.concat_tables([empty_rows(tuple(one.fields[c] for c in one.columns)), *parts])
+            for one, parts in zip(asked, answers, strict=True)
+        ]
+
+
+def copies_folder(application: str) -> Path:
+    """Where the executors of an application keep their copies: on a disk of their own, which Spark empties in the end."""
+    local = os.environ.get("SPARK_LOCAL_DIRS", "").split(",")[0] or tempfile.gettempdir()
+    return Path(local) / f"everview-copies-{application}"
+
+
+def _answered(
+    asked: Sequence[Asked], budget: int, application: str, parts: Iterable[_Part]
+) -> Iterator[tuple[int, bytes]]:
+    """What runs in a task: for each look-up the rows that its segments have, as a stream of Arrow."""
+    place = (str(copies_folder(application)), budget)
+    if place not in _copies:
+        _copies[place] = LookupCopies(Path(place[0]), budget, is_shared=True)
+    for part in parts:
+        for number in part.numbers:
+            try:
+                rows = _found(asked[number], part, _copies[place])
+            except CorruptDatabase as error:  # what a task raises would reach the driver as text of a Java error
+                yield -1, error.message.encode()
+                return
+            if rows.num_rows:
+                sink = pa.BufferOutputStream()
+                with pa.ipc.new_stream(sink, rows.schema) as writer:
+                    writer.write_table(rows)
+                yield number, sink.getvalue().to_pybytes()
+
+
+def _found(one: Asked, part: _Part, copies: LookupCopies) -> pa.Table:
+    folder = Path(one.place)
+    rows, left = copies.rows(folder, [part.segment], one.fields, one.columns, one.by, one.keys, may_copy=part.may_copy)
+    return passing(_read(folder, part.segment, one) if left else rows, one.conditions)
+
+
+def _read(folder: Path, segment: Segment, one: Asked) -> pa.Table:
+    """The rows of a segment that has no copy."""
+    path = folder / segment.path
+    wanted = tuple(one.fields[c] for c in one.columns)
+    keys = encode(pa.table([one.keys], names=["k"]), (one.fields[one.by],)).column(0)
+    found = []
+    try:
+        with opened_segment(path, segment) as file:
+            there = file.schema_arrow.names
+            names = [there[c] if c < len(there) else ROW_HASH.name for c in one.columns]
+            read = there if ROW_HASH.name in names else list(dict.fromkeys(names))
+            asked = keys.combine_chunks().cast(file.schema_arrow.field(there[one.by]).type)
+            for group in range(file.num_row_groups):
+                if _may_have(file.metadata.row_group(group), there[one.by], keys):
+                    met = pc.is_in(file.read_row_group(group, columns=[there[one.by]]).column(0), value_set=asked)
+                    if pc.any(met).as_py():
+                        rows = file.read_row_group(group, columns=read).select(read).filter(met)
+                        found.append([hashes_of(rows) if n == ROW_HASH.name else rows.column(n) for n in names])
+    except (OSError, pa.ArrowException) as error:
+        raise unreadable(path, error) from error
+    if not found:
+        return empty_rows(wanted)
+    arrays = [pa.chunked_array([c for part in parts for c in part.chunks]) for parts in zip(*found, strict=True)]
+    return decode(pa.Table.from_arrays(arrays, names=[f"c{i}" for i in range(len(names))]), wanted)
+
+
+def _may_have(group: pq.RowGroupMetaData, by: str, keys: pa.ChunkedArray) -> bool:
+    """Whether a row group may have one of the keys in a column, by its statistics."""
+    columns = (group.column(i) for i in range(group.num_columns))
+    known = next((c.statistics for c in columns if c.path_in_schema == by), None)
+    numbers = None if keys.null_count else numbers_of(keys.combine_chunks())
+    if numbers is None or known is None or not known.has_min_max or not isinstance(known.min, int):
+        return True
+    return bool(np.any((numbers >= known.min) & (numbers <= known.max)))
