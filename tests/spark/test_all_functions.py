@@ -130,7 +130,8 @@ def _table_of(spark: SparkSession, texts: list[str]) -> pa.Table:
             row = spark.sql(f"SELECT {chosen}").toArrow()
     except Exception as error:
         raise _NoColumn from error
-    if any(pa.types.is_map(f.type) or pa.types.is_null(f.type) or pa.types.is_interval(f.type) for f in row.schema):
+    kinds = pa.types
+    if any(kinds.is_null(f.type) or kinds.is_interval(f.type) or kinds.is_time(f.type) for f in row.schema):
         raise _NoColumn
     nulls = {"k": [2], **{n: [None] for n in row.column_names[1:]}}
     rows = [row.cast(_nullable(row.schema)), pa.table(nulls, schema=_nullable(row.schema))]
