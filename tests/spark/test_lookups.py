@@ -90,7 +90,11 @@ def test_deletes_are_judged_by_hashes_of_rows(key: str, lookup_bytes: int, spark
             with pytest.raises(ev.InvalidChange, match="does not have"):
                 table.delete([(x, s, 12345, u)])
             db.apply(
-                {"t": _with_weights([(*rows[place + 10], -1), (x, "new", 1, u, 1), (x, s, rows[place + 20][2], u, -1)])}
+                {
+                    "t": _with_weights(
+                        [(*rows[place + 10], -1), (x, f"new {place}", 1, u, 1), (x, s, rows[place + 20][2], u, -1)]
+                    )
+                }
             )
         db.verify()
 
