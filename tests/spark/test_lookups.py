@@ -89,9 +89,8 @@ def test_deletes_are_judged_by_hashes_of_rows(key: str, lookup_bytes: int, spark
             x, s, _, u = rows[place + 20]
             with pytest.raises(ev.InvalidChange, match="does not have"):
                 table.delete([(x, s, 12345, u)])
-            db.apply(
-                {"t": _with_weights([(*rows[place + 10], -1), (x, "new", 1, u, 1), (x, s, rows[place + 20][2], u, -1)])}
-            )
+            new = (x, f"new {place}", 1, u, 1)
+            db.apply({"t": _with_weights([(*rows[place + 10], -1), new, (*rows[place + 20], -1)])})
         db.verify()
 
 

@@ -19,8 +19,10 @@ from everview.relational.nodes import Field, Relation, Scan, Schema
 from everview.relational.schema import schema
 from everview.relational.traverse import nodes_of
 
+_SMALL: Final = 10
+"""Up to so many bits, numbers of rows are all the same to the planner."""
 _SAME_SIZE: Final = 4
-"""Numbers of rows whose logarithms (of base 2) are the same multiple of this are planned for alike."""
+"""Above, those with the same number of bits, counted by so many, are planned for alike."""
 _KEPT_PROGRAMS: Final = 1024
 _programs: dict[tuple[int, ...], Programs] = {}
 """The programs of plans, by the sizes of what they read."""
@@ -39,7 +41,7 @@ def run_locally(plan: Relation, tables: Mapping[str, pa.Table]) -> pa.Table:
             changes.append(Change(name, ChangeKind.WEIGHTED, as_arrow(rows, own)))
     if changes:
         engine.apply(changes)
-    sizes = tuple(tables[name].num_rows.bit_length() // _SAME_SIZE for name in scans)
+    sizes = tuple(max(0, tables[name].num_rows.bit_length() - _SMALL) // _SAME_SIZE for name in scans)
     if sum(map(len, _programs.values())) > _KEPT_PROGRAMS:
         _programs.clear()
     return engine.query(plan, _programs.setdefault(sizes, {})).rename_columns(

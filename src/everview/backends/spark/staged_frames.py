@@ -174,7 +174,7 @@ def _column(table: TableDefinition, field: Field, given: Any) -> _Checked:
         words = f"column '{field.name}' of table '{table.name}' is in the primary key"
     elif not field.nullable:
         words += " NOT NULL"
-    if not is_same:
+    if not is_same and source != "void":
         back = f"try_cast({value} AS {given.dataType.simpleString()})"
         tests.append(f"({name} IS NOT NULL AND NOT ({back} <=> {name}))")
         if is_floating(field.type) and source in ("tinyint", "smallint", "int", "bigint"):
