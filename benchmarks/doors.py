@@ -7,6 +7,9 @@ is ``db.apply``, from what the user holds to the view being current. In turns wi
 to a RecordBatch of the table's schema is timed, which checks less. ``ratio_to_pyarrow`` is what a form costs, over 1.5 times
 pyarrow's conversion plus what a RecordBatch costs: the promise is that it is at most 1. Every view is compared with sums over
 the rows that went in. Spark DataFrames come in by ``toArrow``, and are not measured: that would measure Spark.
+
+Then 100,000 new rows go through a view that projects them by a function of ours, by one that Spark's code computes, and by a
+Python function, each beside Spark evaluating the same projection over the same rows from Arrow to Arrow.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from __future__ import annotations
 import datetime
 import decimal
 import gc
+import os
 import statistics
 import sys
 import time
@@ -25,6 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 # `everview bench` loads this file by its path, from wherever it is called.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
@@ -65,6 +70,45 @@ def run(*, quick: bool) -> Iterator[Figure]:
     """Measures every form at every size."""
     for size, transactions in (QUICK_SIZES if quick else SIZES).items():
         yield from measure(size, transactions)
+    yield from measure_functions(1 if quick else 5)
+
+
+FUNCTIONS: Mapping[str, str] = {
+    "ours": "upper(item)",
+    "Spark's code": "get_json_object(item, '$.n')",
+    "Python function": "bench_length(item)",
+}
+FUNCTION_ROWS = 100_000
+
+
+def measure_functions(transactions: int) -> Iterator[Figure]:
+    """The figures for one projection a transaction, whose arguments are all new."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    spark = SparkSession.builder.master("local[*]").config("spark.ui.enabled", "false").getOrCreate()
+    spark.udf.register("bench_length", len, "int")
+    for computed_by, function in FUNCTIONS.items():
+        own, beside = [], []
+        with ev.connect(spark=spark) as db:
+            table = db.create_table("orders", "id bigint, item string")
+            view = db.create_view("v", f"SELECT id, {function} AS value FROM orders")
+            for number in range(transactions + 1):
+                rows = _texts(FUNCTION_ROWS, number * FUNCTION_ROWS)
+                start = time.perf_counter()
+                table.insert(rows)
+                made = time.perf_counter()
+                answer = spark.createDataFrame(rows).selectExpr("id", f"{function} AS value").toArrow()
+                own.append(made - start)
+                beside.append(time.perf_counter() - made)
+            newest = {row for row in view if row[0] >= transactions * FUNCTION_ROWS}
+            assert newest == set(zip(*(c.to_pylist() for c in answer.columns), strict=True)), function
+        params = {"function": function, "computed_by": computed_by, "rows": FUNCTION_ROWS}
+        yield Figure("doors", "seconds", statistics.median(own[1:]), "s", params)
+        yield Figure("doors", "seconds", statistics.median(beside[1:]), "s", {**params, "of": "Spark's projection"})
+
+
+def _texts(count: int, start: int) -> pa.Table:
+    ids = range(start, start + count)
+    return pa.table({"id": pa.array(ids, pa.int64()), "item": [f'{{"n": {i}, "s": "some text"}}' for i in ids]})
 
 
 def measure(size: int, transactions: int) -> Iterator[Figure]:

@@ -140,7 +140,8 @@ def _inequalities(spark: SparkSession, *, quick: bool) -> Iterator[Figure]:
     table = Table(title="Joins on inequalities, by rows in each table: processor time", title_justify="left")
     headings = ("query", *(f"one row, {n:,}: µs" for n in sizes), "exponent", f"create, {sizes[-1]:,}: s", "both: s")
     for heading in headings:
-        table.add_column(heading, justify="left" if heading == "query" else "right")
+        is_name = heading == "query"
+        table.add_column(heading, justify="left" if is_name else "right", no_wrap=is_name)
     for name, sql in INEQUALITIES.items():
         figures = [f for n in sizes for f in _joined(spark, name, sql, n, changes, is_checked=n == sizes[0])]
         medians = [f.value for f in figures if f.params["of"] == "one row"]

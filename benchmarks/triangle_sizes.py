@@ -26,7 +26,7 @@ FULL = TriangleSizes(
     100_000,
     tuple(i / 10 for i in range(11)),
     (30_000, 100_000, 300_000, 1_000_000),
-    Budget(seconds=240, bytes=9e9),
+    Budget(seconds=1_200, bytes=9e9),
     Budget(seconds=20),
 )
 QUICK = TriangleSizes(

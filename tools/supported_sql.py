@@ -35,6 +35,7 @@ AGGREGATES = """
 WINDOWS = "cume_dist dense_rank first_value lag last_value lead nth_value ntile percent_rank rank row_number"
 """Spark's names; the page lists those that a query of the corpus calls."""
 
+_KEYWORDS = frozenset(("as", "by", "decimal", "in", "on", "over", "and", "or"))
 _CALL = re.compile(r"(?<!like )\b([a-z_][a-z0-9_]*)\s*\(", re.IGNORECASE)
 _STRING = re.compile(r"'(?:[^'\\]|\\.|'')*'")
 
@@ -64,6 +65,19 @@ def render() -> str:
         "",
     ]
     lines += [_names(function_names()), ""]
+    lines += [
+        "## Computed by Spark's own code",
+        "",
+        "Every other deterministic scalar function of Spark, and Python and SQL functions of the user's session: a batch at a",
+        "time, said in `explain`, on all backends. `tests/spark/test_all_functions.py` tries what `SHOW FUNCTIONS` lists. The",
+        "queries of the topic *Spark code* above are all computed so; they call:",
+        "",
+    ]
+    by_spark = {
+        n.lower() for q in proven if q.file.stem == "spark_code" for n in _CALL.findall(_STRING.sub("''", q.sql))
+    }
+    words = {*AGGREGATES.split(), *WINDOWS.split(), *function_names(), *_KEYWORDS}
+    lines += [_names(by_spark - words), ""]
     lines += ["## Refused", "", *_file_table(queries("unsupported.sql")), ""]
     return "\n".join(lines).rstrip() + "\n"
 

@@ -59,6 +59,7 @@ def test_a_covariance_follows_its_tables(houses: ev.Database) -> None:
     roles: dict[str, Any] = {"continuous": ["price", "rooms", "growth"], "categorical": ["walls", "side"]}
     covariance = houses.create_covariance("cov", JOIN, **roles)
     check(covariance, joined(HOUSES, TOWNS))
+    np.testing.assert_array_equal(covariance.to_spark_matrix().toArray(), covariance.to_numpy())
     more = [(3, 1.0, "east")]
     houses.table("town").insert(more)
     check(covariance, joined(HOUSES, TOWNS + more))

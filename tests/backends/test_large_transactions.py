@@ -13,6 +13,7 @@ import everview as ev
 from everview.backends.embedded import large_transactions
 from everview.backends.embedded.backend import EmbeddedBackend
 from everview.backends.embedded.large_transactions import Advancing
+from everview.backends.factorized_rows import FactorizedChange
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -151,6 +152,19 @@ def test_what_is_not_logged_is_undone(spark: SparkSession) -> None:
         assert (contents(db), db.version) == before
         db.table("r").insert(rows(300, 3, 5))
         assert db.version == before[1] + 1
+
+
+@pytest.mark.parametrize("options", [{}, {"memory_limit": "1GB"}])
+def test_products_are_not_expanded(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, options: dict[str, str]
+) -> None:
+    """Nobody makes the rows of a product to count them."""
+    with ev.connect(spark=spark, **options) as db:
+        db.create_table("t", "a bigint, b bigint", retain=False)
+        db.create_view("v", "SELECT a, sum(b) AS b FROM t GROUP BY a")
+        monkeypatch.setattr(FactorizedChange, "given", property(lambda _: pytest.fail("its rows were made")))
+        db.apply({"t": ev.Product(pa.table({"a": [1, 2]}), pa.table({"b": [3, 4, 5]}))})
+        assert sorted(db.view("v").rows()) == [(1, 12), (2, 12)]
 
 
 def test_progress_is_shown() -> None:

@@ -36,18 +36,6 @@ SELECT COUNT(*) AS n FROM (SELECT a FROM t1 LIMIT 3) q;
 -- name: offset_without_order
 SELECT a FROM t1 OFFSET 2;
 
--- name: first_aggregate
-SELECT a, first(b) AS f FROM t1 GROUP BY a;
-
--- name: first_value_aggregate
-SELECT a, first_value(b) AS f FROM t1 GROUP BY a;
-
--- name: last_aggregate
-SELECT a, last(b, true) AS l FROM t1 GROUP BY a;
-
--- name: any_value_aggregate
-SELECT a, any_value(b) AS v FROM t1 GROUP BY a;
-
 -- name: tablesample_percent
 SELECT a FROM t1 TABLESAMPLE (50 PERCENT);
 

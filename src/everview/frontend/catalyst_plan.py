@@ -325,6 +325,13 @@ def _catalyst_value(value: Any, data_type: Any) -> Any:
             None if value.isNullAt(i) else _catalyst_value(value.get(i, element), element)
             for i in range(value.numElements())
         )
+    if kind == "map":
+        parts = ((value.keyArray(), data_type.keyType()), (value.valueArray(), data_type.valueType()))
+        keys, values = (
+            [None if a.isNullAt(i) else _catalyst_value(a.get(i, t), t) for i in range(a.numElements())]
+            for a, t in parts
+        )
+        return tuple(zip(keys, values, strict=True))
     if kind == "struct":
         types = [f.dataType() for f in data_type.fields()]
         return tuple(None if value.isNullAt(i) else _catalyst_value(value.get(i, t), t) for i, t in enumerate(types))

@@ -24,9 +24,11 @@ _FUNCTIONS = {
 
 def with_clock(session: Any, analyzed: Any) -> Any:
     """The plan with the clock in the place of functions of the current time; the session knows the clock by its name."""
-    if not any(f'.{name}"' in (text := analyzed.toJSON()) for name in _FUNCTIONS):
-        return analyzed
+    subqueries = analyzed.subqueriesAll()  # whose plans the JSON of the whole leaves out
+    text = "".join([analyzed.toJSON(), *(subqueries.apply(i).toJSON() for i in range(subqueries.size()))])
     found = [name for name in _FUNCTIONS if f'.{name}"' in text]
+    if not found:
+        return analyzed
     listed = session.sql("SELECT " + ", ".join(_FUNCTIONS[name] for name in ("Now", *found)))
     made = [listed._jdf.queryExecution().analyzed().projectList().apply(i).child() for i in range(len(found) + 1)]
     now, *others = made

@@ -26,12 +26,12 @@ from everview.frontend.gateway import SparkGateway, empty_rows, struct_type
 from everview.frontend.session_settings import apply_settings, working_in
 from everview.frontend.spark_types import schema_to_spark_json
 from everview.frontend.translated import SessionSettings
-from everview.frontend.user_names import copy_functions
+from everview.frontend.user_names import copy_all_functions
 from everview.relational import spark_code
 from everview.relational.arrow import arrow_type, column_to_arrow
 from everview.relational.expressions import SparkExpression
 from everview.relational.nodes import Field, Schema
-from everview.relational.types import YEAR_MONTH_INTERVAL, DataType
+from everview.relational.types import YEAR_MONTH_INTERVAL, Array, DataType, Map, Struct
 
 _ROWS_A_MESSAGE: Final = 1 << 20
 _UTC: Final = "UTC"
@@ -62,7 +62,7 @@ class SparkEvaluator:
                 run = self._compiled.get(function)
                 try:
                     if run is None:
-                        copy_functions(SparkGateway().user_session, session)
+                        copy_all_functions(session)
                         run = self._compiled[function] = _compile(session, function)
                     return run(inputs, count)
                 except (PySparkException, Py4JJavaError) as error:
@@ -107,6 +107,9 @@ def _as_projection(session: Any, function: SparkExpression, fields: Schema, step
         jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(schema_to_spark_json(f)))
         for f in (fields, (Field("value", function.type, True),))
     )
+    if any(isinstance(f.type, Array | Map | Struct) for f in fields):
+        # Some code reads elements without asking whether they are NULL, which Arrow's vectors refuse and Spark's rows do not.
+        steps = [jvm.org.apache.spark.sql.catalyst.expressions.UnsafeProjection.create(given), *steps]
     answer = pa.schema([pa.field("value", _sent_type(function.type))])
 
     def run(inputs: Sequence[pa.Array], count: int) -> pa.Array:
@@ -178,4 +181,9 @@ def _as_evaluation_error(error: Any, expression: SparkExpression) -> EvaluationE
     else:
         message, condition = str(error), error.getCondition() or "SPARK_ERROR"
     first = message.strip().splitlines()[0]
+    if condition.startswith("UNRESOLVED_ROUTINE"):
+        hint = "register it with spark.udf.register, under that name, in the session that connect(spark=…) is given."
+        return EvaluationError(
+            f"the function {expression.name} is not registered in Spark.", condition=condition, hint=hint
+        )
     return EvaluationError(f"{expression.name}: {first}", condition=condition)

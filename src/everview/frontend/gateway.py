@@ -46,15 +46,25 @@ from everview.frontend.spark_rings import SparkRings
 from everview.frontend.spark_types import from_spark_json, schema_to_spark_json
 from everview.frontend.translate_plan import translate_plan
 from everview.frontend.translated import SessionReach, SessionSettings, Translated
-from everview.frontend.user_names import copy_functions, copy_views, has_session_names
+from everview.frontend.user_names import copy_functions, copy_views, has_session_names, remember_session
 from everview.relational.arrow import fields_from_arrow, without_empty_batches
 from everview.relational.clock import CLOCK, CLOCK_FIELDS
 from everview.relational.evaluate import compile_expression
-from everview.relational.nodes import Project, Relation, Schema
+from everview.relational.nodes import (
+    Aggregate,
+    Distinct,
+    ExceptAll,
+    IntersectAll,
+    Project,
+    Relation,
+    Schema,
+    UnionMax,
+    Window,
+)
 from everview.relational.rules import simplify
 from everview.relational.schema import columns, schema
 from everview.relational.traverse import expressions_in, nodes_of
-from everview.relational.types import Array
+from everview.relational.types import Array, Map, has_map
 from everview.relational.verify import verify
 
 _START_SETTINGS = {
@@ -186,6 +196,7 @@ class SparkGateway:
                 hint="write its subqueries as joins.",
             ) from error
         plan = translate_plan(exported, lambda name: self._fields[name.lower()][1], settings.time_zone)
+        _refuse_compared_maps(plan)
         for expression in (e for node in nodes_of(plan) for e in expressions_in(node)):
             compile_expression(expression)  # some functions are known and refuse some arguments
         return plan
@@ -272,6 +283,7 @@ class SparkGateway:
             if self._applied != settings:
                 apply_settings(settings, self._session)
                 self._applied = settings
+            remember_session(self.user_session)
             copy_functions(self.user_session, self._session)
             copy_views(self.user_session, self._session, self._copied_views, set(self._fields))
             if self._rings is not None:
@@ -339,6 +351,26 @@ def empty_rows(session: Any, fields: Schema) -> Any:
     return session._jsparkSession.createDataFrame(session.sparkContext._jsc.emptyRDD(), schema)
 
 
+def _refuse_compared_maps(plan: Relation) -> None:
+    """Spark sorts the entries of maps that it groups by; ours keep the order in which they were made."""
+    for node in nodes_of(plan):
+        match node:
+            case Aggregate():
+                compared = [k.type for k in node.keys] + [a.type for c in node.aggregates if c.distinct for a in c.args]
+            case Window():
+                compared = [e.type for e in node.partition]
+            case Distinct() | ExceptAll() | IntersectAll() | UnionMax():
+                compared = [f.type for f in schema(node)]
+            case _:
+                compared = []
+        if any(has_map(t) for t in compared):
+            raise UnsupportedQuery(
+                "maps cannot be grouped by or compared.",
+                operator="map",
+                hint="use map_entries, or to_json, of the map.",
+            )
+
+
 def _dataset(session: Any, plan: Any) -> Any:
     return session._jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
 
@@ -349,7 +381,8 @@ def _with_output(plan: Relation, spark_schema: dict[str, Any]) -> Relation:
     names = tuple(f["name"] for f in spark_schema["fields"])
     for ours, theirs in zip(derived, spark_schema["fields"], strict=True):
         expected = from_spark_json(theirs["type"])
-        if ours.type != expected and not (isinstance(ours.type, Array) and isinstance(expected, Array)):
+        is_loose = isinstance(ours.type, Array | Map) and isinstance(expected, Array | Map)
+        if ours.type != expected and not is_loose:
             raise InternalError(f"column {theirs['name']} has type {ours.type} where Spark has {expected}.")
     if tuple(f.name for f in derived) == names:
         return plan

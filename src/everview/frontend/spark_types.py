@@ -26,6 +26,7 @@ from everview.relational.types import (
     Array,
     DataType,
     Decimal,
+    Map,
     Struct,
 )
 
@@ -55,7 +56,7 @@ def from_spark_json(json: Any) -> DataType:
     """Our type for a ``dataType`` of Catalyst's JSON.
 
     Raises:
-        UnsupportedQuery: a type everview does not store (maps, calendar intervals, variants, collated strings).
+        UnsupportedQuery: a type everview does not store (calendar intervals, variants, collated strings).
     """
     if isinstance(json, str):
         if json in _ATOMIC:
@@ -77,6 +78,9 @@ def from_spark_json(json: Any) -> DataType:
                 hint="give its fields different names, as in named_struct('a', x, 'b', y).",
             )
         return Struct(tuple(f["name"] for f in parts), tuple(from_spark_json(f["type"]) for f in parts))
+    elif json.get("type") == "map":
+        inside = (from_spark_json(json["keyType"]), from_spark_json(json["valueType"]))
+        return Map(*inside, json["valueContainsNull"])
     name = json if isinstance(json, str) else json.get("type")
     raise UnsupportedQuery(
         f"the data type {name} is not supported.",
@@ -93,6 +97,9 @@ def to_spark_json(data_type: DataType) -> Any:
         case Array():
             element = to_spark_json(data_type.element)
             return {"type": "array", "elementType": element, "containsNull": data_type.contains_null}
+        case Map():
+            inside = {"keyType": to_spark_json(data_type.key), "valueType": to_spark_json(data_type.value)}
+            return {"type": "map", **inside, "valueContainsNull": data_type.contains_null}
         case Struct():
             parts = zip(data_type.names, data_type.types, strict=True)
             return schema_to_spark_json(tuple(Field(n, t) for n, t in parts))

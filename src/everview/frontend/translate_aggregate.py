@@ -46,7 +46,8 @@ _AGGREGATES = {
     "MinBy": "min_by",
     "MaxBy": "max_by",
 }
-_UNORDERED = {"First": "first", "Last": "last", "AnyValue": "any_value"}
+_CHOICES = {"First": "first", "Last": "last", "AnyValue": "any_value"}
+"""Well-defined only where keys leave no choice: ``relational.settle_choices`` decides, who knows them."""
 _RANKING = {
     "RowNumber": ("row_number", INT32),
     "Rank": ("rank", INT32),
@@ -102,13 +103,9 @@ def _ring_aggregate(function: CatalystNode, scope: Scope) -> AggregateCall:
 
 
 def _function_and_args(function: CatalystNode, scope: Scope) -> tuple[str, tuple[Expression, ...]]:
-    if function.name in _UNORDERED:
-        sql = _UNORDERED[function.name]
-        raise UnsupportedQuery(
-            f"the aggregate {sql} depends on the order in which rows arrive, so a view over it has no well-defined content.",
-            operator=sql,
-            hint="use min, max, min_by or max_by, which say which row they mean.",
-        )
+    if function.name in _CHOICES:
+        value = translate_expression(function.children[0], scope)
+        return _CHOICES[function.name], (value,)
     if function.name in REWRITES:
         sql, hint = REWRITES[function.name]
         raise UnsupportedQuery(f"the sketch {sql} is not maintained.", operator=sql, hint=hint)
@@ -139,7 +136,7 @@ def _result_type(name: str, args: tuple[Expression, ...]) -> DataType:
             if isinstance(argument, Decimal):
                 return bounded_decimal(argument.precision + 4, argument.scale + 4)
             return FLOAT64 if argument not in INTERVALS else argument
-        case "min" | "max" | "min_by" | "max_by":
+        case "min" | "max" | "min_by" | "max_by" | "first" | "last" | "any_value":
             return args[0].type
         case _:
             return FLOAT64

@@ -34,6 +34,7 @@ from everview.relational.types import (
     Array,
     DataType,
     Decimal,
+    Map,
     Struct,
     Value,
     is_floating,
@@ -124,6 +125,8 @@ def _same_type(a: DataType, b: DataType) -> bool:
         return _same_type(a.element, b.element)
     if isinstance(a, Struct) and isinstance(b, Struct):
         return all(_same_type(x, y) for x, y in zip(a.types, b.types, strict=True))
+    if isinstance(a, Map) and isinstance(b, Map):
+        return _same_type(a.key, b.key) and _same_type(a.value, b.value)
     return a == b
 
 
@@ -163,6 +166,8 @@ def _mentions(data_type: DataType, wanted: DataType) -> bool:
     match data_type:
         case Array():
             return _mentions(data_type.element, wanted)
+        case Map():
+            return _mentions(data_type.key, wanted) or _mentions(data_type.value, wanted)
         case Struct():
             return any(_mentions(t, wanted) for t in data_type.types)
         case _:
@@ -259,6 +264,8 @@ def _exact_value(raw: Any, data_type: DataType) -> Value:
             return tuple(_exact_value(v, data_type.element) for v in raw)
         case Struct():
             return tuple(_exact_value(v, t) for v, t in zip(raw, data_type.types, strict=True))
+        case Map():
+            return tuple((_exact_value(k, data_type.key), _exact_value(v, data_type.value)) for k, v in raw)
         case Decimal():
             return PythonDecimal(str(raw)).quantize(PythonDecimal(1).scaleb(-data_type.scale), context=CONTEXT)
         case _ if is_floating(data_type):

@@ -6,11 +6,26 @@ read they are copied, as Spark holds them. Names of the database's own tables an
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+from weakref import WeakSet
 
 from pyspark.sql import SparkSession
 
 from everview.frontend.spark_text import sequence
+
+_sessions: Final[WeakSet[SparkSession]] = WeakSet()
+"""The sessions that databases of this process were opened with."""
+
+
+def remember_session(session: SparkSession) -> None:
+    """Notes a session of the user's, whose functions views may call from now on."""
+    _sessions.add(session)
+
+
+def copy_all_functions(target: SparkSession) -> None:
+    """Registers the temporary functions of all sessions of the user's."""
+    for session in list(_sessions):
+        copy_functions(session, target)
 
 
 def copy_functions(source: SparkSession, target: SparkSession) -> None:

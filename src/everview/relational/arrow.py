@@ -40,6 +40,7 @@ from everview.relational.types import (
     Array,
     DataType,
     Decimal,
+    Map,
     Row,
     Struct,
     Value,
@@ -93,6 +94,8 @@ def arrow_type(data_type: DataType) -> pa.DataType:
             return pa.list_(pa.field("element", arrow_type(element), contains_null))
         case Struct(names, types):
             return pa.struct([pa.field(n, arrow_type(t)) for n, t in zip(names, types, strict=True)])
+        case Map(key, value, contains_null):
+            return pa.map_(arrow_type(key), pa.field("value", arrow_type(value), contains_null))
         case _:
             return _ARROW_TYPES[data_type]
 
@@ -128,6 +131,9 @@ def data_type_from_arrow(arrow: pa.DataType) -> DataType:
     if kinds.is_struct(arrow):
         inside = [arrow.field(i) for i in range(arrow.num_fields)]
         return Struct(tuple(f.name for f in inside), tuple(data_type_from_arrow(f.type) for f in inside))
+    if kinds.is_map(arrow):
+        key, item = data_type_from_arrow(arrow.key_type), data_type_from_arrow(arrow.item_type)
+        return Map(key, item, arrow.item_field.nullable)
     raise UnsupportedQuery(
         f"a table cannot have a column of Arrow type {arrow}.", operator=str(arrow), hint=_arrow_hint(arrow)
     )
@@ -174,8 +180,6 @@ _FROM_ARROW: Final[tuple[tuple[Callable[[pa.DataType], bool], DataType], ...]] =
 def _arrow_hint(arrow: pa.DataType) -> str:
     if pa.types.is_uint64(arrow):
         return "use int64, or decimal128(20, 0) for the full range."
-    if pa.types.is_map(arrow):
-        return "use a list of structs with fields key and value."
     if pa.types.is_time(arrow):
         return "Spark has no time of day here; use int64 microseconds or a timestamp."
     if pa.types.is_null(arrow):
@@ -216,6 +220,9 @@ def _internal_converter(data_type: DataType, *, top: bool = False) -> Callable[[
         case Struct(names, types):
             parts = [(n, _internal_converter(t)) for n, t in zip(names, types, strict=True)]
             return lambda v: tuple(v[n] if v[n] is None or f is None else f(v[n]) for n, f in parts)
+        case Map(key, value):
+            first, second = (_internal_converter(t) or (lambda v: v) for t in (key, value))
+            return lambda v: tuple([(first(k), None if e is None else second(e)) for k, e in v])
         case _ if is_floating(data_type):
             return lambda v: NAN if math.isnan(v) else v
         case _ if data_type == YEAR_MONTH_INTERVAL:
@@ -247,6 +254,8 @@ def column_to_arrow(values: Iterable[Value], data_type: DataType) -> pa.Array:
             return pa.array([None if v is None else pa.MonthDayNano([v, 0, 0]) for v in present], wanted)
         case Array(element):
             return _lists_to_arrow(present, element, wanted)
+        case Map(key, value):
+            return _maps_to_arrow(present, key, value, wanted)
         case Struct(names, types):
             if not names:
                 return pa.array([None if v is None else {} for v in present], wanted)
@@ -269,6 +278,17 @@ def _lists_to_arrow(lists: list[Value], element: DataType, wanted: pa.DataType) 
     )
 
 
+def _maps_to_arrow(maps: list[Value], key: DataType, value: DataType, wanted: pa.DataType) -> pa.Array:
+    offsets: list[int | None] = []
+    inside: list[Value] = []
+    for entries in maps:
+        offsets.append(None if entries is None else len(inside))
+        inside.extend(entries or ())
+    keys = column_to_arrow([k for k, _ in inside], key)
+    items = column_to_arrow([v for _, v in inside], value)
+    return pa.MapArray.from_arrays(pa.array([*offsets, len(inside)], pa.int32()), keys, items, type=wanted)
+
+
 def canonical_floats(column: pa.ChunkedArray, data_type: DataType) -> pa.ChunkedArray:
     """The column with -0.0 as 0.0 and every NaN as the same NaN: what Spark's grouping identifies is then identical."""
     return pa.chunked_array([canonical_array(c, data_type) for c in column.chunks], column.type)
@@ -284,6 +304,11 @@ def canonical_array(array: pa.Array, data_type: DataType) -> pa.Array:
             offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(lengths).cast(pa.int32())])
             inside = canonical_array(array.flatten(), element)
             return pa.ListArray.from_arrays(offsets, inside, type=array.type, mask=array.is_null())
+        case Map(key, value):
+            parts = [canonical_array(p, t) for p, t in ((array.keys, key), (array.items, value))]
+            offsets = pc.if_else(pc.fill_null(array.is_valid(), False), array.offsets[:-1], pa.scalar(None, pa.int32()))
+            ends = pa.concat_arrays([offsets, array.offsets[-1:]])
+            return pa.MapArray.from_arrays(pc.subtract(ends, array.offsets[0]), *parts, type=array.type)
         case Struct(_, types):
             parts = [canonical_array(p, t) for p, t in zip(array.flatten(), types, strict=True)]
             return pa.StructArray.from_arrays(parts, fields=list(array.type), mask=array.is_null())
@@ -308,6 +333,8 @@ def has_floats(data_type: DataType) -> bool:
             return has_floats(element)
         case Struct(_, types):
             return any(has_floats(t) for t in types)
+        case Map(key, value):
+            return has_floats(key) or has_floats(value)
         case _:
             return is_floating(data_type)
 

@@ -15,6 +15,7 @@ YearMonthInterval      int, months
 DayTimeInterval        int, microseconds
 Array(element)         tuple of values
 Struct(fields)         tuple of values
+Map(key, value)        tuple of pairs, in the order in which the map was made
 Null                   None, as in every type
 =====================  ==========================================================
 
@@ -156,6 +157,18 @@ class Struct(DataType):
         return f"struct<{inside}>"
 
 
+@dataclass(frozen=True, slots=True)
+class Map(DataType):
+    """Values by key. Spark does not compare maps, so that nothing may group by one or join on it."""
+
+    key: DataType
+    value: DataType
+    contains_null: bool = True
+
+    def __str__(self) -> str:
+        return f"map<{self.key},{self.value}>"
+
+
 _SPARK_NAMES: Final[dict[type[DataType], str]] = {
     Boolean: "boolean",
     Int8: "tinyint",
@@ -202,6 +215,19 @@ def is_integral(t: DataType) -> bool:
 def is_floating(t: DataType) -> bool:
     """Whether ``t`` is float or double."""
     return t is FLOAT64 or t is FLOAT32 or isinstance(t, Float32 | Float64)
+
+
+def has_map(t: DataType) -> bool:
+    """Whether values of the type are maps, or hold some: then they cannot be compared."""
+    match t:
+        case Map():
+            return True
+        case Array():
+            return has_map(t.element)
+        case Struct():
+            return any(has_map(inner) for inner in t.types)
+        case _:
+            return False
 
 
 def is_numeric(t: DataType) -> bool:

@@ -34,6 +34,11 @@ def ensure_clock(core: Core) -> None:
         _set(core, time.time_ns() // 1000)
 
 
+def is_hidden(name: str) -> bool:
+    """Whether a table or view is not the user's: the clock, and what retentions keep."""
+    return name == CLOCK or name.startswith(EXPIRED)
+
+
 def now(core: Core) -> datetime.datetime | None:
     """What the clock shows; None as long as nobody has asked for the time."""
     with core.locked():

@@ -18,7 +18,6 @@ import pyarrow as pa
 from everview.backends.base import Backend, Change, ChangeKind
 from everview.catalog import (
     Catalog,
-    CovarianceFeatures,
     Definition,
     TableDefinition,
     ViewDefinition,
@@ -35,10 +34,9 @@ from everview.relational.clock import CLOCK, reads_clock
 from everview.relational.nodes import Schema
 from everview.session.changing.sort_out import sort_out
 from everview.session.clock import ensure_clock
-from everview.session.covariance_plans import covariance_plans
 from everview.session.database_lock import DatabaseLock
 from everview.session.feeds.lake_storage import StagesFrames
-from everview.session.queries import UnionMaxQuery, union_max_plan
+from everview.session.queries import UnionMaxQuery, settled, union_max_plan
 from everview.session.rows.change_shape import shape_of
 from everview.session.rows.changes import read_changes
 from everview.session.rows.decompose import decompose as decomposed_change
@@ -185,7 +183,7 @@ class Core:
                 whole = self._translator.translate(query, self._readable())
         if reads_clock(whole.plan):
             ensure_clock(self)
-        return whole
+        return settled(self.catalog, whole)
 
     def _readable(self) -> dict[str, Schema]:
         """What queries may read, by name."""
@@ -252,33 +250,7 @@ class Core:
                 self.sources[name.lower()] = query
             return definition
 
-    def define_covariance(
-        self, name: str, query: str | DataFrame, features: CovarianceFeatures, options: ViewOptions
-    ) -> ViewDefinition:
-        """Makes a covariance after its parts, which count categories: one that is there is whole."""
-        with self.locked():
-            for new in (name, *features.parts(name)):
-                self.catalog.check_name(new)
-            translated = self.translate(query)
-            self.heal()
-            found, (whole, *parts) = covariance_plans(name, translated.plan, features)
-            zone, others = translated.settings.time_zone, translated.settings.others
-            named = [*zip(found.parts(name), parts, strict=True), (name, whole)]
-            made: list[ViewDefinition] = []
-            try:
-                for own, plan in named:
-                    view = ViewDefinition(own, plan, None, zone, options, settings=others)
-                    view = replace(view, covariance=found) if own == name else replace(view, part_of=name)
-                    view = self.with_on_error(view)
-                    with guarded(query):
-                        self.add_view(view)
-                    made.append(view)
-            except BaseException:
-                self._remove(made)
-                raise
-            return made[-1]
-
-    def _remove(self, views: Iterable[ViewDefinition]) -> None:
+    def remove(self, views: Iterable[ViewDefinition]) -> None:
         """Takes views away that nothing depends on."""
         for view in views:
             self.backend.drop(view.name)
@@ -363,7 +335,7 @@ class Core:
             constraints = self.catalog.constraint_views(definition) if isinstance(definition, TableDefinition) else ()
             parts = self.catalog.parts_of(definition)
             self._drop_from_backend([definition.name, *(c.name for c in constraints)])
-            self._remove(parts)
+            self.remove(parts)
             self.catalog.remove(definition)
             self.sources.pop(definition.name.lower(), None)
             self.subscriptions.remove_view(definition.name)

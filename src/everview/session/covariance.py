@@ -195,9 +195,14 @@ class Covariance(View):
 
 
 def _numbers(table: pa.Table, first: int) -> FloatMatrix:
-    """The columns from one on as a matrix; a sum of no rows is 0."""
-    columns = [table.column(i).fill_null(0).to_numpy() for i in range(first, table.num_columns)]
-    return np.column_stack(columns).astype(np.float64) if columns else np.zeros((table.num_rows, 0))
+    """The columns from one on, which is a number of rows, as a matrix; a sum of no rows is 0."""
+    chosen = table.select(range(first, table.num_columns)).combine_chunks()
+    if not chosen.num_columns or not chosen.num_rows:
+        return np.zeros(chosen.shape)
+    (batch,) = chosen.to_batches()
+    numbers: FloatMatrix = batch.to_tensor(null_to_nan=True).to_numpy().astype(np.float64)
+    numbers[numbers[:, 0] == 0] = 0.0
+    return numbers
 
 
 def _hashable(value: Any) -> Any:

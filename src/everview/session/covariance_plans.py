@@ -1,16 +1,50 @@
-"""From the query and the features of a covariance to the plans of its views, checked."""
+"""From the query and the features of a covariance to the plans of its views, checked, and to the views themselves."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from everview.catalog import CovarianceFeatures, check_columns, find_column
-from everview.errors import InvalidQuery
+from everview.catalog import CovarianceFeatures, ViewDefinition, ViewOptions, check_columns, find_column
+from everview.errors import InvalidQuery, guarded
 from everview.relational.covariance import category_plan, features_of, moments_plan, pair_plan
 from everview.relational.nodes import Relation, Schema
 from everview.relational.rules import simplify
 from everview.relational.schema import schema
 from everview.relational.types import BOOLEAN, is_numeric
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from everview.session.core import Core
+
+
+def define_covariance(
+    core: Core, name: str, query: str | DataFrame, features: CovarianceFeatures, options: ViewOptions
+) -> ViewDefinition:
+    """Makes a covariance after its parts, which count categories: one that is there is whole."""
+    with core.locked():
+        for new in (name, *features.parts(name)):
+            core.catalog.check_name(new)
+        translated = core.translate(query)
+        core.heal()
+        found, (whole, *parts) = covariance_plans(name, translated.plan, features)
+        zone, others = translated.settings.time_zone, translated.settings.others
+        named = [*zip(found.parts(name), parts, strict=True), (name, whole)]
+        made: list[ViewDefinition] = []
+        try:
+            for own, plan in named:
+                view = ViewDefinition(own, plan, None, zone, options, settings=others)
+                view = replace(view, covariance=found) if own == name else replace(view, part_of=name)
+                view = core.with_on_error(view)
+                with guarded(query):
+                    core.add_view(view)
+                made.append(view)
+        except BaseException:
+            core.remove(made)
+            raise
+        return made[-1]
 
 
 def covariance_plans(

@@ -18,7 +18,6 @@ from everview.catalog import CovarianceFeatures, ViewDefinition, ViewOptions
 from everview.errors import UnknownName, UnsupportedOperation
 from everview.frontend.translation_cache import TranslationCache
 from everview.learn.matrix_chain import MatrixChain, create_matrix_chain, matrix_chain
-from everview.relational.clock import CLOCK, EXPIRED
 from everview.session import clock
 from everview.session.bins import Bins, bin_name, with_bins
 from everview.session.changing.replace_view import replace_view
@@ -26,6 +25,7 @@ from everview.session.changing.sort_out import define_assertion
 from everview.session.changing.table_source import table_source
 from everview.session.core import Core
 from everview.session.covariance import Covariance, named
+from everview.session.covariance_plans import define_covariance
 from everview.session.feeds.feeding import Feeds
 from everview.session.feeds.lake_storage import StagesFrames, StoredInDelta
 from everview.session.queries import UnionMaxQuery
@@ -203,10 +203,7 @@ class Database:
         return clock.now(self._core)
 
     def retain(self, table: str, where: str) -> None:
-        """Keeps the rows of a table for which a condition on the time, ``ts > now() - INTERVAL 7 DAYS``, is true or NULL.
-
-        The others are deleted at once, and then whenever ``advance`` has moved the clock. A second call replaces the first.
-        """
+        """Keeps the rows for which ``ts > now() - INTERVAL 7 DAYS`` or the like is not false; others go with the clock."""
         clock.retain(self._core, table, where)
 
     def transaction(self) -> Transaction:
@@ -228,14 +225,13 @@ class Database:
     def tables(self) -> dict[str, Table]:
         """All tables by name, in order of creation."""
         self._core.check_open()
-        return {t.name: Table(self._core, t) for t in self._core.catalog.tables if t.name != CLOCK}
+        return {t.name: Table(self._core, t) for t in self._core.catalog.tables if not clock.is_hidden(t.name)}
 
     @property
     def views(self) -> dict[str, View]:
         """All views by name, each after those it reads; the parts of a covariance are not listed."""
         self._core.check_open()
-        listed = (v for v in self._core.catalog.views if v.part_of is None and not v.name.startswith(EXPIRED))
-        return {v.name: self._handle(v) for v in listed}
+        return {v.name: self._handle(v) for v in self._core.catalog.views if not (v.part_of or clock.is_hidden(v.name))}
 
     @property
     def assertions(self) -> dict[str, Assertion]:
@@ -316,14 +312,8 @@ class Database:
         Returns:
             Spark's query; what goes wrong in a batch is its ``exception()``, and nothing of that batch has happened.
         """
-        return self._feeds.stream(
-            table,
-            streaming_df,
-            checkpoint=os.fspath(checkpoint),
-            trigger={**(trigger or {}), **trigger_keywords},
-            mode=mode,
-            name=name,
-        )
+        given, at = {**(trigger or {}), **trigger_keywords}, os.fspath(checkpoint)
+        return self._feeds.stream(table, streaming_df, checkpoint=at, trigger=given, mode=mode, name=name)
 
     def follow_delta(
         self,
@@ -418,7 +408,7 @@ class Database:
         features = CovarianceFeatures(named(continuous), (*named(categorical), *binned), named(group_by))
         options = check_options(ViewOptions(strategy, lazy, refresh=refresh))
         source = with_bins(self._core, query, bins or {})
-        return Covariance(self._core, self._core.define_covariance(name, source, features, options))
+        return Covariance(self._core, define_covariance(self._core, name, source, features, options))
 
     def create_matrix_chain(self, name: str, matrices: Iterable[str], *, storage: str = "auto") -> MatrixChain:
         """Maintains the product of matrices, as a view (i, j, v): see ``learn.matrix_chain.create_matrix_chain``."""

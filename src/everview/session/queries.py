@@ -1,4 +1,4 @@
-"""Queries that SQL cannot say: the maximum of bags.
+"""Queries that SQL cannot say, the maximum of bags; and choices in queries that keys settle.
 
 ``UNION ALL`` adds multiplicities, ``INTERSECT ALL`` takes the smaller; the larger has no SQL, but is an operator of the bag
 algebra like the others (views-with-duplicates), and useful where each of several sources reports rows that are the same.
@@ -6,13 +6,18 @@ algebra like the others (views-with-duplicates), and useful where each of severa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from everview.catalog import Catalog, TableDefinition
 from everview.errors import InvalidQuery
-from everview.relational.nodes import Relation, UnionMax
+from everview.frontend.translated import Translated
+from everview.relational.clock import CLOCK
+from everview.relational.nodes import Relation, Scan, UnionMax
 from everview.relational.schema import schema
+from everview.relational.settle_choices import settle_choices
+from everview.relational.unique_keys import UniqueKey, unique_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -63,3 +68,18 @@ def union_max_plan(plans: list[Relation]) -> Relation:
                 hint="cast them to one type.",
             )
     return reduce(UnionMax, plans)
+
+
+def settled(catalog: Catalog, translated: Translated) -> Translated:
+    """The query with ``first``, ``last`` and ``any_value`` settled by the keys of what it reads."""
+
+    def keys_of(scan: Scan) -> tuple[UniqueKey, ...]:
+        if scan.table == CLOCK or scan.table not in catalog:  # the clock, or rows that are lent for one query
+            return ()
+        definition = catalog.get(scan.table)
+        return (
+            definition.unique_keys if isinstance(definition, TableDefinition) else unique_keys(definition.plan, keys_of)
+        )
+
+    plan = settle_choices(translated.plan, keys_of)
+    return translated if plan is translated.plan else replace(translated, plan=plan)

@@ -5,23 +5,29 @@
 δ(π_k O), the *domain*, has the distinct outer keys, so the middle part has the nested value of each of them. It is
 recognized where the domain surely has all keys of O: its relations are among those of the join, under conditions that the join
 has, too. Then O with the middle part, and V, is O filtered by its nested value, which needs no domain.
+
+A COUNT of nothing is 0, so Catalyst joins its middle part from the left, and asks `case when m is null then 0 else count end`.
+Such a join, split into an inner and an anti join by then, is read as an inner join with a count that is never NULL.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from everview.planner.block_flatten import FlatJoin, flatten
 from everview.relational.expressions import (
     Call,
+    Case,
     Column,
     Expression,
+    Literal,
     columns_of,
     conjunction,
+    conjuncts,
     remap_columns,
     shift_columns,
     substitute,
+    transform,
 )
 from everview.relational.failing import can_fail
 from everview.relational.nodes import (
@@ -38,8 +44,9 @@ from everview.relational.nodes import (
 from everview.relational.ordered_condition import is_interval, ordered_condition
 from everview.relational.range_condition import is_one_word
 from everview.relational.schema import columns, schema
-from everview.relational.types import Decimal, is_integral
+from everview.relational.types import BOOLEAN, INT32, is_numeric
 
+NO_COLUMN = -1
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -55,7 +62,9 @@ class Nested:
     value: int | None
     inner: Relation
     groups: tuple[tuple[int, int], ...]
-    ordered: tuple[int, int]
+    key: Expression
+    """What the outer relation has that is compared, over its columns."""
+    ordered: int
     comparison: str
     call: AggregateCall
     argument: int
@@ -71,6 +80,8 @@ class _Middle:
     domain: Aggregate
     inner: Relation
     keys: tuple[int | None, ...]
+    key: Expression
+    """What is compared of the domain, over its one column."""
     ordered: int
     comparison: str
     call: AggregateCall
@@ -90,16 +101,78 @@ def origins_of(flat: FlatJoin) -> tuple[Origin, ...]:
     return tuple(Origin(r, tuple(range(len(schema(r))))) for r in flat.inputs)
 
 
-def find_nested(flat: FlatJoin, origins: tuple[Origin, ...]) -> Nested | None:
-    """The first nested aggregate that can be kept by running values."""
-    for number, relation in enumerate(flat.inputs):
-        middle = _middle(relation)
-        if middle is None:
-            continue
-        found = _joined(flat, number, middle)
-        if found is not None and _covers(flat, origins, found, middle):
-            return found
+def find_nested(flat: FlatJoin, origins: tuple[Origin, ...]) -> tuple[FlatJoin, tuple[Origin, ...], Nested] | None:
+    """The first nested aggregate that can be kept by running values, and the join in which it was found."""
+    for number in range(len(flat.inputs)):
+        found = _found_at(flat, origins, number)
+        if found is not None:
+            return flat, origins, found
+        counted = _with_count(flat, origins, number)
+        if counted is not None:
+            whole, was, at = counted
+            found = _found_at(whole, was, at)
+            if found is not None:
+                return whole, was, found
     return None
+
+
+def _found_at(flat: FlatJoin, origins: tuple[Origin, ...], number: int) -> Nested | None:
+    middle = _middle(flat.inputs[number])
+    found = None if middle is None else _joined(flat, number, middle)
+    return found if found is not None and middle is not None and _covers(flat, origins, found, middle) else None
+
+
+def _with_count(
+    flat: FlatJoin, origins: tuple[Origin, ...], number: int
+) -> tuple[FlatJoin, tuple[Origin, ...], int] | None:
+    """The join with the two sides of a split left join in place of it, whose right side counts, and the number of that side.
+
+    It is only to be read as a nested count, which is 0 where the right side has no row.
+    """
+    parts = _left_join_of(flat.inputs[number])
+    if parts is None:
+        return None
+    join, matched, lonely = parts
+    right = join.right
+    if not (isinstance(right, Project) and isinstance(right.child, Aggregate)):
+        return None
+    left, middle, width = flatten(join.left), right.child, len(schema(join.left))
+    counts = len(middle.keys)
+    before, held, wide = flat.start[number], len(matched), len(left.owner)
+    values: list[Expression] = [shift_columns(e, before) for e in left.outputs]
+    values += [shift_columns(e, before + wide) for e in right.expressions]
+    every = tuple(c for r in flat.inputs for c in columns(r))
+    placed = [*every[:before], *(substitute(e, tuple(values)) for e in matched)]
+    more = wide + len(schema(middle)) - held
+    placed += [Column(before + held + more + i, c.type, c.nullable) for i, c in enumerate(every[before + held :])]
+    nulls = {before + i for i, (a, b) in enumerate(zip(matched, lonely, strict=True)) if a != b}
+    if any(max(columns_of(a), default=0) >= width for a, b in zip(matched, lonely, strict=True) if a == b):
+        return None
+    count = Column(before + wide + counts, schema(middle)[counts].type, nullable=False)
+
+    def counted(expression: Expression) -> Expression | None:
+        """``case when mark is null then 0 else count end`` is the count."""
+        match expression:
+            case Case(
+                branches=((Call(function="isnull", args=(Column(index=mark),)), Literal(value=0)),),
+                otherwise=Column(index=at),
+            ) if placed[mark] == Literal(True, BOOLEAN):
+                found = placed[at]
+                if mark in nulls and isinstance(found, Column) and found.index == count.index:
+                    return Column(len(placed), count.type, nullable=False)
+        return None
+
+    conditions, outputs = ([transform(e, counted) for e in listed] for listed in (flat.conditions, flat.outputs))
+    if any(columns_of(e) & nulls for e in (*conditions, *outputs)):
+        return None
+    own = [substitute(c, tuple(values)) for c in conjuncts(join.condition)]
+    below = [shift_columns(c, before) for c in left.conditions]
+    moved = [substitute(e, (*placed, count)) for e in (*conditions, *outputs)]
+    inputs = (*flat.inputs[:number], *left.inputs, middle, *flat.inputs[number + 1 :])
+    added = origins_of(FlatJoin((*left.inputs, middle), (), ()))
+    was = (*origins[:number], *added, *origins[number + 1 :])
+    whole = FlatJoin(inputs, (*below, *own, *moved[: len(conditions)]), tuple(moved[len(conditions) :]))
+    return whole, was, number + len(left.inputs)
 
 
 def outer_columns(flat: FlatJoin, nested: Nested) -> tuple[int, ...]:
@@ -108,7 +181,7 @@ def outer_columns(flat: FlatJoin, nested: Nested) -> tuple[int, ...]:
     kept = (c for c in flat.conditions if c not in nested.used)
     read = frozenset[int]().union(*(columns_of(e) for e in (*kept, *flat.outputs)))
     own = {c - start for c in read if start <= c < start + width}
-    return tuple(sorted(own | {nested.ordered[0]} | {o for o, _ in nested.groups}))
+    return tuple(sorted(own | columns_of(nested.key) | {o for o, _ in nested.groups}))
 
 
 def without_nested(
@@ -124,15 +197,18 @@ def without_nested(
             gone.add(nested.value)  # it has one row, always
     left = outer_columns(flat, nested)
     places: dict[int, int] = {}
-    inputs, was = [], []
+    inputs, was, at = [], [], 0
     for i, relation in enumerate(flat.inputs):
         if i in gone:
             continue
         kept = left if i == nested.outer else range(len(schema(relation)))
-        for column in kept:
-            places[flat.start[i] + column] = len(places)
+        places.update({flat.start[i] + column: at + k for k, column in enumerate(kept)})
+        left_of = tuple(origins[i].columns[c] for c in kept)
+        if i == nested.outer and len(filtered.fields) > len(kept):
+            left_of = (*left_of, NO_COLUMN)  # what is compared has been computed
+        at += len(left_of)
         inputs.append(filtered if i == nested.outer else relation)
-        was.append(Origin(origins[i].relation, tuple(origins[i].columns[c] for c in kept)))
+        was.append(Origin(origins[i].relation, left_of))
     moved = [remap_columns(e, places.__getitem__) for e in (*conditions, *flat.outputs)]
     return FlatJoin(tuple(inputs), tuple(moved[: len(conditions)]), tuple(moved[len(conditions) :])), tuple(was)
 
@@ -162,62 +238,70 @@ def as_relation(flat: FlatJoin, names: tuple[str, ...]) -> Relation:
 
 
 def _middle(relation: Relation) -> _Middle | None:
-    """The middle part, if a relation is one: an aggregate over a domain and one inner relation."""
+    """The middle part, if a relation is one: an aggregate over a domain and inner relations."""
     if not isinstance(relation, Aggregate) or len(relation.aggregates) != 1:
         return None
     (call,) = relation.aggregates
-    if call.function not in ("sum", "max", "min") or call.distinct or call.filter is not None or call.is_ring:
+    if call.function not in ("sum", "max", "min", "count") or call.distinct or call.filter is not None or call.is_ring:
         return None
     flat = flatten(relation.child)
-    if len(flat.inputs) != 2:
+    domain, *others = flat.inputs
+    if not others or not (isinstance(domain, Aggregate) and not domain.aggregates and len(domain.keys) == 1):
         return None
-    domain, inner = flat.inputs
-    if not (isinstance(domain, Aggregate) and not domain.aggregates and isinstance(inner, Scan)):
-        return None
-    width = len(schema(domain))
-    argument = _value_column(substitute(call.args[0], flat.outputs), width)
+    width = 1
+    argument = _value_column(call, flat)
     own = tuple(c for c in flat.conditions if columns_of(c) and min(columns_of(c)) >= width)
     rest = [c for c in flat.conditions if c not in own]
     compared = _compared(rest[0], width) if len(rest) == 1 else None
-    if argument is None or compared is None:
-        return None
-    domain_key, ordered, comparison = compared
     keys = [substitute(k, flat.outputs) for k in relation.keys]
-    if not all(isinstance(k, Column) for k in keys):
+    if argument is None or compared is None or not all(isinstance(k, Column) for k in keys):
+        return None
+    key, ordered, comparison = compared
+    if columns_of(key) != {0}:
         return None
     places = [k.index for k in keys if isinstance(k, Column)]
-    if places.count(domain_key) != 1 or any(p < width and p != domain_key for p in places) or width != 1:
+    if places.count(0) != 1:
         return None
-    held = inner if not own else Filter(inner, shift_columns(conjunction(own), -width))
-    given = columns(held)
-    read = [p - width for p in places if p != domain_key]
-    fields = schema(held)
-    kept = (*(given[c] for c in read), given[ordered - width], argument)
-    names = (*(fields[c].name for c in read), fields[ordered - width].name, "argument")
-    found = tuple(None if p == domain_key else read.index(p - width) for p in places)
-    return _Middle(domain, Project(held, kept, names), found, len(read), comparison, call, len(read) + 1)
+    every = tuple(Column(c.index - width, c.type, c.nullable) for c in _columns_of_inputs(flat)[width:])
+    inner = FlatJoin(tuple(others), tuple(shift_columns(c, -width) for c in own), every)
+    read = [p - width for p in places if p >= width]
+    kept = (*(every[c] for c in read), ordered, argument)
+    fields = [f.name for r in others for f in schema(r)]
+    compares = fields[ordered.index] if isinstance(ordered, Column) else "compared"
+    names = (*(fields[c] for c in read), compares, "argument")
+    found = tuple(None if p < width else read.index(p - width) for p in places)
+    held = replace(inner, outputs=kept)
+    return _Middle(domain, as_relation(held, names), found, key, len(read), comparison, call, len(read) + 1)
 
 
-def _value_column(argument: Expression, width: int) -> Expression | None:
-    """What is aggregated, over the inner relation alone: an integer or a decimal, and surely no error."""
-    if any(c < width for c in columns_of(argument)) or can_fail(argument):
+def _columns_of_inputs(flat: FlatJoin) -> tuple[Column, ...]:
+    fields = [f for r in flat.inputs for f in schema(r)]
+    return tuple(Column(i, f.type, f.nullable) for i, f in enumerate(fields))
+
+
+def _value_column(call: AggregateCall, flat: FlatJoin) -> Expression | None:
+    """What is aggregated, over the inner relations alone, and surely no error; the domain has the first column."""
+    if len(call.args) > 1:
         return None
-    if not (is_integral(argument.type) or isinstance(argument.type, Decimal)):
+    argument = substitute(call.args[0], flat.outputs) if call.args else Literal(1, INT32)
+    if 0 in columns_of(argument) or can_fail(argument):
         return None
-    return shift_columns(argument, -width)
+    return shift_columns(argument, -1)
 
 
-def _compared(condition: Expression, width: int) -> tuple[int, int, str] | None:
-    """Domain key, inner column and ``inner θ key`` of a comparison of the two."""
-    if not (isinstance(condition, Call) and condition.function in _MIRRORED):
+def _compared(condition: Expression, width: int) -> tuple[Expression, Expression, str] | None:
+    """What is compared of the domain and of the inner relation, each over its own columns, and ``inner θ domain``."""
+    if not (isinstance(condition, Call) and condition.function in _MIRRORED) or can_fail(condition):
         return None
     a, b = condition.args
     function = condition.function
-    if not (isinstance(a, Column) and isinstance(b, Column) and is_one_word(a.type)):
+    if not (columns_of(a) and columns_of(b) and is_one_word(a.type)):
         return None
-    if a.index < width <= b.index:
+    if max(columns_of(a)) < width:
         a, b, function = b, a, _MIRRORED[function]
-    return (b.index, a.index, function) if b.index < width <= a.index else None
+    if not max(columns_of(b)) < width <= min(columns_of(a)):
+        return None
+    return b, shift_columns(a, -width), function
 
 
 def _joined(flat: FlatJoin, number: int, middle: _Middle) -> Nested | None:
@@ -250,21 +334,21 @@ def _joined(flat: FlatJoin, number: int, middle: _Middle) -> Nested | None:
     found = ordered_condition(condition, 0)
     if found is None or not is_interval(found) or can_fail(condition):
         return None
-    if not (is_integral(middle.call.type) or isinstance(middle.call.type, Decimal)):
-        return None
-    if middle.call.function != "sum" and not is_one_word(middle.call.type):
+    if not is_numeric(middle.call.type) or (
+        middle.call.function in ("max", "min") and not is_one_word(middle.call.type)
+    ):
         return None
     at = flat.start[outer]
     groups = tuple((partners[i] - at, k) for i, k in enumerate(middle.keys) if k is not None)
     (place,) = (partners[i] - at for i, k in enumerate(middle.keys) if k is None)
-    ordered = place, middle.ordered
     return Nested(
         outer,
         number,
         given,
         middle.inner,
         groups,
-        ordered,
+        remap_columns(middle.key, lambda _: place),
+        middle.ordered,
         middle.comparison,
         middle.call,
         middle.argument,
@@ -298,7 +382,7 @@ def _covers(flat: FlatJoin, origins: tuple[Origin, ...], nested: Nested, middle:
     needed, outer = domain.owner[key.index], origins[nested.outer]
     if outer.relation != domain.inputs[needed]:
         return False
-    if key.index - domain.start[needed] != outer.columns[nested.ordered[0]]:
+    if [key.index - domain.start[needed]] != [outer.columns[c] for c in columns_of(nested.key)]:
         return False
     taken = {needed: nested.outer}
     for i, relation in enumerate(domain.inputs):
@@ -339,23 +423,23 @@ def _preserved(relation: Relation) -> FlatJoin:
 
 def _split_left(first: Relation, second: Relation) -> Relation | None:
     """The projection of the left side that a left join, split into an inner and an anti join, still has all rows of."""
-    inner, lonely = (list(_down(r)) for r in (first, second))
-    a, b = inner[-1], lonely[-1]
-    if not (isinstance(a, Join) and isinstance(b, Join) and a.kind is JoinKind.INNER and b.kind is JoinKind.ANTI):
+    parts = _left_join_of(UnionAll((first, second)))
+    if parts is None:
         return None
-    if (a.left, a.right, a.condition) != (b.left, b.right, b.condition):
-        return None
-    taken = [r for r in inner[:-1] if isinstance(r, Project)]
-    others = [r for r in lonely[:-1] if isinstance(r, Project)]
-    if len(taken) != 1 or len(others) != 1 or len(inner) != 2 or len(lonely) != 2:
-        return None
-    if taken[0].expressions != others[0].expressions:
-        return None
-    return Project(a.left, taken[0].expressions, taken[0].names)
+    join, matched, lonely = parts
+    assert isinstance(first, Project)
+    return Project(join.left, matched, first.names) if matched == lonely else None
 
 
-def _down(relation: Relation) -> Iterator[Relation]:
-    while isinstance(relation, Project):
-        yield relation
-        relation = relation.child
-    yield relation
+def _left_join_of(relation: Relation) -> tuple[Join, tuple[Expression, ...], tuple[Expression, ...]] | None:
+    """The inner join, and what is read of it and of the anti join, if a relation is a left join that was split in two."""
+    match relation:
+        case UnionAll(
+            inputs=(
+                Project(child=Join(kind=JoinKind.INNER) as join, expressions=matched),
+                Project(child=Join(kind=JoinKind.ANTI) as lonely, expressions=padded),
+            )
+        ) if (join.left, join.right, join.condition) == (lonely.left, lonely.right, lonely.condition):
+            return join, matched, padded
+        case _:
+            return None

@@ -52,6 +52,7 @@ from everview.trigger.program import (
     Program,
     Search,
     StatementKind,
+    ThresholdFilter,
     TreeBlock,
     kind_of_statement,
     scans,
@@ -95,6 +96,9 @@ def _definition(collection: Collection) -> str:
             return f"{left}, where a row with two partners in {right} is an error: {format_node(node)}"
         case NestedFilter():
             return _nested_definition(statement)
+        case ThresholdFilter(rows=rows, value=value, column=column, condition=condition):
+            names = (rows.fields[column].name, *(f"{value.table}.{f.name}" for f in value.fields))
+            return f"rows of {rows.table} where {format_expression(condition, names)}"
         case TreeBlock(source=source):
             return f"view tree over {read}: {format_node(source)}"
         case FactorizedBlock(source=source):
@@ -119,7 +123,7 @@ def _details(collection: Collection) -> Iterator[str]:
                 yield f"no view tree: {why}"
         case NestedFilter():
             yield "kept as running values along the order: a changed row shifts those behind it in O(log N)"
-        case CheckSingle() | MatrixBlock():
+        case CheckSingle() | ThresholdFilter() | MatrixBlock():
             pass
 
 
@@ -132,6 +136,17 @@ def _moves(collection: Collection, sides: tuple[int, ...]) -> Iterator[str]:
                 yield f"δ{collection.name} {sign} {_moved(node, rules[side])}"
         case NestedFilter():
             yield from _nested_moves(collection, collection.statement, sides)
+        case ThresholdFilter(rows=rows, value=value, column=column):
+            for side in sides:
+                sign = ":=" if side == sides[0] else "+="
+                if side == 0:
+                    yield f"δ{collection.name} {sign} σ δ{rows.table}"
+                else:
+                    path = f"range of {rows.table} in the order of {rows.fields[column].name}"
+                    yield (
+                        f"δ{collection.name} {sign} rows of {rows.table} between old and new {value.table}"
+                        f"    -- {path}, O(log N + rows that turn)"
+                    )
         case TreeBlock(lowered=lowered):
             yield from _tree_moves(collection, lowered.program, sides)
         case FactorizedBlock(planned=planned):

@@ -18,7 +18,6 @@ from everview.planner.matrix_chain import MatrixTable, chain_of, chain_plan
 from everview.planner.skew_options import SkewOptions
 from everview.planner.skew_search import NoSkewPlan
 from everview.relational.expressions import Column, Expression, conjunction, substitute
-from everview.relational.join_condition import split_join_condition
 from everview.relational.nodes import (
     Aggregate,
     Filter,
@@ -32,7 +31,7 @@ from everview.relational.nodes import (
     UnionAll,
     Window,
 )
-from everview.relational.range_condition import range_searches
+from everview.relational.rules.expose_keys import expose_keys
 from everview.relational.rules.prune_columns import prune_columns
 from everview.relational.rules.split_outer_join import split_outer_join
 from everview.relational.schema import columns, schema
@@ -45,6 +44,8 @@ from everview.trigger.find_nested import (
     outer_columns,
     without_nested,
 )
+from everview.trigger.find_threshold import find_threshold, without_threshold
+from everview.trigger.join_partners import is_searched, is_surely_single
 from everview.trigger.operator_rules import rules_of
 from everview.trigger.order_accesses import has_ranges, has_scans, order_accesses
 from everview.trigger.plan_block import (
@@ -67,6 +68,7 @@ from everview.trigger.program import (
     Program,
     ProgramInput,
     ProgramStatement,
+    ThresholdFilter,
     TreeBlock,
 )
 from everview.trigger.verify import verify_program
@@ -173,7 +175,7 @@ class _Lowering:
         *,
         has_order: bool = False,
     ) -> None:
-        self._has_order = has_order
+        self._has_order, self._is_kept = has_order, True
 
         def known_facts(relation: Relation) -> Facts:
             is_own = isinstance(relation, Scan) and relation.table in self._collections
@@ -216,8 +218,10 @@ class _Lowering:
 
     def root(self, plan: Relation, *, is_view: bool) -> Scan:
         """The scan of what the whole plan becomes."""
+        self._is_kept = is_view
         plan = self._without_nested(plan) or plan
         if is_view and self._no_tree is None and self._trees_from is None:
+            plan = self._without_threshold(plan) or plan
             joined = self._join_tree(plan, MANY_RELATIONS)
             if joined is not None:
                 return joined
@@ -253,6 +257,8 @@ class _Lowering:
                 return Scan(self._inputs[relation.table.lower()].table, relation.fields)
             case Join() | Filter() | Project() if (plain := self._without_nested(relation)) is not None:
                 return self.visit(plain)
+            case Join() | Filter() | Project() if (plain := self._without_threshold(relation)) is not None:
+                return self.visit(plain)
             case Project() if relation.expressions == columns(relation.child):
                 return self.visit(relation.child)  # pruning leaves projections that return their input
             case Project(child=Project(child=Scan() as scan) as inner) if _only_columns(relation) and _only_columns(
@@ -274,7 +280,7 @@ class _Lowering:
     def _single(self, join: Join) -> Scan:
         """A left join over a left side that has been checked to have at most one partner a row, unless it surely has."""
         left, right = self.visit(join.left), self.visit(join.right)
-        if not _is_surely_single(join):
+        if not is_surely_single(join):
             checked = Join(left, right, JoinKind.SINGLE, join.condition)
             left = self.add(CheckSingle(checked, rules_of(checked)), left.fields)
         padded = split_outer_join(Join(left, right, JoinKind.LEFT, join.condition))
@@ -291,24 +297,48 @@ class _Lowering:
             return None
         flat = first = flatten(relation)
         origins = origins_of(flat)
-        while (nested := find_nested(flat, origins)) is not None:
+        while (found := find_nested(flat, origins)) is not None:
+            flat, origins, nested = found
             kept, whole = outer_columns(flat, nested), flat.inputs[nested.outer]
             given, names = columns(whole), tuple(f.name for f in schema(whole))
-            outer = self.visit(Project(whole, tuple(given[c] for c in kept), tuple(names[c] for c in kept)))
+            read: list[Expression] = [given[c] for c in kept]
+            called, key = [names[c] for c in kept], substitute(nested.key, given)
+            if key not in read:
+                read.append(key)
+                called.append("compared")
+            outer = self.visit(Project(whole, tuple(read), tuple(called)))
             statement = NestedFilter(
                 outer,
-                self.visit(nested.inner),
+                self.visit(_ready(nested.inner)),
                 None if nested.value is None else self.visit(flat.inputs[nested.value]),
                 tuple((kept.index(o), i) for o, i in nested.groups),
-                kept.index(nested.ordered[0]),
-                nested.ordered[1],
+                read.index(key),
+                nested.ordered,
                 nested.comparison,
                 nested.call,
                 nested.argument,
                 nested.condition,
             )
             flat, origins = without_nested(flat, origins, nested, self.add(statement, outer.fields))
-        return None if flat is first else prune_columns(as_relation(flat, tuple(f.name for f in schema(relation))))
+        if flat is first:
+            return None
+        return _ready(as_relation(flat, tuple(f.name for f in schema(relation))))
+
+    def _without_threshold(self, relation: Relation) -> Relation | None:
+        """The relation over rows on one side of a maintained value, in place of a join with that; None if it has none."""
+        if not self._has_order or not self._is_kept:
+            return None
+        flat = flatten(relation)
+        found = find_threshold(flat)
+        if found is None:
+            return None
+        whole, given = flat.inputs[found.rows], columns(flat.inputs[found.rows])
+        passing = Filter(whole, conjunction(found.filters)) if found.filters else whole
+        read = tuple(given[c] for c in found.kept)
+        rows = self.visit(_ready(Project(passing, read, tuple(schema(whole)[c].name for c in found.kept))))
+        value, column = self.visit(_ready(found.value)), found.kept.index(found.column)
+        filtered = self.add(ThresholdFilter(rows, value, column, found.condition), rows.fields)
+        return _ready(as_relation(without_threshold(flat, found, filtered), tuple(f.name for f in schema(relation))))
 
     def _aggregate(self, aggregate: Aggregate) -> Scan:
         """The view tree of an aggregate, or an operator with the reason why it has none."""
@@ -361,7 +391,7 @@ class _Lowering:
             lowered, join = plan_join(relation, self._facts_of, self._blocks)
         except Refused:
             return None
-        if self._trees_from is None and has_scans(lowered.program) and _is_searched(relation):
+        if self._trees_from is None and has_scans(lowered.program) and is_searched(relation):
             return None
         return self._tree(relation, lowered, join.outputs)
 
@@ -382,20 +412,9 @@ class _Lowering:
         return self.add(TreeBlock(moved, source, outputs), schema(relation))
 
 
-def _is_searched(relation: Relation) -> bool:
-    """Whether every join of two relations, as they stand in a plan, finds partners by an equality or between two bounds.
-
-    One bound alone lets half of all pairs through, which a tree need not keep.
-    """
-    if isinstance(relation, Join):
-        condition = split_join_condition(relation)
-        widths = len(schema(relation.left)), len(schema(relation.right))
-        searches = range_searches(conjunction(condition.residual), *widths)
-        if not condition.equalities and not all(s is not None and s.has_two_bounds for s in searches):
-            return False
-    elif not isinstance(relation, Project | Filter):
-        return True
-    return all(_is_searched(i) for i in inputs(relation))
+def _ready(relation: Relation) -> Relation:
+    """A relation that was made here, with its join keys as columns, and without those that nobody reads."""
+    return prune_columns(rewrite_bottom_up(relation, expose_keys))
 
 
 def _over(block: Block, read: Sequence[Scan]) -> Block:
@@ -415,7 +434,7 @@ def _key(statement: ProgramStatement) -> Hashable:
             return node
         case CheckSingle(node=node):
             return "check", node
-        case NestedFilter():
+        case NestedFilter() | ThresholdFilter():
             return statement
         case TreeBlock():
             return "tree", statement.source
@@ -429,18 +448,3 @@ def _key(statement: ProgramStatement) -> Hashable:
 
 def _only_columns(project: Project) -> bool:
     return all(isinstance(e, Column) for e in project.expressions)
-
-
-def _is_surely_single(join: Join) -> bool:
-    """Whether the right side is an aggregate with at most one row for each left row."""
-    node = join.right
-    known = {e.right for e in split_join_condition(join).equalities}
-    positions: set[int | None] = {k.index for k in known if isinstance(k, Column)}
-    while isinstance(node, Project | Filter):
-        if isinstance(node, Project):
-            listed = node.expressions
-            positions = {
-                e.index if isinstance(e, Column) else None for e in (listed[p] for p in positions if p is not None)
-            }
-        node = node.child
-    return isinstance(node, Aggregate) and all(i in positions for i in range(len(node.keys)))

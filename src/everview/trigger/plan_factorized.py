@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from everview.planner.block import Block
@@ -106,6 +106,7 @@ def _plan(
             "an output column can fail, and a factorized result computes it when a row is read, not when a change comes"
         )
     if skew is not None:
+        block = replace(block, moments=None)  # parts keep sums one by one
         listing = plan_skew_listing(block.query, skew.of_atoms(block.query))
         return FactorizedPlan(block, outputs, is_aggregate, lower_skew_listing(block, listing), None, listing)
     try:

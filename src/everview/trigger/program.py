@@ -133,6 +133,26 @@ class NestedFilter:
 
 
 @dataclass(frozen=True, slots=True)
+class ThresholdFilter:
+    """The rows whose ``column`` is on one side of a maintained value, or between two, or not between them.
+
+    ``condition`` is over the column, then the columns of ``value``, a collection of one row.
+    """
+
+    rows: Scan
+    value: Scan
+    column: int
+    condition: Expression
+
+    @property
+    def rules(self) -> tuple[ChangeRule, ...]:
+        """A changed row is compared; a moved value finds the rows between its places."""
+        field = self.rows.fields[self.column]
+        found = Search(0, Place.ROWS, AccessKind.RANGE, (), Column(self.column, field.type, field.nullable))
+        return ChangeRule(0, StatementKind.ORDERED), ChangeRule(1, StatementKind.ORDERED, (found,))
+
+
+@dataclass(frozen=True, slots=True)
 class TreeBlock:
     """A block that a view tree maintains. The inputs of its atoms are scans of collections and inputs.
 
@@ -169,7 +189,9 @@ class Anew:
     plan: Relation
 
 
-ProgramStatement: TypeAlias = Apply | CheckSingle | NestedFilter | TreeBlock | FactorizedBlock | MatrixBlock | Anew
+ProgramStatement: TypeAlias = (
+    Apply | CheckSingle | NestedFilter | ThresholdFilter | TreeBlock | FactorizedBlock | MatrixBlock | Anew
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +260,8 @@ def scans(statement: ProgramStatement) -> tuple[Scan, ...]:
             found = inputs_of(node)
         case NestedFilter(outer=outer, inner=inner, value=value):
             found = (outer, inner) if value is None else (outer, inner, value)
+        case ThresholdFilter(rows=rows, value=value):
+            found = (rows, value)
         case TreeBlock(lowered=lowered):
             found = tuple(atom.input for atom in lowered.program.block.atoms)
         case FactorizedBlock(planned=planned):
@@ -252,7 +276,7 @@ def scans(statement: ProgramStatement) -> tuple[Scan, ...]:
 
 def rules(statement: ProgramStatement) -> tuple[ChangeRule, ...]:
     """The rules of a statement; a tree has its triggers instead, and what is computed anew needs none."""
-    return statement.rules if isinstance(statement, Apply | CheckSingle | NestedFilter) else ()
+    return statement.rules if isinstance(statement, Apply | CheckSingle | NestedFilter | ThresholdFilter) else ()
 
 
 def kind_of_statement(statement: ProgramStatement) -> StatementKind:
@@ -261,7 +285,7 @@ def kind_of_statement(statement: ProgramStatement) -> StatementKind:
         case Apply(rules=found) | CheckSingle(rules=found):
             order = list(StatementKind)
             return max((r.kind for r in found), key=order.index, default=StatementKind.CONSTANT)
-        case NestedFilter():
+        case NestedFilter() | ThresholdFilter():
             return StatementKind.ORDERED
         case TreeBlock() | FactorizedBlock() | MatrixBlock():
             return StatementKind.LINEAR

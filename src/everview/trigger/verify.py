@@ -13,6 +13,7 @@ A failure is our own bug, never the user's.
 from __future__ import annotations
 
 from everview.errors import InternalError
+from everview.relational.expressions import columns_of
 from everview.relational.nodes import Join, JoinKind, Scan, Schema
 from everview.relational.schema import schema
 from everview.relational.traverse import inputs, scans_of
@@ -28,6 +29,7 @@ from everview.trigger.program import (
     MatrixBlock,
     NestedFilter,
     Program,
+    ThresholdFilter,
     TreeBlock,
     scans,
 )
@@ -108,6 +110,13 @@ def _verify_statement(collection: Collection) -> None:
                 is_alike, collection.name, "a nested aggregate over columns of other types than it is compared with"
             )
             made = outer.fields
+        case ThresholdFilter(rows=rows, value=value, condition=condition):
+            _require(
+                columns_of(condition) <= set(range(len(value.fields) + 1)),
+                collection.name,
+                "a threshold that reads other columns",
+            )
+            made = rows.fields
         case TreeBlock(lowered=lowered, source=source):
             verify(source)
             made = schema(source)

@@ -39,7 +39,7 @@ SELECT e.name, u.parent_id, u.hops
 FROM emp e JOIN up u ON u.id = e.dept_id;
 
 -- name: recursive_level_limit
-WITH RECURSIVE r(n) MAX RECURSION LEVEL 7 AS (SELECT a FROM t2 UNION ALL SELECT n + 1 FROM r WHERE n < 7)
+WITH RECURSIVE r(n) MAX RECURSION LEVEL 20 AS (SELECT a FROM t2 UNION ALL SELECT n + 1 FROM r WHERE n < 7)
 SELECT n, COUNT(*) AS c
 FROM r
 GROUP BY n;

@@ -46,3 +46,7 @@ SELECT id, row_number() OVER (PARTITION BY soundex(name) ORDER BY hash(id), id) 
 
 -- name: spark_code_in_subquery
 SELECT a FROM t1 WHERE soundex(c) IN (SELECT soundex(d) FROM t2 WHERE d IS NOT NULL);
+
+-- name: spark_code_maps
+SELECT k, map(k, s, -1, NULL) AS m, map_values(map_filter(map('i', i32, 'j', i64), (n, v) -> v > 0)) AS v, map('s', s)['s'] AS s
+FROM typed WHERE k IS NOT NULL AND k <> -1;

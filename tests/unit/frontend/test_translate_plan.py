@@ -208,11 +208,19 @@ def test_explode_drops_the_columns_that_spark_drops() -> None:
     ("nodes", "operator"),
     [
         (plan("Sample", SPARK_R), "Sample"),
-        (plan("Range"), "Range"),
+        (plan("Range", start=0, end=1_000_000, step=1, output=[]), "range"),
         (plan("LogicalRDD", output=[]), "LogicalRDD"),
-        (plan("CTERelationRef", cteId=3, output=[]), "UnionLoop"),
         (plan("Deduplicate", SPARK_R, keys=[attribute("a", 1)]), "Deduplicate"),
-        (plan("Generate", SPARK_R, generator=expression("Inline", attribute("a", 1))), "Inline"),
+        (
+            plan(
+                "Generate",
+                SPARK_R,
+                generator=expression("JsonTuple", attribute("a", 1)),
+                generatorOutput=[],
+                outer=False,
+            ),
+            "json_tuple",
+        ),
         (plan("GlobalLimit", SORTED_R, limitExpr=attribute("a", 1)), "GlobalLimit"),
         (plan("Project", SPARK_R, projectList=[alias("x", 9, expression("NoSuch", attribute("a", 1)))]), "NoSuch"),
     ],

@@ -211,7 +211,7 @@ class EmbeddedBackend(InMemory):
         pieces = large.pieces_of(changes, self._graph, self.piece_rows)
         if pieces is None:
             return None
-        roots = [id(v.root) for v in self._views.values()]
+        roots = [v.root for v in self._views.values()]
         transaction = large.InPieces(self._propagation, self._prepare_tables, self._restore, roots)
         try:
             if not transaction.run(pieces, self.progress):

@@ -19,6 +19,7 @@ from everview.backends.embedded.operators.nested import NestedFilterOperator
 from everview.backends.embedded.operators.recompute import GivenOperator, RecomputeOperator
 from everview.backends.embedded.operators.recursive import RecursiveOperator
 from everview.backends.embedded.operators.stateless import FilterOperator, ProjectOperator, UnionAllOperator
+from everview.backends.embedded.operators.threshold import ThresholdOperator
 from everview.backends.embedded.operators.top import TopOperator
 from everview.backends.embedded.operators.window import WindowOperator
 from everview.backends.embedded.row_by_row import BuiltApart, make_rows
@@ -61,6 +62,7 @@ from everview.trigger.program import (
     MatrixBlock,
     NestedFilter,
     Program,
+    ThresholdFilter,
     TreeBlock,
     scans,
 )
@@ -143,6 +145,9 @@ class _Building:
             case NestedFilter():
                 key = ("nested", tuple(names[scan.table] for scan in scans(statement)), _without_scans(statement))
                 return self._shared(key, lambda: NestedFilterOperator(fields, statement, inputs, dictionary))
+            case ThresholdFilter(column=column, condition=condition):
+                key = ("threshold", tuple(names[scan.table] for scan in scans(statement)), column, condition)
+                return self._shared(key, lambda: ThresholdOperator(fields, statement, inputs, dictionary))
             case TreeBlock(lowered=lowered, outputs=outputs, source=source):
                 key = ("tree", _kind_of_plan(lowered), lowered.skew, rename_scans(source, names))
                 if outputs is not None:

@@ -165,7 +165,7 @@ class Dictionary:
             return self._encode_strings(array, *layout)
         if pa.types.is_dictionary(array.type):
             return self._encode_dictionary(array)
-        if pa.types.is_struct(array.type) or is_arrow_list(array.type):
+        if _is_nested(array.type):
             nulls = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
             field = Field("value", data_type_from_arrow(array.type), True)
             rows = rows_from_arrow(pa.table([array], names=["value"]), (field,))
@@ -209,7 +209,7 @@ class Dictionary:
 
     def decode_arrow(self, codes: Ints, nulls: Bools | None, arrow: pa.DataType) -> pa.Array:
         """The values as an Arrow array of a type that can hold them; NULL under the mask."""
-        if pa.types.is_struct(arrow) or is_arrow_list(arrow):
+        if _is_nested(arrow):
             distinct, inverse = np.unique(codes, return_inverse=True)
             return column_to_arrow(self.decode(distinct), data_type_from_arrow(arrow)).take(pa.array(inverse))
         offsets, data = self._pool.decode(np.ascontiguousarray(codes))
@@ -289,6 +289,10 @@ class Dictionary:
                 self._tuple_bytes -= sys.getsizeof(value) + sys.getsizeof(key)
         for order in self._orders.values():
             order.forget(gone)
+
+
+def _is_nested(arrow: pa.DataType) -> bool:
+    return bool(pa.types.is_struct(arrow) or pa.types.is_map(arrow) or is_arrow_list(arrow))
 
 
 def _joined(parts: Sequence[tuple[Ints, Bools | None]]) -> tuple[Ints, Bools | None]:

@@ -36,12 +36,12 @@ def state_bytes(graph: Graph) -> int:
 
 
 def reserve_rows(changes: Sequence[Change]) -> None:
-    """Says that the rows of changes are about to be taken in.
+    """Says that the rows of changes are about to be taken in; those of products are not made for it.
 
     Raises:
         LimitReached: there are too many.
     """
-    reserve(sum([change.given.nbytes for change in changes]))
+    reserve(sum([change.given.nbytes for change in changes if type(change) is Change]))
 
 
 def out_of_memory(what: str, error: MemoryError) -> OutOfMemory:

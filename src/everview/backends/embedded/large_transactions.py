@@ -17,13 +17,16 @@ import pyarrow.compute as pc
 
 from everview.backends.base import Change, ChangeKind
 from everview.backends.embedded.graph import Graph
+from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.operators.recompute import RecomputeOperator
-from everview.backends.embedded.propagation import NO_BUDGET, OperatorFailed, Propagation, Running
-from everview.backends.embedded.vectors import Batch, DeferredBatch, computed, concatenate
+from everview.backends.embedded.propagation import NO_BUDGET, OperatorFailed, Propagation, Running, Waiting
+from everview.backends.embedded.vectors import DeferredBatch, computed
 from everview.errors import InvalidChange
 
 PIECE_ROWS: Final = 1_000_000
 """Rows of a piece; a transaction with no more runs whole."""
+FEW_PIECES: Final = 8
+"""Of so many the deltas of views may wait until somebody reads them."""
 
 
 class Advancing(Protocol):
@@ -38,8 +41,8 @@ Progress = Callable[[int], AbstractContextManager[Advancing]]
 
 
 def rows_in(changes: Sequence[Change]) -> int:
-    """How many rows a transaction has."""
-    return sum([change.given.num_rows for change in changes])
+    """How many rows a transaction has, without those of products, which are not made for it."""
+    return sum([change.given.num_rows for change in changes if type(change) is Change])
 
 
 def pieces_of(changes: Sequence[Change], graph: Graph, most: int) -> list[Change] | None:
@@ -78,7 +81,7 @@ class InPieces:
         propagation: What runs operators.
         prepare: Applies changes to their tables.
         restore: Mends what a lack of memory has left half changed.
-        roots: The operators of all views, by identity: only their deltas are kept.
+        roots: The operators of all views: only their deltas are kept, summed up from time to time.
     """
 
     def __init__(
@@ -86,12 +89,12 @@ class InPieces:
         propagation: Propagation,
         prepare: Callable[[Sequence[Change], Running], None],
         restore: Callable[[], None],
-        roots: Iterable[int],
+        roots: Iterable[Operator],
     ) -> None:
         self._propagation = propagation
         self._prepare = prepare
         self._restore = restore
-        self._deltas: dict[int, list[Batch]] = {root: [] for root in roots}
+        self._deltas = {id(root): Waiting(root.layout) for root in roots}
         self._done: list[Change] = []
         self._received: dict[int, bool] = {}
         self.whole = Running()
@@ -112,7 +115,7 @@ class InPieces:
             self._restore()
             self.undo()
             raise
-        self.whole.deltas |= {root: _joined(parts) for root, parts in self._deltas.items() if parts}
+        self.whole.deltas |= {root: DeferredBatch(parts.merged) for root, parts in self._deltas.items() if parts.deltas}
         return True
 
     def _piece(self, piece: Change) -> Running:
@@ -134,7 +137,8 @@ class InPieces:
         whole.key = tuple([id(t) for t in whole.tables])
         for operator, delta in running.deltas.items():
             if operator in self._deltas:
-                self._deltas[operator].append(delta)
+                parts = self._deltas[operator]
+                parts.add(delta if len(parts.deltas) < FEW_PIECES else computed(delta))  # which sums them up
             whole.deltas[operator] = delta
 
     @contextmanager
@@ -164,7 +168,3 @@ class InPieces:
             raise UndoFailed("a transaction is half done") from error
         finally:
             self._propagation.budget = budget
-
-
-def _joined(parts: Sequence[Batch]) -> Batch:
-    return DeferredBatch(lambda: concatenate([computed(part) for part in parts]))

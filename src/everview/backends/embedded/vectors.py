@@ -7,7 +7,7 @@ boolean, integers, date, timestamps, intervals         INT     int64[n]
 decimal of precision up to 18                          INT     int64[n], unscaled
 float, double                                          FLOAT   float64[n]
 decimal of precision above 18                          WIDE    int64[n, 2]: low word, high word (two's complement)
-string, binary, array, struct                          CODE    int64[n], codes of the engine's dictionary
+string, binary, array, struct, map                     CODE    int64[n], codes of the engine's dictionary
 =====================================================  ======  =========================================
 
 NULL is a set bit in ``nulls`` and the value 0 beneath it, so that equal rows are equal words. A batch's weights are never 0
@@ -34,6 +34,7 @@ from everview.relational.types import (
     Float32,
     Float64,
     Int64,
+    Map,
     Row,
     String,
     Struct,
@@ -64,6 +65,7 @@ _KINDS: dict[type[DataType], Kind] = {
     Binary: Kind.CODE,
     Array: Kind.CODE,
     Struct: Kind.CODE,
+    Map: Kind.CODE,
 }
 
 

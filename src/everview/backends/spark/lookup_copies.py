@@ -42,7 +42,7 @@ from everview.backends.spark.segments import (
 )
 from everview.relational.arrow import arrow_type
 from everview.relational.nodes import Schema
-from everview.relational.types import Array, DataType, Null, Struct, is_floating
+from everview.relational.types import Array, DataType, Map, Null, Struct, is_floating
 
 LOOKUP_BYTES: Final = 16 * 2**30
 """The default for all copies together. They are files: memory is the operating system's, which takes it back when needed."""
@@ -324,7 +324,7 @@ def numbers_of(array: pa.Array) -> Numbers | None:
 
 def _is_searchable(data_type: DataType) -> bool:
     """Not floats, which have several forms of a value, and not what Arrow cannot compare."""
-    return not is_floating(data_type) and not isinstance(data_type, Array | Struct | Null)
+    return not is_floating(data_type) and not isinstance(data_type, Array | Struct | Map | Null)
 
 
 def _write_columns(path: Path, segment: Segment, wanted: list[int], files: list[Path]) -> None:

@@ -71,6 +71,7 @@ from everview.trigger.program import (
     NestedFilter,
     Program,
     ProgramStatement,
+    ThresholdFilter,
     TreeBlock,
 )
 
@@ -124,7 +125,7 @@ class _Lowering:
                 return self.terms(join.left)
             case TreeBlock(source=source) | FactorizedBlock(source=source) | MatrixBlock(source=source):
                 return self.terms(source)  # a join that nothing sums is passed on, not kept
-            case NestedFilter():
+            case NestedFilter() | ThresholdFilter():
                 raise AssertionError("programs for Spark are lowered without ordered state")
             case Anew(plan=plan):
                 # Its stages are computed anew one by one.
@@ -413,7 +414,7 @@ def _relation(statement: ProgramStatement) -> Relation:
             return join.left
         case TreeBlock(source=source) | FactorizedBlock(source=source) | MatrixBlock(source=source):
             return source
-        case NestedFilter():
+        case NestedFilter() | ThresholdFilter():
             raise AssertionError("programs for Spark are lowered without ordered state")
         case Anew(plan=plan):
             return plan

@@ -20,6 +20,7 @@ from everview.relational.types import (
     Int16,
     Int32,
     Int64,
+    Map,
     Null,
     String,
     Struct,
@@ -44,6 +45,8 @@ def type_sql(data_type: DataType) -> str:
     match data_type:
         case Array():
             return f"array<{type_sql(data_type.element)}>"
+        case Map():
+            return f"map<{type_sql(data_type.key)}, {type_sql(data_type.value)}>"
         case Struct():
             parts = zip(data_type.names, data_type.types, strict=True)
             return f"struct<{', '.join(f'{quoted_name(n)}: {type_sql(t)}' for n, t in parts)}>"
@@ -95,6 +98,9 @@ def literal_sql(value: Value, data_type: DataType) -> str:
         case Array():
             inside = ", ".join(literal_sql(v, data_type.element) for v in value)
             return f"CAST(array({inside}) AS {type_sql(data_type)})"
+        case Map():
+            inside = ", ".join(f"{literal_sql(k, data_type.key)}, {literal_sql(v, data_type.value)}" for k, v in value)
+            return f"CAST(map({inside}) AS {type_sql(data_type)})"
         case Struct():
             parts = zip(data_type.names, value, data_type.types, strict=True)
             return f"named_struct({', '.join(f'{text_sql(n)}, {literal_sql(v, t)}' for n, v, t in parts)})"

@@ -43,6 +43,7 @@ from everview.relational.types import (
     Int16,
     Int32,
     Int64,
+    Map,
     Null,
     String,
     Struct,
@@ -72,6 +73,9 @@ def bind_cast(cast: Cast) -> Conversion:
         return _fieldwise(
             tuple(bind_cast(_cast_of(cast, s, t)) for s, t in zip(source.types, target.types, strict=True))
         )
+    if isinstance(source, Map) and isinstance(target, Map):
+        inside = (_cast_of(cast, source.key, target.key), _cast_of(cast, source.value, target.value))
+        return _elementwise(_fieldwise(tuple(bind_cast(c) for c in inside)))
     if source == target or isinstance(source, Null):
         return _itself
     conversion = _CONVERSIONS.get(type(target), _no_conversion)(cast)

@@ -14,7 +14,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.relational.arrow import arrow_type, canonical_floats, is_arrow_binary, is_arrow_list, is_arrow_string
+from everview.relational.arrow import (
+    arrow_type,
+    canonical_floats,
+    column_to_arrow,
+    is_arrow_binary,
+    is_arrow_list,
+    is_arrow_string,
+)
 from everview.relational.display import show_value
 from everview.relational.types import (
     BINARY,
@@ -29,12 +36,13 @@ from everview.relational.types import (
     Array,
     DataType,
     Decimal,
+    Map,
     Struct,
     integer_bounds,
     is_floating,
     is_integral,
 )
-from everview.session.rows.convert_values import EXACT_INTEGERS, Unfit
+from everview.session.rows.convert_values import EXACT_INTEGERS, Unfit, converter_to, or_null
 from everview.session.rows.local_times import instants_of
 
 _WIDEST: Final = 76
@@ -88,6 +96,9 @@ def _converted(column: pa.ChunkedArray, target: DataType) -> pa.ChunkedArray:
             return _rescaled(column, precision, scale)
         case Array(element, contains_null) if is_arrow_list(arrow):
             return _converted_lists(column, element, contains_null, wanted)
+        case Map() if pa.types.is_map(arrow):
+            convert = or_null(converter_to(target))
+            return pa.chunked_array([column_to_arrow([convert(v) for v in column.to_pylist()], target)])
         case Struct() if pa.types.is_struct(arrow):
             return _converted_structs(column, target)
         case _ if target == TIMESTAMP and pa.types.is_timestamp(arrow) and arrow.tz is None:

@@ -35,6 +35,7 @@ from everview.relational.types import (
     Array,
     DataType,
     Decimal,
+    Map,
     Struct,
     Value,
     integer_bounds,
@@ -76,6 +77,12 @@ def converter_to(data_type: DataType) -> Converter:
         case Array(element, contains_null):
             inside = or_null(converter_to(element), nullable=contains_null)
             return lambda v: tuple(inside(e) for e in _elements(v))
+        case Map(key, value, contains_null):
+            keys, items = (
+                or_null(converter_to(key), nullable=False),
+                or_null(converter_to(value), nullable=contains_null),
+            )
+            return lambda v: tuple([(keys(k), items(e)) for k, e in _entries(v)])
         case Struct(names, types):
             parts = tuple(or_null(converter_to(t)) for t in types)
             return lambda v: tuple(f(e) for f, e in zip(parts, _members(v, names), strict=True))
@@ -240,6 +247,15 @@ def _elements(value: Any) -> Sequence[Any]:
     if not isinstance(value, list | tuple):
         raise _wrong_type(value)
     return value
+
+
+def _entries(value: Any) -> Sequence[tuple[Any, Any]]:
+    """The entries of a map: a dict, or the pairs in which Arrow gives them."""
+    if isinstance(value, Mapping):
+        return list(value.items())
+    if isinstance(value, list | tuple) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
+        return value
+    raise _wrong_type(value)
 
 
 def _members(value: Any, names: tuple[str, ...]) -> Sequence[Any]:

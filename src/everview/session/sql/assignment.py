@@ -22,6 +22,7 @@ from everview.relational.types import (
     TIMESTAMP_NTZ,
     Array,
     DataType,
+    Map,
     Struct,
     is_numeric,
 )
@@ -80,6 +81,8 @@ def _can_assign(source: DataType, target: DataType) -> bool:
             return True
         case Array(inner), Array(outer):
             return _can_assign(inner, outer)
+        case Map(key, value), Map(other_key, other_value):
+            return _can_assign(key, other_key) and _can_assign(value, other_value)
         case Struct(_, inner_types), Struct(_, outer_types):
             return len(inner_types) == len(outer_types) and all(map(_can_assign, inner_types, outer_types))
         case _ if is_numeric(source) and is_numeric(target):
@@ -87,4 +90,4 @@ def _can_assign(source: DataType, target: DataType) -> bool:
         case _ if source in moments and target in moments:
             return True
         case _:
-            return target == STRING and not isinstance(source, Array | Struct)
+            return target == STRING and not isinstance(source, Array | Map | Struct)

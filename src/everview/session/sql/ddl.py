@@ -41,6 +41,7 @@ from everview.relational.types import (
     Array,
     DataType,
     Decimal,
+    Map,
     Struct,
 )
 from everview.session.sql.tokens import TokenCursor
@@ -73,7 +74,6 @@ _REFUSED: Final[dict[str, str]] = {
     "char": "use string; everview does not pad or check lengths.",
     "character": "use string; everview does not pad or check lengths.",
     "varchar": "use string; everview does not check lengths.",
-    "map": "use array<struct<key: …, value: …>>.",
     "variant": "use string and parse it in the query.",
     "void": "give the column a type.",
     "time": "use timestamp_ntz, or bigint for microseconds.",
@@ -167,7 +167,7 @@ def _key_positions(what: str, owner: str, fields: Schema, key: tuple[str, ...]) 
     if len(set(positions)) < len(positions):
         raise InvalidQuery(f"{what} names a column twice: {', '.join(key)}.")
     for column in (fields[i] for i in positions):
-        if isinstance(column.type, Array | Struct):
+        if isinstance(column.type, Array | Struct | Map):
             raise UnsupportedQuery(
                 f"column '{column.name}' is {column.type} and cannot be in {what}.",
                 operator=str(column.type),
@@ -281,13 +281,20 @@ class _SchemaParser:
             element = self._type()
             self._cursor.expect(">")
             return Array(element)
+        if name == "map":
+            self._cursor.expect("<")
+            key = self._type()
+            self._cursor.expect(",")
+            value = self._type()
+            self._cursor.expect(">")
+            return Map(key, value)
         if name == "struct":
             return self._struct()
         if name == "interval":
             return self._interval()
         if name in _REFUSED:
             raise _refused_type(name, _REFUSED[name])
-        known = [*_SIMPLE_TYPES, *_DECIMALS, "array", "struct"]
+        known = [*_SIMPLE_TYPES, *_DECIMALS, "array", "struct", "map"]
         raise InvalidQuery(f"'{name}' is not a data type.", hint=did_you_mean(name, known))
 
     def _decimal(self) -> Decimal:

@@ -8,6 +8,7 @@ import pytest
 from pyspark.sql import types as spark_types
 
 from everview.errors import InvalidQuery, UnknownName, UnsupportedQuery
+from everview.relational.types import INT64, STRING, Map
 from everview.session.sql.ddl import parse_schema, read_schema
 
 
@@ -112,7 +113,6 @@ def test_schemas_that_are_none(text: str, message: str) -> None:
     [
         ("a char(3)", "char"),
         ("a varchar(3)", "varchar"),
-        ("a map<int, string>", "map"),
         ("a array<variant>", "variant"),
         ("a string collate UTF8_LCASE", "string collate UTF8_LCASE"),
         ("a interval year to month", "interval year to month"),
@@ -130,10 +130,8 @@ def test_refused_types(text: str, operator: str) -> None:
 @pytest.mark.parametrize(
     "schema",
     [
-        spark_types.StructType().add("a", spark_types.MapType(spark_types.StringType(), spark_types.LongType())),
         spark_types.StructType().add("a", spark_types.CharType(3)),
         spark_types.StructType().add("a", spark_types.StringType("UTF8_LCASE")),
-        pa.schema([("a", pa.map_(pa.string(), pa.int64()))]),
         pa.schema([("a", pa.uint64())]),
         pa.schema([("a", pa.time64("us"))]),
     ],
@@ -143,6 +141,22 @@ def test_refused_types_of_other_schemas(schema: Any) -> None:
     with pytest.raises(UnsupportedQuery) as caught:
         read_schema("t", schema, None)
     assert caught.value.hint
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        "a map<string, bigint>",
+        spark_types.StructType().add("a", spark_types.MapType(spark_types.StringType(), spark_types.LongType())),
+        pa.schema([("a", pa.map_(pa.string(), pa.int64()))]),
+    ],
+)
+def test_maps_in_every_form_of_a_schema(schema: Any) -> None:
+    """A column may be a map, and is no key."""
+    (column,) = read_schema("t", schema, None).fields
+    assert column.type == Map(STRING, INT64)
+    with pytest.raises(UnsupportedQuery, match="cannot be in the primary key"):
+        read_schema("t", schema, ["a"])
 
 
 def test_primary_keys() -> None:

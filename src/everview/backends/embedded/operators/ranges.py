@@ -134,14 +134,16 @@ class RangeIndex:
         rows, ranks = self._index.reaching(first, last, least, most)
         return rows, self._index.keys_at(self._index.at(ranks))[:, self._slot].copy(), ranks
 
-    def between(self, group: Ints, low: int | None, high: int | None, *, includes_low: bool) -> Ints:
-        """The slots of a group's rows between two words: with the first and without the second, or the other way round."""
+    def between(
+        self, group: Ints, low: tuple[int, ...] | None, high: tuple[int, ...] | None, *, includes_low: bool
+    ) -> Ints:
+        """The slots of a group's rows between two places: with the first and without the second, or the other way round."""
         rows = group.reshape(1, -1)
         first, last = self.group(rows)
         if low is not None:
-            first = self.rank(np.append(rows, [[low]], axis=1), after=not includes_low)
+            first = self.rank(np.append(rows, [low], axis=1), after=not includes_low)
         if high is not None:
-            last = self.rank(np.append(rows, [[high]], axis=1), after=not includes_low)
+            last = self.rank(np.append(rows, [high], axis=1), after=not includes_low)
         return self.some(first, last)[1]
 
     @property

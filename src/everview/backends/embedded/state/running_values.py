@@ -4,15 +4,22 @@ Entries are in the order of their keys, in groups with a common prefix. A *runni
 first one on; a *running maximum* is the greatest of the values that end their keys. Both are stored relative to where a part of
 the tree begins (``ordered_sums_kernels``), so that a change of one entry moves those of all entries behind it in O(log n).
 
+``LongSums`` does the same for numbers that 128 bits do not hold, in linear time.
+
 A *turn* is an entry at which it changes whether the running value is within bounds. Values that grow along the order turn
 twice at most; those of any other sequence as often as they cross a bound, and each crossing costs one way down the tree.
 """
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
+from itertools import accumulate
+
 import numpy as np
 
 from everview.backends.embedded.state import running_kernels as kernels
+from everview.backends.embedded.state import wide
 from everview.backends.embedded.state.ordered_sums import COUNTED, EXACT, OrderedSums
 from everview.backends.embedded.state.ordered_sums_kernels import BOUNDS, DEEPEST, EXTREME, RELATIVE, ROOT
 from everview.backends.embedded.vectors import Bools, Ints
@@ -20,6 +27,7 @@ from everview.backends.embedded.vectors import Bools, Ints
 Bounds = tuple[int, int]
 """The least and the greatest value that is within; none is if the second is below the first."""
 ANY: Bounds = (-(1 << 126), 1 << 126)
+"""All values."""
 _FEW = 64
 _WORD = 1 << 64
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
@@ -59,6 +67,66 @@ class RunningSums(OrderedSums):
         is_below = (high < most_high) | ((high == most_high) & (low <= most_low))
         held: Bools = is_above & is_below & (sums[:, 0] > 0)
         return held
+
+    def entries(self) -> tuple[Ints, Ints, list[int]]:
+        """All keys, their counts and numbers, in order."""
+        places = self.select(np.arange(len(self)))
+        payloads = self.payloads_at(places)
+        return self.keys_at(places), payloads[:, 0], wide.to_ints(payloads[:, 1:])
+
+
+class LongSums(OrderedSums):
+    """Running sums of integers of any length, which are added up whenever they are asked for."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__(width, (COUNTED,))
+        self._numbers: dict[tuple[int, ...], int] = {}
+
+    def add_long(self, keys: Ints, counts: Ints, numbers: Sequence[int]) -> None:
+        """Adds counts and numbers to those of keys."""
+        self.add(keys, counts.reshape(-1, 1))
+        for key, number in zip(map(tuple, keys.tolist()), numbers, strict=True):
+            total = self._numbers.get(key, 0) + number
+            if total:
+                self._numbers[key] = total
+            else:
+                self._numbers.pop(key, None)
+
+    def entries(self) -> tuple[Ints, Ints, list[int]]:
+        """All keys, their counts and numbers, in order."""
+        places = self.select(np.arange(len(self)))
+        keys = self.keys_at(places)
+        return keys, self.payloads_at(places)[:, 0], [self._numbers.get(tuple(k), 0) for k in keys.tolist()]
+
+    def turns(self, first: int, last: int, within: Bounds) -> Ints:
+        """The ranks at which it turns whether the sum from ``first`` on is within bounds; at first it is not."""
+        held = [False, *self._held(self._running(first, last), within)]
+        return np.array([first + i for i in range(last - first) if held[i] != held[i + 1]], dtype=np.int64)
+
+    def is_within(self, first: Ints, last: Ints, within: Bounds) -> Bools:
+        """Whether the sums of the entries between ranks are within bounds; those of no entry that counts are not."""
+        sums = [(0, 0), *self._running(0, len(self))]
+        pairs = [
+            (sums[b][0] - sums[a][0], sums[b][1] - sums[a][1])
+            for a, b in zip(first.tolist(), np.maximum(first, last).tolist(), strict=True)
+        ]
+        return np.array(self._held(pairs, within), dtype=np.bool_)
+
+    def _running(self, first: int, last: int) -> list[tuple[int, int]]:
+        """Counts and sums from an entry on."""
+        places = self.select(np.arange(first, last))
+        keys, counts = self.keys_at(places).tolist(), self.payloads_at(places)[:, 0].tolist()
+        sums = accumulate(self._numbers.get(tuple(k), 0) for k in keys)
+        return list(zip(accumulate(counts), sums, strict=True))
+
+    def _held(self, running: list[tuple[int, int]], within: Bounds) -> list[bool]:
+        low, high = (-math.inf, math.inf) if within == ANY else within
+        return [count > 0 and low <= total <= high for count, total in running]
+
+    @property
+    def nbytes(self) -> int:
+        """Memory of the map, and of the numbers, about."""
+        return self.nodes.nbytes + sum(100 + n.bit_length() // 8 for n in self._numbers.values())
 
 
 class RunningExtremes(OrderedSums):

@@ -7,6 +7,7 @@ from decimal import Decimal as PythonDecimal
 from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from everview.algebra.moments import CentralMoments, Product
 from everview.algebra.registry import ring_named
@@ -125,6 +126,9 @@ def _finisher(
         case _:
             (terms,) = sums
     if is_floating(call.args[0].type):
+        if len(terms) == 1 and terms[0][0] == 1 and terms[0][1] in errors:
+            first = terms[0][1]
+            return lambda rows: finish_float_sum(call, _settled(rows, first, errors[first]), _counts(rows, valid))
 
         def finish_float(rows: Ints) -> Vector:
             sums, counters = _floats(rows, terms, errors)
@@ -296,6 +300,12 @@ def _floats(rows: Ints, terms: Terms, errors: Mapping[int, int] = _NO_ERRORS) ->
         counters[:, [PLUS, MINUS] if coefficient > 0 else [MINUS, PLUS]] += np.stack((plus, minus), axis=1)
         counters[:, NAN] += nans
     return sums, counters
+
+
+def _settled(rows: Ints, at: int, error: int) -> npt.NDArray[np.float64]:
+    """The sums in one word, with their rounding errors in another."""
+    sums: npt.NDArray[np.float64] = rows[:, at].view(np.float64) + rows[:, error].view(np.float64)
+    return sums
 
 
 def _lowest_digit(numbers: Ints) -> Ints:

@@ -164,7 +164,8 @@ class LiftMoments(Instruction):
 
 @instruction(
     "moments",
-    "{out}.{target} := Σ by {numbers} of {counts}, {a}[{rows}] ({kind_a}) * ({maps})[{slots}] words {offsets} ({kinds})",
+    "{out}.{target} := Σ by {numbers} of {frame}.{counts}, {a}[{rows}] ({kind_a}) * ({maps})[{slots}] words {offsets} "
+    "({held}), {kind} in {scratch} as {shape}",
 )
 class MultiplyMoments(Instruction):
     """The products of the moments of rows and of some entries each, summed up by group; without ``numbers`` each for itself.
@@ -187,7 +188,7 @@ class MultiplyMoments(Instruction):
     maps: Maps
     slots: Registers
     offsets: PlainNumbers
-    kinds: PayloadKinds
+    held: PayloadKinds
     shape: PlainNumbers
 
 

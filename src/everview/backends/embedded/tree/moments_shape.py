@@ -21,7 +21,7 @@ from typing import Final
 from everview.backends.embedded.state.lanes import LANES
 
 SCALING_WORDS: Final = 5
-"""k, l, the first feature of l, how many, the place in the rows u."""
+"""The place of C(k, l) among all pairs, l, the first feature of l, how many, the place in the rows u."""
 CROSSING_WORDS: Final = 5
 """k, its feature, the place in the rows u, how many, the place in the sums."""
 MOVE_WORDS: Final = 3
@@ -88,7 +88,7 @@ def product_shape(owners: Sequence[int], factors: int, degree: int) -> ProductSh
             other, first, length = runs[r]
             if other != k:
                 rows[k][r] = scaled
-                scalings.append((k, other, first, length, scaled))
+                scalings.append((min(k, other) * factors + max(k, other), other, first, length, scaled))
                 scaled += length
         scaled = _lanes(scaled + LANES) if rows[k] else scaled  # a vector may reach beyond the last
     for r, (k, first, length) in enumerate(runs if degree == 2 else ()):

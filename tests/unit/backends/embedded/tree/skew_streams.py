@@ -61,13 +61,17 @@ class SkewDatabase:
     options: ViewOptions = field(default_factory=lambda: ViewOptions(strategy="skew"))
     backend: EmbeddedBackend = field(default_factory=EmbeddedBackend)
     held: dict[str, Counter[Row]] = field(default_factory=dict)
+    static: dict[str, list[tuple[Row, int]]] = field(default_factory=dict)
+    """Rows of tables that do not change after the view is made."""
 
     def __post_init__(self) -> None:
         for scan in _scans(self.plan):
             if scan.table not in self.held:
-                self.backend.create_table(TableDefinition(scan.table, scan.fields))
+                self.backend.create_table(TableDefinition(scan.table, scan.fields, static=scan.table in self.static))
                 self.held[scan.table] = Counter()
         self.fields = {s.table: s.fields for s in _scans(self.plan)}
+        if self.static:
+            self.apply(self.static)
         self.add_view("v", self.options)
 
     def add_view(self, name: str, options: ViewOptions) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from fractions import Fraction
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -316,3 +317,41 @@ def test_long_products_are_summed_as_they_are_made() -> None:
     check(kept, chain_rows(kept.held))
     kept.delete("b", *list(kept.held["b"].elements()))
     check(kept, [])
+
+
+@pytest.mark.parametrize("weight", [1, 3, 1 << 19])
+def test_multiplicities_are_exact(weight: int) -> None:
+    """Rows that are there many times count as often, also where their product has more digits than a float."""
+    kept = Kept(chain_join(), CovarianceFeatures(CONTINUOUS, (), ()), retain=False)
+    rows = {
+        "a": [(1, 0.1, 7, 0), (1, 1e9 + 0.3, 2, 0)],
+        "b": [(1, 2, 0.7)],
+        "d": [(2, -1.1, 0.3, 0), (2, 1e-9, 5.5, 0)],
+    }
+    for table, some in rows.items():
+        kept.apply((table, weight, some))
+    times = Fraction((weight + 1) * weight**2)
+    kept.apply(("a", 1, rows["a"]))
+    joined = [
+        {n: Fraction(v) for n, v in zip(CONTINUOUS, (d[2], a[1], b[2], a[2], d[1]), strict=True)}
+        for a, b, d in product(*rows.values())
+    ]
+    pairs = [(f, g) for i, f in enumerate(CONTINUOUS) for g in CONTINUOUS[i:]]
+    wanted = [sum(r[f] for r in joined) for f in CONTINUOUS] + [sum(r[f] * r[g] for r in joined) for f, g in pairs]
+    (found,) = kept.sums().values()
+    np.testing.assert_allclose(found[1:], [float(w * times) for w in wanted], rtol=1e-15)
+
+
+def test_groups_may_come_in_any_order() -> None:
+    """Rows of a group that are scattered over a change, more than are lifted together, are summed as sorted ones are."""
+    rng = np.random.default_rng(9)
+    rows = [(int(rng.integers(0, 9)), float(rng.normal()), int(rng.integers(0, 99)), 0) for _ in range(500)]
+    found = []
+    for order in (rows, sorted(rows)):
+        kept = Kept(chain_join(), CovarianceFeatures(CONTINUOUS, (), ()))
+        kept.insert("b", *((k, 0, 1.5) for k in range(9)))
+        kept.insert("d", (0, 2.5, -3.5, 0))
+        kept.insert("a", *order)
+        check(kept, chain_rows(kept.held))
+        found.append(kept.sums()[()])
+    np.testing.assert_array_equal(*found)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import decimal
+import math
 import random
 from collections import Counter
 from collections.abc import Iterator
@@ -131,6 +132,36 @@ GROUPED: dict[str, tuple[Shape, int]] = {
 }
 
 
+def hubs_of_a_path(size: int) -> dict[str, list[tuple[Row, int]]]:
+    """A 4-path: the values 5 and 6 have linearly many partners, others are joined all with all."""
+    side, spokes = math.isqrt(size // 6), range(10, 10 + size // 12)
+    dense = [(10**6 + i, 10**6 + j) for i in range(side) for j in range(side)]
+    s = [*dense, *((5, i) for i in spokes), *((i, 6) for i in spokes)]
+    t = [*dense, *((6, i) for i in spokes), *((i, 5) for i in spokes)]
+    ends = [*spokes[::3], *(10**6 + i for i in range(0, side, 2))]
+    rows: dict[str, list[Row]] = {"s": [(*e, 1) for e in s], "t": [(*e, 1) for e in t]}
+    rows |= {name: [(e, 1) for e in ends] for name in "ru"}
+    return {name: [(row, 1) for row in found] for name, found in rows.items()}
+
+
+@pytest.mark.parametrize(("strategy", "least", "most"), [("skew", 0.4, 0.55), ("factorized", 0.9, 1.1)])
+def test_work_on_a_path(strategy: str, least: float, most: float) -> None:
+    """The rows that the dearest change of a 4-path touches grow with √N by parts, and with N in a view tree."""
+    work = []
+    for size in (1_500, 15_000):
+        plan, _ = joined(SHAPES["4-path"])
+        db = SkewDatabase(Aggregate(plan, (), (COUNT,), ("n",)), ViewOptions(strategy=strategy))
+        db.apply(hubs_of_a_path(size))
+        spent = []
+        changes: list[tuple[str, Row]] = [(t, (v, 1)) for t in "ru" for v in (5, 6, 11, 10**6 + 1)]
+        for table, row in (*changes, ("s", (5, 6, 1)), ("t", (6, 5, 1)), ("s", (11, 10**6, 1)), ("t", (11, 5, 2))):
+            before = db.operator.state.work
+            db.apply({table: [(row, 1)]})
+            spent.append(db.operator.state.work - before)
+        work.append(max(spent))
+    assert least < math.log10(work[1] / work[0]) < most
+
+
 @pytest.mark.parametrize("name", sorted(GROUPED))
 def test_groups(name: str) -> None:
     """GROUP BY on a vertex, with sums of products of several relations' columns: as recomputed, after every change."""
@@ -147,6 +178,29 @@ def test_groups(name: str) -> None:
         assert db.answer() == db.answer("anew")
     assert db.operator.skew is not None
     assert db.operator.rows is None
+
+
+@pytest.mark.parametrize(("name", "fixed"), [("triangle", "s"), ("triangle with a tail", "uw")])
+def test_tables_that_do_not_change(name: str, fixed: str) -> None:
+    """With the edge opposite to the groups, or what is beside the triangle, static, every change is sublinear."""
+    shape = SHAPES[name]
+    rng = random.Random(13)
+    plan, weights = joined(shape)
+    keys = (Column(0, INT64),) if fixed == "s" else ()
+    calls = (COUNT, AggregateCall("sum", (weights[-1],), INT64))
+    aggregate = Aggregate(plan, keys, calls, ("a", "n", "s")[1 - len(keys) :])
+    widths = {t: len(v) for t, v in shape}
+    rows = {t: {(*(rng.randrange(6) for _ in range(widths[t])), i) for i in range(30)} for t in fixed}
+    static = {t: [(row, 1) for row in sorted(found)] for t, found in rows.items()}
+    db = SkewDatabase(aggregate, skew(), static=static)  # type: ignore[arg-type]  # rows of numbers
+    assert db.operator.skew is not None
+    assert {str(c.bound) for c in db.operator.skew.costs} == {"O(√N)"}
+    db.add_view("anew", ViewOptions(strategy="recompute"))
+    changing = [(t, v) for t, v in shape if t not in fixed]
+    for _ in range(25):
+        db.apply(random_changes(rng, db, changing, rng.choice((1, 1, 2, 15)), 9))
+        check_invariants(db.operator)
+        assert db.answer() == db.answer("anew")
 
 
 def test_moments_over_triangles() -> None:
@@ -360,6 +414,48 @@ def test_listings_equal_recomputation(name: str, seed: int, epsilon: float) -> N
         for row in sorted(rows)[:2]:
             found = db.listing.lookup([1], [Vector(INT64, np.array([row[1]]))])
             assert int(found.weights.sum()) == sum(n for r, n in rows.items() if r[1] == row[1])
+
+
+def test_listings_with_sums() -> None:
+    """Triangles as groups, with sums and averages of the edges' weights, are factors of parts multiplied when they are read."""
+    shape = SHAPES["triangle"]
+    plan, (w, x, y) = joined(shape, number=FLOAT64)
+    keys = tuple(Column(i, INT64) for i in (0, 1, 4))
+    sums = ((Call("*", (w, x), FLOAT64), "sum"), (y, "avg"))
+    calls = (COUNT, *(AggregateCall(name, (value,), FLOAT64) for value, name in sums))
+    aggregate = Aggregate(plan, keys, calls, ("a", "b", "c", "n", "s", "m"))
+    db = SkewDatabase(aggregate, ViewOptions(strategy="skew", representation="factorized", epsilon=0.3))
+    db.add_view("anew", ViewOptions(strategy="recompute"))
+    rng = random.Random(12)
+    for _ in range(15):
+        changes = random_changes(rng, db, shape, 6, 6)
+        db.apply({t: [((*r[:-1], r[-1] / 4), n) for r, n in _inserts(rows)] for t, rows in changes.items()})  # type: ignore[operator]
+        check_invariants(db.listing)
+        assert db.answer() == db.answer("anew")
+
+
+@given(seed=st.integers(0, 2**40))
+@settings(max_examples=6, deadline=None)
+def test_any_join(seed: int) -> None:
+    """Joins of three to five relations over four variables, with groups and sums or without: as recomputed, or refused."""
+    rng = random.Random(seed)
+    shape = [(f"t{i}", "".join(rng.sample("abcd", rng.choice((1, 2, 2, 2, 3))))) for i in range(rng.choice((3, 4, 5)))]
+    plan, weights = joined(shape)
+    keys = (Column(rng.randrange(len(shape[0][1])), INT64),)[: rng.randrange(2)]
+    product = Call("*", (weights[0], weights[-1]), INT64)
+    aggregate = Aggregate(
+        plan, keys, (COUNT, AggregateCall("sum", (product,), INT64)), ("g", "n", "s")[1 - len(keys) :]
+    )
+    try:
+        db = SkewDatabase(aggregate, skew(rng.choice((0.5, 0.3, 0.7, 0.0, 1.0))))
+    except UnsupportedQuery:
+        return
+    db.add_view("anew", ViewOptions(strategy="recompute"))
+    for _ in range(10):
+        db.apply(random_changes(rng, db, shape, rng.choice((1, 2, 15)), 6))
+        if db.operator.skew is not None:
+            check_invariants(db.operator)
+        assert db.answer() == db.answer("anew")
 
 
 def test_listings_have_constant_delay() -> None:

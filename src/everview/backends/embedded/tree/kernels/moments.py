@@ -37,6 +37,8 @@ from everview.backends.embedded.tree.moments_shape import CROSSING_WORDS, MOVE_W
 
 LOST_SHARE = 2.0**-66
 """A sum that is smaller than it has been by this factor is not trusted any more."""
+EXACT_COUNT = 2.0**53
+"""Integers below it are exact as floats."""
 LEAST_SQUARE = 2.0**40
 LEAST_SUM = 2.0**64
 """Below these, what sums leave behind is far below the digits that anybody looks at."""
@@ -153,6 +155,8 @@ def lift_moments(code: Word, registers: Word, rows: Word) -> Word:
     vector of sums then stays in a register until it is through them.
     """
     count, groups = load(rows, load(code, LIFT_MOMENTS.frame)), load(rows, load(code, LIFT_MOMENTS.out))
+    if count == 0:
+        return 0
     features, size = load(code, LIFT_MOMENTS.values), sums_of_kind(load(code, LIFT_MOMENTS.kind))
     is_first, room = load(code, LIFT_MOMENTS.kind) & RING_MASK == FIRST_MOMENTS, room_of(size)
     numbers, weights = (
@@ -225,26 +229,44 @@ def _multiply_pair(at: Word, low: Word, a: Word, rest: Word, b: Word, more: Word
     store_float(low, 0, fused(a, more, fused(rest, b, fused(a, b, -product))))
 
 
+@inlined
+def _multiply_counts(factors: Word, before: Word, pairs: Word, number: Word) -> None:
+    """``_count_products`` of counts whose product is exact as a float."""
+    after = before + (number + 1) * 8
+    store_float(before, 0, 1.0)
+    store_float(after, number, 1.0)
+    for i in range(number):
+        k = number - 1 - i
+        store_float(before, i + 1, load_float(before, i) * load_float(factors, 3 * i + 2))
+        store_float(after, k, load_float(after, k + 1) * load_float(factors, 3 * k + 2))
+    for k in range(number):
+        value = load_float(before, k)
+        for i in range(k, number):
+            at = pairs + (k * number + i) * 16
+            store_float(at, 0, value * load_float(after, i + 1))
+            store_float(at, 1, 0.0)
+            if i > k:
+                value *= load_float(factors, 3 * i + 2)
+
+
 @kernel
-def _count_products(factors: Word, counts: Word, pairs: Word, number: Word) -> None:
-    """Of some factors with their counts: pairs[k, l] := the product of all counts but those of k and l, as double-doubles."""
-    after = counts + 2 * (number + 1) * 8  # the products of all before each, and of it and all after
-    store_float(counts, 0, 1.0)
-    store_float(counts, 1, 0.0)
+def _count_products(factors: Word, before: Word, pairs: Word, number: Word) -> None:
+    """Of some factors with their counts: pairs[k, l] := the product of all counts but those of k <= l, as double-doubles."""
+    after = before + 2 * (number + 1) * 8  # the products of all before each, and of it and all after
+    store_float(before, 0, 1.0)
+    store_float(before, 1, 0.0)
     store_float(after, 2 * number, 1.0)
     store_float(after, 2 * number + 1, 0.0)
     for i in range(number):
-        k, at = number - 1 - i, counts + 16 * i
+        k, at = number - 1 - i, before + 16 * i
         _multiply_pair(at + 16, at + 24, load_float(at, 0), load_float(at, 1), load_float(factors, 3 * i + 2), 0.0)
         at = after + 16 * k
         _multiply_pair(at, at + 8, load_float(at, 2), load_float(at, 3), load_float(factors, 3 * k + 2), 0.0)
     for k in range(number):
-        value, error = load_float(counts, 2 * k), load_float(counts, 2 * k + 1)
+        value, error = load_float(before, 2 * k), load_float(before, 2 * k + 1)
         for i in range(k, number):
             at, other = pairs + (k * number + i) * 16, after + 16 * (i + 1)
             _multiply_pair(at, at + 8, value, error, load_float(other, 0), load_float(other, 1))
-            store_float(pairs, (i * number + k) * 2, load_float(at, 0))
-            store_float(pairs, (i * number + k) * 2 + 1, load_float(at, 1))
             if i > k:
                 count = load_float(factors, 3 * i + 2)
                 product = value * count
@@ -293,13 +315,15 @@ def _move(moves: Word, number: Word, sums: Word, total: Word, target: Word, low:
 def multiply_moments(code: Word, registers: Word, rows: Word, views: Word) -> None:
     """target[numbers[i]] += rows[i] · entries · entries …, or without numbers target[i] := that; ``moments_shape`` says how."""
     count, entries = load(rows, load(code, MULTIPLY_MOMENTS.frame)), load(code, MULTIPLY_MOMENTS.maps)
+    if count == 0:
+        return
     kind_a, kind, number = load(code, MULTIPLY_MOMENTS.kind_a), load(code, MULTIPLY_MOMENTS.kind), entries + 1
     origin = load(registers, load(code, MULTIPLY_MOMENTS.rows))
     counts, left = load(registers, load(code, MULTIPLY_MOMENTS.counts)), 0
     if kind_a != COUNTED:
         left = load(registers, load(code, MULTIPLY_MOMENTS.a))
     maps, slots = MULTIPLY_MOMENTS.maps + 1, MULTIPLY_MOMENTS.slots + 1 + entries
-    words, kinds = MULTIPLY_MOMENTS.offsets + 1 + 2 * entries, MULTIPLY_MOMENTS.kinds + 1 + 3 * entries
+    words, kinds = MULTIPLY_MOMENTS.offsets + 1 + 2 * entries, MULTIPLY_MOMENTS.held + 1 + 3 * entries
     shape = code + (MULTIPLY_MOMENTS.shape + 1 + 4 * entries) * 8
     total, scaled, scaling_count, crossing_count = load(shape, 0), load(shape, 1), load(shape, 2), load(shape, 3)
     owns, move_count = shape + 40, load(shape, 4)
@@ -338,6 +362,7 @@ def multiply_moments(code: Word, registers: Word, rows: Word, views: Word) -> No
         store(factors, 0, left + j * step_a)
         store(factors, 1, left + j * step_a + step_a // 2)
         store_float(factors, 2, float(load(counts, j)))
+        largest = max(1.0, abs(float(load(counts, j))))
         for k in range(entries):
             view = load(views, load(code, maps + k))
             slot = load(registers, load(code, slots + k))
@@ -347,28 +372,23 @@ def multiply_moments(code: Word, registers: Word, rows: Word, views: Word) -> No
             at, other = factors + 24 * (k + 1), load(code, kinds + k)
             store(at, 0, entry + load(code, words + k) * 8)
             store(at, 1, entry + (load(code, words + k) + (sums_of_kind(other) if other != COUNTED else 0)) * 8)
-            store_float(at, 2, float(load(entry, load(view, KEY_WORDS))))
-        _count_products(factors, before, pairs, number)
+            held = float(load(entry, load(view, KEY_WORDS)))
+            store_float(at, 2, held)
+            largest *= max(1.0, abs(held))
+        if largest < EXACT_COUNT:
+            _multiply_counts(factors, before, pairs, number)
+        else:
+            _count_products(factors, before, pairs, number)
         for x in range(scaling_count):
             at = scalings + x * SCALING_WORDS * 8
-            k, other, first, length, place = load(at, 0), load(at, 1), load(at, 2), load(at, 3), load(at, 4)
-            pair, given, lacking = (
-                pairs + (k * number + other) * 16,
-                load(factors, 3 * other),
-                load(factors, 3 * other + 1),
-            )
+            pair, other, first, length, place = load(at, 0), load(at, 1), load(at, 2), load(at, 3), load(at, 4)
+            given, lacking = load(factors, 3 * other), load(factors, 3 * other + 1)
+            factor, error = load_float(pairs, 2 * pair), load_float(pairs, 2 * pair + 1)
             done = 0
             while done < length:
                 start = (first + done) * 8
-                multiply_lanes(
-                    met + (place + done) * 8,
-                    less + (place + done) * 8,
-                    given + start,
-                    lacking + start,
-                    min(LANES, length - done),
-                    load_float(pair, 0),
-                    load_float(pair, 1),
-                )
+                at, low, rest = met + (place + done) * 8, less + (place + done) * 8, min(LANES, length - done)
+                multiply_lanes(at, low, given + start, lacking + start, rest, factor, error)
                 done += LANES
         for k in range(number):
             own = size_a
