@@ -12,6 +12,7 @@ import pytest
 import everview as ev
 from everview.backends.spark import stage_plans
 from everview.backends.spark.stages import Partitioned
+from everview.backends.spark.terms import Term
 from everview.relational.nodes import Relation
 
 if TYPE_CHECKING:
@@ -68,13 +69,13 @@ def test_only_what_is_lost_is_looked_for(spark: SparkSession, tmp_path: Path, mo
         db.apply({"t": [(g, g) for g in range(100)]})
         view = db.create_view("totals", _TOTALS.format(k=3))
         reread: list[str] = []
-        real = stage_plans.partitioned_delta
+        real = stage_plans.touched_plan
 
-        def noted(stage: Partitioned, total: Relation) -> Relation:
+        def noted(stage: Partitioned) -> tuple[tuple[Term, ...], Relation]:
             reread.append(stage.name)
-            return real(stage, total)
+            return real(stage)
 
-        monkeypatch.setattr(stage_plans, "partitioned_delta", noted)
+        monkeypatch.setattr(stage_plans, "touched_plan", noted)
         assert "else from the change alone" in view.explain()
         db.apply({"t": [(5, 20)]})
         db.apply({"t": [(200, 500), (98, 1)]})

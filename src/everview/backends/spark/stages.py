@@ -81,7 +81,7 @@ class Grouped:
     weight: Expression
     is_global: bool = False
     is_single: bool = False
-    choice: BlockChoice | None = None
+    choice: BlockChoice | None = field(default=None, compare=False)
 
     @property
     def state_name(self) -> str:
@@ -112,7 +112,7 @@ class Partitioned:
     partition: tuple[Expression, ...]
     operator: Relation
     output_key: tuple[Expression, ...]
-    choice: BlockChoice | None = None
+    choice: BlockChoice | None = field(default=None, compare=False)
 
     @property
     def first(self) -> int:
