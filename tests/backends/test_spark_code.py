@@ -11,7 +11,7 @@ import everview as ev
 from everview.errors import EvaluationError, InvalidQuery, UnsupportedQuery, ViewSuspended
 from everview.relational import spark_code
 from everview.relational.expressions import Column, SparkExpression
-from everview.relational.types import INT32
+from everview.relational.types import INT32, STRING
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,6 +46,36 @@ def test_an_error_of_sparks_code_suspends_the_view(db: ev.Database) -> None:
         view.rows()
     db.sql("DELETE FROM t WHERE i = 10")
     assert [int(n) for (n,) in view.rows()] == [7]
+
+
+def test_a_failure_leaves_nothing_behind_in_sparks_code(db: ev.Database) -> None:
+    """An expression of Spark that was building a map when it failed does not add to the next one: each begins anew."""
+    db.sql("CREATE TABLE pairs (k INT, s STRING)")
+    db.create_view("maps", "SELECT k, str_to_map(s, ',', ':') AS m FROM pairs")
+    db.create_view(
+        "keys", "SELECT k, map_keys(str_to_map(s, ',', ':')) AS names, count(*) AS n FROM pairs GROUP BY 1, 2"
+    )
+    db.sql("INSERT INTO pairs VALUES (1, 'a:1,b:2'), (2, NULL)")
+    db.sql("INSERT INTO pairs VALUES (3, 'a:1,c:1,a:2')")
+    for name in ("maps", "keys"):
+        with pytest.raises(ViewSuspended, match="DUPLICATED_MAP_KEY"):
+            db.view(name).rows()
+    db.sql("DELETE FROM pairs WHERE k = 3; INSERT INTO pairs VALUES (4, 'x:1')")
+    assert sorted(db.view("keys").rows()) == [(1, ["a", "b"], 1), (2, None, 1), (4, ["x"], 1)]
+    assert sorted((k, None if m is None else dict(m)) for k, m in db.view("maps").rows()) == [
+        (1, {"a": "1", "b": "2"}),
+        (2, None),
+        (4, {"x": "1"}),
+    ]
+
+
+@pytest.mark.parametrize("text", ["reflect('java.lang.System', 'nanoTime')", "rand()", "(SELECT 1)"])
+def test_a_stored_text_must_be_a_function_of_its_arguments(spark: SparkSession, text: str) -> None:
+    """Text that somebody has put into a folder is not run if it could do more than compute."""
+    assert spark is not None
+    expression = SparkExpression("f", (f"concat({text}, ", 0, ")"), (Column(0, INT32),), STRING, "UTC")
+    with pytest.raises(ev.CorruptDatabase, match="no deterministic function"):
+        spark_code.value_of(expression, (1,))
 
 
 def test_functions_and_views_of_the_session_resolve(spark: SparkSession) -> None:

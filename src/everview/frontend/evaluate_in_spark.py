@@ -19,7 +19,7 @@ from pyspark import SparkContext
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from everview.errors import EvaluationError, InternalError
+from everview.errors import CorruptDatabase, EvaluationError, InternalError
 from everview.frontend.catalyst_plan import quiet_spark_log
 from everview.frontend.catalyst_transform import scala_list
 from everview.frontend.gateway import SparkGateway, empty_rows, struct_type
@@ -66,6 +66,8 @@ class SparkEvaluator:
                         run = self._compiled[function] = _compile(session, function)
                     return run(inputs, count)
                 except (PySparkException, Py4JJavaError) as error:
+                    # Some of Spark's expressions keep what they were building when they failed (a map's entries): begin anew.
+                    self._compiled.pop(function, None)
                     raise _as_evaluation_error(error, expression) from None
 
     def _session(self, settings: SessionSettings) -> SparkSession:
@@ -87,7 +89,12 @@ def _compile(session: Any, function: SparkExpression) -> Run:
     fields = tuple(Field(f"everview_{i}", a.type, True) for i, a in enumerate(function.args))
     text = function.sql([f.name for f in fields]) + " AS value"
     relation = empty_rows(session, fields)
-    plan = relation.selectExpr(_strings(session, [text])).queryExecution().optimizedPlan()
+    execution = relation.selectExpr(_strings(session, [text])).queryExecution()
+    analyzed = execution.analyzed()
+    if not analyzed.deterministic() or not analyzed.subqueriesAll().isEmpty():
+        # The text may come from a folder: what creates views lets neither of these through, so somebody has changed it.
+        raise CorruptDatabase(f"the stored expression {text!r} is no deterministic function of its arguments.")
+    plan = execution.optimizedPlan()
     projections = []
     while plan.nodeName() == "Project":
         projections.append((plan.projectList(), plan.child().output()))
