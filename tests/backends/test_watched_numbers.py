@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import math
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 import everview as ev
+from everview.backends.embedded import row_by_row
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,3 +126,48 @@ def test_floats_that_only_decide_are_not_bounded(spark: SparkSession, value: flo
         assert BY_ROWS not in view.explain()
         db.table("a").delete([(1, value, 3)])
         db.verify("v")
+
+
+@pytest.mark.parametrize("most_rows", [2, 20_000_000])
+def test_conditions_that_overflow_under_a_sum(
+    db: ev.Database, spark: SparkSession, monkeypatch: pytest.MonkeyPatch, most_rows: int
+) -> None:
+    """A condition of a join that may overflow suspends the view where Spark fails, also where rows are counted first."""
+    monkeypatch.setattr(row_by_row, "MOST_ROWS", most_rows)
+    queries = {
+        "all_pairs": "SELECT COUNT(*) AS n, SUM(s.a) AS t FROM r JOIN s ON s.a * 2 > r.a",
+        "by_key": "SELECT COUNT(*) AS n, SUM(s.a) AS t FROM r JOIN s ON r.k = s.k AND s.a * 2 > r.a",
+        "of_doubles": "SELECT COUNT(*) AS n, SUM(r.x) AS t FROM r JOIN s ON r.k = s.k AND s.a * 2 > r.a",
+        "grouped": "SELECT r.k, COUNT(*) AS n FROM r JOIN s ON r.k = s.k AND s.a + r.a > 5 GROUP BY r.k",
+    }
+    steps: list[dict[str, list[tuple[Any, ...]]]] = [
+        {"r": [(1, 5, 1.0, 1), (1, 2, math.nan, 1)], "s": [(1, 3, 1), (1, 2**62 + 5, 1)]},
+        {"s": [(1, 2**62 + 5, -1)]},
+        {"r": [(1, 2**63 - 1, 1.0, 1)], "s": [(1, 3, 1)]},
+        {"r": [(1, 2**63 - 1, 1.0, -1)]},
+    ]
+    with ev.connect(backend="reference", spark=spark) as reference:
+        for database in (db, reference):
+            database.create_table("r", "k INT, a BIGINT, x DOUBLE")
+            database.create_table("s", "k INT, a BIGINT")
+            for name, query in queries.items():
+                database.create_view(name, query)
+        suspended = 0
+        for step in steps:
+            for database in (db, reference):
+                database.apply({t: _weighted(database.table(t), rows) for t, rows in step.items()})
+            for name in queries:
+                assert _answer(db.view(name)) == _answer(reference.view(name)), (name, step)
+                suspended += _answer(db.view(name)) == "suspended"
+        assert suspended == 4
+
+
+def _weighted(table: ev.Table, rows: list[tuple[Any, ...]]) -> list[dict[str, Any]]:
+    return [dict(zip((*table.columns, "_weight"), row, strict=True)) for row in rows]
+
+
+def _answer(view: ev.View) -> str:
+    try:
+        return repr(sorted(view.rows(), key=repr))
+    except ev.ViewSuspended:
+        return "suspended"

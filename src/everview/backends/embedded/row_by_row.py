@@ -11,6 +11,7 @@ changed row.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -143,14 +144,17 @@ def make_rows(source: Aggregate, atoms: Sequence[str], build: Build) -> MakeRows
             return {name.lower(): Relay(fields[name], contents[place]) for name, place in places.items()}
 
         counted = Aggregate(source.child, (), (count,), ("rows",))
-        joined = build(run_rules(counted, SPLIT_JOINS), relays(), None)
-        (rows,) = joined.root.content().columns[0].values.tolist()
-        if rows > MOST_ROWS:
-            raise EvaluationError(
-                f"NaN, infinity, or a number too large for a view tree takes part in a sum over {rows:,} joined rows, "
-                f"of which at most {MOST_ROWS:,} are summed one by one.",
-                condition="ARITHMETIC_OVERFLOW",
-            )
+        # A tree counts without making the rows. If the same numbers are beyond that tree too, this function is called for the
+        # count, which has no other way than to make them.
+        if source != counted and math.prod(len(c) for c in contents) > MOST_ROWS:
+            joined = build(run_rules(counted, SPLIT_JOINS), relays(), None)
+            (rows,) = joined.root.content().columns[0].values.tolist()
+            if rows > MOST_ROWS:
+                raise EvaluationError(
+                    f"NaN, infinity, or a number too large for a view tree takes part in a sum over {rows:,} joined rows, "
+                    f"of which at most {MOST_ROWS:,} are summed one by one.",
+                    condition="ARITHMETIC_OVERFLOW",
+                )
         given = relays()
         built = build(run_rules(source, SPLIT_JOINS), given, "its numbers are beyond what a tree can sum")
         for relay in given.values():
