@@ -19,6 +19,12 @@ _HOME = Path(pyspark.__file__).parent
 _DEADLINE = 240.0
 
 
+def _found_in(text: str, pattern: str) -> str:
+    match = re.search(pattern, text)
+    assert match is not None, text
+    return match[1]
+
+
 @contextmanager
 def _java(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """A daemon of Spark's, in a process group of its own, gone at the end."""
@@ -29,6 +35,8 @@ def _java(log: Path, *arguments: str) -> Iterator[subprocess.Popen[bytes]]:
         "PYTHONPATH": os.pathsep.join(p for p in paths if p),
         "PYSPARK_PYTHON": sys.executable,
         "SPARK_LOCAL_IP": "127.0.0.1",
+        # The launcher of executors looks for it in folders of a source tree, which an installed PySpark is not.
+        "SPARK_SCALA_VERSION": _found_in(next((_HOME / "jars").glob("spark-core_*.jar")).name, r"_([\d.]+)-"),
     }
     command = ["java", "-Xmx256m", "-cp", str(_HOME / "jars" / "*"), *arguments]
     with log.open("wb") as file:
