@@ -12,14 +12,24 @@ from everview.backends.spark.view_programs import ViewPrograms
 from everview.catalog import TableDefinition, ViewDefinition
 
 
-def assert_same_program(view: ViewDefinition, tables: Mapping[str, TableDefinition]) -> None:
-    """Both print the same program, but for lines that say why they differ."""
+def embedded_triggers(view: ViewDefinition, tables: Mapping[str, TableDefinition]) -> str:
+    """What the embedded backend prints."""
     embedded = EmbeddedBackend()
     for table in tables.values():
         embedded.create_table(table)
     embedded.create_view(view)
-    spark, _ = ViewPrograms(tables, {}).make(view, frozenset(), lambda _: 0)
-    ours, theirs = embedded.explain(view.name, "triggers"), EXPLAINERS["triggers"](view, spark)
+    return embedded.explain(view.name, "triggers")
+
+
+def spark_triggers(view: ViewDefinition, tables: Mapping[str, TableDefinition]) -> str:
+    """What the Spark backend prints."""
+    program, _ = ViewPrograms(tables, {}).make(view, frozenset(), lambda _: 0)
+    return EXPLAINERS["triggers"](view, program)
+
+
+def assert_same_program(view: ViewDefinition, tables: Mapping[str, TableDefinition]) -> None:
+    """Both print the same program, but for lines that say why they differ."""
+    ours, theirs = embedded_triggers(view, tables), spark_triggers(view, tables)
     reading_tests = {
         line.partition(" := ")[0]
         for line, following in pairwise(ours.splitlines())

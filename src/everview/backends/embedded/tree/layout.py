@@ -187,6 +187,14 @@ AT: Final = 7
 """In checked mode, the address of the instruction under way."""
 ENVIRONMENT_WORDS: Final = 8
 
+# Of the shape of a product of moments (moments_shape.py), words for each record:
+SCALING_WORDS: Final = 5
+"""The place of C(k, l) among all pairs, l, the first feature of l, how many, the place in the rows u."""
+CROSSING_WORDS: Final = 5
+"""k, its feature, the place in the rows u, how many, the place in the sums."""
+MOVE_WORDS: Final = 3
+"""The place in the sums, the place in the product, how many."""
+
 FIRST_ROWS: Final = 64
 """Rows that a frame has room for from the beginning."""
 ROWS_AT_ONCE: Final = 32

@@ -16,16 +16,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Final
 
 from everview.backends.embedded.state.lanes import LANES
-
-SCALING_WORDS: Final = 5
-"""The place of C(k, l) among all pairs, l, the first feature of l, how many, the place in the rows u."""
-CROSSING_WORDS: Final = 5
-"""k, its feature, the place in the rows u, how many, the place in the sums."""
-MOVE_WORDS: Final = 3
-"""The place in the sums, the place in the product, how many."""
 
 
 @dataclass(frozen=True, slots=True)

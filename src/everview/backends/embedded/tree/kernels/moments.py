@@ -25,15 +25,17 @@ from everview.backends.embedded.tree.kernels.numbers import room_of, sums_of_kin
 from everview.backends.embedded.tree.kernels.probing import entry_at
 from everview.backends.embedded.tree.layout import (
     COUNTED,
+    CROSSING_WORDS,
     FIRST_MOMENTS,
     FLOAT_RANGE,
     HUGE,
     KEY_WORDS,
+    MOVE_WORDS,
     RING_MASK,
     RING_SHIFT,
     ROWS_AT_ONCE,
+    SCALING_WORDS,
 )
-from everview.backends.embedded.tree.moments_shape import CROSSING_WORDS, MOVE_WORDS, SCALING_WORDS
 
 LOST_SHARE = 2.0**-66
 """A sum that is smaller than it has been by this factor is not trusted any more."""
