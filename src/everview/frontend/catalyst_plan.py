@@ -43,6 +43,16 @@ _PREPARE = (
     "BooleanSimplification",  # NOT (a IN (…) OR b), and (a IN (…)) = FALSE, show their NOT IN
 )
 
+_SETTLE = (
+    "RewriteWithExpression",
+    "ConstantFolding",
+    "NullPropagation",
+    "SimplifyConditionals",
+    "BooleanSimplification",
+)
+"""What may turn the left side of IN into a constant, round after round: NULL IN (…) is NULL, any other IN is a mark."""
+_ROUNDS = 10
+
 _PLACE_SUBQUERIES = (
     "FoldablePropagation",
     "PushDownPredicates",
@@ -134,6 +144,8 @@ class Exporter:
             # Before they are pulled up: a correlated count_if of nothing is 0 because it stands for a count.
             plan = rewrite_subqueries(self._session, plan, lambda inner: self._apply(_SHORT_HANDS, inner))
         plan = self._apply(_PREPARE, plan)
+        if _has_membership(plan):
+            plan = self._settled(plan)
         subqueries = _sequence(plan.subqueriesAll())
         if any(s.subqueriesAll().size() for s in subqueries):
             # Catalyst's rewrites see one level: what a subquery nests must have become joins before it does itself.
@@ -144,6 +156,15 @@ class Exporter:
                 plan = self._apply(_INFER_IN_JOINS, plan)
         if subqueries:
             plan = self._apply(_REWRITE_SUBQUERIES, plan)
+        return plan
+
+    def _settled(self, plan: Any) -> Any:
+        """The plan after as many rounds of simplification as change it."""
+        for _ in range(_ROUNDS):
+            simpler = self._apply(_SETTLE, plan)
+            if simpler.fastEquals(plan):
+                break
+            plan = simpler
         return plan
 
     def _with_inlined_tables(self, plan: Any) -> Any:
@@ -271,6 +292,10 @@ class Exporter:
             else:
                 owner = expression.evalContext() if "evalContext" in fields else expression
                 fields["is_try"] = owner.evalMode().toString() != "ANSI"  # try_to_date makes a LEGACY cast
+
+
+def _has_membership(plan: Any) -> bool:
+    return bool(plan.subqueriesAll().size()) and "InSubquery" in plan.toJSON()
 
 
 def _joins_on_membership(plan_json: str) -> bool:

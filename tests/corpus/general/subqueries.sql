@@ -246,3 +246,13 @@ WHERE EXISTS (SELECT 1 FROM dept d WHERE d.id = q.dept_id AND d.parent_id = 1);
 SELECT a, b
 FROM t1
 WHERE NOT (a IN (SELECT a FROM t2 WHERE a > 3) OR b < 10);
+
+-- name: in_of_what_simplifies_to_null
+SELECT id, (CASE WHEN 'a' NOT LIKE 'a%' THEN name END IN (SELECT name FROM emp WHERE dept_id = 1)) IS NULL AS unknown
+FROM emp
+WHERE (CASE WHEN 1 = 2 THEN CASE WHEN 3 > 2 THEN name END END IN (SELECT name FROM dept)) IS NOT NULL OR id > 2;
+
+-- name: in_of_what_divides_by_null
+SELECT id, (id IN (SELECT nullif(dept_id, 1) FROM emp)) AS there
+FROM emp
+WHERE ((2 div nullif(0, 0)) IN (SELECT dept_id FROM emp)) IS NOT NULL OR nullif(id, 2) NOT IN (SELECT id FROM dept);
