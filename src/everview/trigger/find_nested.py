@@ -134,7 +134,7 @@ def _with_count(
         return None
     join, matched, lonely = parts
     right = join.right
-    if not (isinstance(right, Project) and isinstance(right.child, Aggregate)):
+    if not (isinstance(right, Project) and isinstance(right.child, Aggregate) and right.child.aggregates):
         return None
     left, middle, width = flatten(join.left), right.child, len(schema(join.left))
     counts = len(middle.keys)

@@ -123,3 +123,9 @@ GROUP BY COALESCE(t1.a, t2.a);
 SELECT t1.a, t2.d
 FROM t1 LEFT JOIN t2 ON t1.a = t2.a
 WHERE t2.d IS NULL OR t2.d <> 'p';
+
+-- name: right_of_distinct_rows_with_condition
+WITH w AS (SELECT DISTINCT t1.a, t1.b AS x, t1.a + 1 AS y, t2.b AS z FROM t1 JOIN t2 ON t1.a = t2.a)
+SELECT l.z AS lz, r.z AS rz
+FROM w l RIGHT JOIN w r ON l.y = r.y
+WHERE r.z > 0 AND (r.x <=> 1 OR l.y = r.a);
