@@ -139,12 +139,12 @@ def test_a_function_that_is_not_registered_is_asked_for_by_its_name(spark: Spark
         spark_code.value_of(expression, (1,))
 
 
-def test_an_opened_database_computes_again_what_spark_computes(tmp_path: Path) -> None:
+def test_an_opened_database_computes_again_what_spark_computes(spark: SparkSession, tmp_path: Path) -> None:
     """The folder holds the expression as SQL text, and a view goes on after it was opened again."""
     place = tmp_path / "db"
-    with ev.connect(place) as db:
+    with ev.connect(place, spark=spark) as db:
         _filled(db).create_view("v", "SELECT get_json_object(s, '$.a') AS a, count(*) AS n FROM t GROUP BY 1")
-    with ev.connect(place) as db:
+    with ev.connect(place, spark=spark) as db:
         db.sql("""INSERT INTO t VALUES (4, '{"a": 4}')""")
         assert sorted(db.view("v").rows(), key=str) == [("1", 1), ("4", 1), (None, 3)]
         db.verify("v")
