@@ -81,6 +81,7 @@ def test_rows_of_executors_stay_there(db: ev.Database, spark: SparkSession, monk
     db.verify()
 
 
+@pytest.mark.slow
 def test_large_changes_of_all_kinds(db: ev.Database, spark: SparkSession) -> None:
     """Deletes, upserts and deletes by key that executors have, beside rows of the driver, do what small ones do."""
     for name in ("totals", "highest", "first"):
@@ -135,6 +136,7 @@ def _files(db: ev.Database) -> set[Path]:
     return {p for p in place.rglob("*.parquet") if "_delta_log" not in p.parts}
 
 
+@pytest.mark.slow
 def test_values_are_converted_by_executors(spark: SparkSession, tmp_path: Path) -> None:
     """Wider and narrower types, one zero and one NaN, arrays and structs: as if the rows had come from the driver."""
     columns = "k bigint, d decimal(12,2), x double, a array<double>, s struct<p: float, q: string>, w float"
