@@ -144,8 +144,9 @@ class Exporter:
             # Before they are pulled up: a correlated count_if of nothing is 0 because it stands for a count.
             plan = rewrite_subqueries(self._session, plan, lambda inner: self._apply(_SHORT_HANDS, inner))
         plan = self._apply(_PREPARE, plan)
-        if _has_membership(plan):
-            plan = self._settled(plan)
+        if plan.subqueriesAll().size() and _memberships(plan):
+            settled = self._settled(plan)
+            plan = settled if _memberships(settled) < _memberships(plan) else plan
         subqueries = _sequence(plan.subqueriesAll())
         if any(s.subqueriesAll().size() for s in subqueries):
             # Catalyst's rewrites see one level: what a subquery nests must have become joins before it does itself.
@@ -159,13 +160,27 @@ class Exporter:
         return plan
 
     def _settled(self, plan: Any) -> Any:
-        """The plan after as many rounds of simplification as change it."""
+        """The plan after as many rounds of simplification as change it, ``nullif(0, 0)`` and the like written out before."""
+        plan = run_transform(self._session, plan.transformAllExpressions, self._without_common_constants)
         for _ in range(_ROUNDS):
             simpler = self._apply(_SETTLE, plan)
             if simpler.fastEquals(plan):
                 break
             plan = simpler
         return plan
+
+    def _without_common_constants(self, expression: Any) -> Any:
+        """An expression that names constants to use them twice, with these in their places."""
+        if expression.getClass().getSimpleName() != "With":
+            return expression
+        constants = {d.id().id(): d.child() for d in _sequence(expression.defs())}
+        if not all(c.foldable() for c in constants.values()):
+            return expression
+
+        def place(part: Any) -> Any:
+            return constants[part.id().id()] if part.getClass().getSimpleName() == "CommonExpressionRef" else part
+
+        return run_transform(self._session, expression.child().transform, place)
 
     def _with_inlined_tables(self, plan: Any) -> Any:
         """Common tables in the places that refer to them, as Spark has them, where it makes a difference.
@@ -294,8 +309,9 @@ class Exporter:
                 fields["is_try"] = owner.evalMode().toString() != "ANSI"  # try_to_date makes a LEGACY cast
 
 
-def _has_membership(plan: Any) -> bool:
-    return bool(plan.subqueriesAll().size()) and "InSubquery" in plan.toJSON()
+def _memberships(plan: Any) -> int:
+    """How many IN (…) there are, but for those inside other subqueries."""
+    return str(plan.toJSON()).count("InSubquery")
 
 
 def _joins_on_membership(plan_json: str) -> bool:
