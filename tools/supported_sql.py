@@ -47,7 +47,8 @@ def render() -> str:
         "",
         "Written by `make docs` from `tests/corpus`; do not edit. Each query below is a test: everview's answer equals",
         "Spark's, as bags. What is not here may work too: Spark resolves the query, and what cannot be maintained is",
-        "refused with `UnsupportedQuery` when the view is created, never later.",
+        "refused with `UnsupportedQuery` when the view is created, never later. Where the answer of a refused query is a",
+        'function of the tables\' rows, `strategy="recompute"` takes it all the same ([any query](any-query.md)).',
         "",
     ]
     proven: list[Query] = []

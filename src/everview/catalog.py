@@ -19,6 +19,7 @@ from everview.errors import (
     UnsupportedOperation,
     did_you_mean,
 )
+from everview.relational.column_names import find_column
 from everview.relational.constraints import missing_keys, repeated_keys
 from everview.relational.expressions import Literal
 from everview.relational.nodes import Relation, Scan, Schema
@@ -28,9 +29,6 @@ from everview.relational.unique_keys import UniqueKey
 
 _NAME = re.compile(r"(?!__clock$|__expired_)[A-Za-z_][A-Za-z0-9_]*", re.ASCII | re.IGNORECASE)
 """Names that Spark's catalog takes without quotes, but for those of ``relational.clock``; tables are temporary views there."""
-
-RESERVED_COLUMNS = ("_weight", "_change_type", "_commit_version", "_commit_timestamp")
-"""Columns that changes and deltas carry beside the table's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +114,11 @@ class ViewOptions:
     on_error: str | None = "reject"
     on_violation: str = "reject"
     """Of an assertion: whether rows that it catches ``reject`` their transaction, are left out (``drop``), or put aside."""
+
+    @property
+    def is_recomputed(self) -> bool:
+        """Whether every change of what it reads computes it anew."""
+        return self.strategy == "recompute" or self.refresh == "full"
 
     @property
     def may_be_suspended(self) -> bool:
@@ -422,29 +425,3 @@ def kind_of(definition: Definition) -> str:
 
 def _article(definition: Definition) -> str:
     return f"an {kind}" if (kind := kind_of(definition)) == "assertion" else f"a {kind}"
-
-
-def check_columns(owner: str, fields: Schema) -> None:
-    """Raises unless a table or view can have these columns; ``owner`` is its kind and name, for the message."""
-    seen: dict[str, str] = {}
-    for column in fields:
-        folded = column.name.lower()
-        if folded in seen:
-            raise InvalidQuery(
-                f"{owner} would have two columns named '{column.name}'.", hint="give each its own name (AS …)."
-            )
-        if folded in RESERVED_COLUMNS:
-            raise InvalidQuery(
-                f"{owner} cannot have a column named '{column.name}': changes use it.", hint="rename the column (AS …)."
-            )
-        seen[folded] = column.name
-    if not fields:
-        raise InvalidQuery(f"{owner} would have no columns.")
-
-
-def find_column(owner: str, fields: Schema, name: str) -> int:
-    """The position of a column, by its name in whatever case."""
-    for i, column in enumerate(fields):
-        if column.name.lower() == name.lower():
-            return i
-    raise UnknownName(f"column '{name}' is not in {owner}.", hint=did_you_mean(name, [f.name for f in fields]))

@@ -64,6 +64,12 @@ class UnsupportedQuery(EverviewError):
         self.operator = operator
         super().__init__(message, hint=hint)
 
+    def or_recomputed(self) -> UnsupportedQuery:
+        """The refusal of a query that Spark could answer as a whole, which its hint says now."""
+        way = "strategy='recompute' lets Spark compute the view anew after every change."
+        hint = way if self.hint is None else f"{self.hint.rstrip('.')}. Or {way}"
+        return UnsupportedQuery(self.message, operator=self.operator, hint=hint)
+
 
 class UnsupportedOperation(EverviewError):
     """A call that this backend, or this table, does not have."""

@@ -78,11 +78,10 @@ def _batch(choices: Choices, table: TableData, bag: Counter[Row], size: int) -> 
         held = sorted(present, key=repr)
         made: list[WeightedRow] = []
         if step in ("insert", "update", "cancel") or not held:
-            is_again = held and choices.once_in(2)
-            new = choices.pick(held) if is_again else make_row(choices, table.fields, has_edges=has_edges)
-            made.append((new, choices.pick((1, 1, 2))))
-        if step in ("delete", "update") and held:
-            gone = choices.pick(held)
+            made += _inserted(choices, table, present, has_edges=has_edges)
+        free = [row for row in held if row not in dict(made)]
+        if step in ("delete", "update") and free:
+            gone = choices.pick(free)
             made.append((gone, -choices.count(1, present[gone])))
         if step == "cancel":
             made += [(row, -weight) for row, weight in made]
@@ -93,3 +92,13 @@ def _batch(choices: Choices, table: TableData, bag: Counter[Row], size: int) -> 
         present = +present
         rows += made
     return tuple(choices.shuffled(rows))
+
+
+def _inserted(choices: Choices, table: TableData, present: Counter[Row], *, has_edges: bool) -> list[WeightedRow]:
+    """A new row, perhaps one that is there already; with a primary key, in the place of the row that has its key."""
+    new = make_row(choices, table.fields, has_edges=has_edges)
+    if table.key:
+        return [*((row, -n) for row, n in present.items() if table.key_of(row) == table.key_of(new)), (new, 1)]
+    held = sorted(present, key=repr)
+    again = choices.pick(held) if held and choices.once_in(2) else new
+    return [(again, choices.pick((1, 1, 2)))]

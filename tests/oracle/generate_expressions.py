@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from tests.oracle.choices import Choices
+from tests.oracle.generate_functions import TEMPLATES, call
 from tests.oracle.generate_tables import Kind
 
 
@@ -243,7 +244,15 @@ def _either(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
     return f"{choices.pick(('coalesce', 'nullif', 'greatest', 'least', 'nvl'))}({left}, {right})"
 
 
-_GENERIC: Final[tuple[_Combination, ...]] = (_case, _either, _simple_case)
+def _function(choices: Choices, scope: Scope, kind: Kind, depth: int) -> str:
+    """A call of one of many functions; most of those of text are computed by Spark's own code."""
+    templates = TEMPLATES.get(kind)
+    if templates is None:
+        return _either(choices, scope, kind, depth)
+    return call(choices.pick(templates), lambda argument: value(choices, scope, argument, 0))
+
+
+_GENERIC: Final[tuple[_Combination, ...]] = (_case, _either, _simple_case, _function)
 _COMBINATIONS: Final[dict[Kind, tuple[_Combination, ...]]] = {
     Kind.INTEGER: (_arithmetic, _measured, _remainder, _integral_division, _unary),
     Kind.DECIMAL: (_arithmetic, _with_integer, _quotient, _rounded, _as_decimal, _unary),

@@ -20,6 +20,7 @@ from tests.oracle.generate_from import joined
 from tests.oracle.generate_from import source as source_of
 from tests.oracle.generate_grammar import Grammar, Named, Parts, Query, Source, select_list, table_source
 from tests.oracle.generate_orders import select_top, select_top_by_unselected
+from tests.oracle.generate_shapes import select_shape
 from tests.oracle.generate_subqueries import (
     SET_OPERATIONS,
     condition,
@@ -49,7 +50,9 @@ def named(tables: Sequence[TableData]) -> tuple[Named, ...]:
 
 def make_query(choices: Choices, tables: tuple[Named, ...], depth: int) -> Query:
     """The same by any choices, with its output columns."""
-    return query(Grammar(choices, tables, depth, _PARTS, is_top=True))
+    grammar = Grammar(choices, tables, depth, _PARTS, is_top=True)
+    shape = select_shape(grammar) if choices.once_in(4) else None
+    return query(grammar) if shape is None else shape
 
 
 def make_failing_query(choices: Choices, tables: tuple[Named, ...]) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal as Number
 from enum import Enum, auto
 from typing import Any, Final
@@ -64,27 +64,32 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class TableData:
-    """A table: its columns and its rows, as internal values."""
+    """A table: its columns and its rows, as internal values; ``key`` has the names of its primary key, if it has one."""
 
     name: str
     fields: Schema
     rows: tuple[Row, ...]
+    key: tuple[str, ...] = ()
+
+    def key_of(self, row: Row) -> Row:
+        """The values of the primary key."""
+        return tuple(v for f, v in zip(self.fields, row, strict=True) if f.name in self.key)
 
     def __repr__(self) -> str:
         """The table as an argument that ``test_found.py`` takes."""
         columns = ", ".join(f"{f.name} {f.type}{'' if f.nullable else ' not null'}" for f in self.fields)
         rows = ", ".join(show_row(row, self.fields) for row in self.rows)
-        return f'table("{self.name}", "{columns}", [{rows}])'
+        return f'table("{self.name}", "{columns}", [{rows}]{f", {self.key!r}" if self.key else ""})'
 
     def _repr_pretty_(self, printer: Any, _cycle: bool) -> None:
         """What Hypothesis prints, which would otherwise be the fields."""
         printer.text(repr(self))
 
 
-def table(name: str, columns: str, rows: list[tuple[Any, ...]]) -> TableData:
+def table(name: str, columns: str, rows: list[tuple[Any, ...]], key: tuple[str, ...] = ()) -> TableData:
     """The table that a failing example printed."""
     fields = tuple(_read_field(column.split(" ", 2)) for column in columns.split(", "))
-    return TableData(name, fields, tuple(internal_row(row) for row in rows))
+    return TableData(name, fields, tuple(internal_row(row) for row in rows), key)
 
 
 def day(text: str) -> int:
@@ -115,6 +120,7 @@ _KINDS: Final = {
 }
 _PLAIN: Final = {
     "k": INT32,
+    "p": INT64,
     "i": INT32,
     "j": INT64,
     "n": _PRICE,
@@ -148,6 +154,7 @@ _FIRST_DAY: Final = day("2024-02-27")
 _MINUTE: Final = 60_000_000
 _PLAIN_VALUES: Final[dict[str, tuple[Any, ...]]] = {
     "k": (0, 1, 2, 3),
+    "p": tuple(range(12)),
     "i": tuple(range(-2, 5)),
     "j": tuple(range(-3, 7)),
     "n": tuple((Number(quarters) / 4).quantize(Number("0.01")) for quarters in range(-8, 13)),
@@ -172,6 +179,10 @@ _EDGE_VALUES: Final[dict[str, tuple[Any, ...]]] = {
 }
 
 
+_KEYS: Final = (("k",), ("p",), ("k", "p"))
+"""The columns of a primary key: one that others join, one that none does, or both."""
+
+
 def tables(max_rows: int = 8) -> st.SearchStrategy[tuple[TableData, ...]]:
     """Two to four tables ``t0``, ``t1``, … with a column ``k`` to join on and up to four more."""
     return st.composite(lambda draw: make_tables(Choices.drawn(draw), max_rows))()
@@ -183,14 +194,18 @@ def make_tables(choices: Choices, max_rows: int = 8) -> tuple[TableData, ...]:
 
 
 def _make_table(choices: Choices, name: str, max_rows: int) -> TableData:
-    chosen = {"k", *choices.some([n for n in _PLAIN if n != "k"], 1, 4)}
+    key = choices.pick(_KEYS) if choices.once_in(3) else ()
+    chosen = {"k", *key, *choices.some([n for n in _PLAIN if n not in ("k", "p")], 1, 4)}
     if choices.once_in(2):
         chosen |= set(choices.some(list(_EDGES), 1, 2))
     listed = {n: t for n, t in (_PLAIN | _EDGES).items() if n in chosen}
-    fields = tuple(Field(n, t, nullable=not choices.once_in(6)) for n, t in listed.items())
+    fields = tuple(Field(n, t, nullable=not (n in key or choices.once_in(6))) for n, t in listed.items())
     has_edges = choices.once_in(4)
-    rows = tuple(make_row(choices, fields, has_edges=has_edges) for _ in range(choices.count(0, max_rows)))
-    return TableData(name, fields, rows)
+    made = TableData(name, fields, (), key)
+    rows = [make_row(choices, fields, has_edges=has_edges) for _ in range(choices.count(0, max_rows))]
+    if key:
+        rows = list({made.key_of(row): row for row in rows}.values())
+    return replace(made, rows=tuple(rows))
 
 
 def make_row(choices: Choices, fields: Schema, *, has_edges: bool = False) -> Row:

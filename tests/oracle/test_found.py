@@ -441,3 +441,26 @@ def test_occurrences_of_a_table_that_are_alike(spark: SparkSession) -> None:
         db.verify()
         db.table("t").delete([(0, None, 2, None)])
         db.verify()
+
+
+@pytest.mark.parametrize("kind", ["LEFT", "RIGHT", "FULL"])
+def test_a_condition_of_an_outer_join_that_fails_is_tested_where_rows_meet(spark: SparkSession, kind: str) -> None:
+    """A conjunct of one side was tested before the join, and failed for a row without a partner, where Spark does not."""
+    database = ev.connect(spark=spark)
+    database.create_table("r", "k int, s string")
+    database.create_table("t", "k int, s string")
+    joined = "r.k = t.k AND CAST(r.s AS INT) > 0 AND CAST(t.s AS INT) > 0"
+    view = database.create_view("v", f"SELECT r.s AS a, t.s AS b FROM r {kind} JOIN t ON {joined}")
+    marks = database.create_view(
+        "m", "SELECT k, EXISTS (SELECT 1 FROM t WHERE t.k = r.k AND CAST(r.s AS INT) > 0) AS e FROM r"
+    )
+    # Spark tests what reads the right side of a left join before the join, and so do we
+    lonely = {"LEFT": "r", "RIGHT": "t", "FULL": "r"}[kind]
+    database.apply({"r": [(1, "5")], "t": [(1, "6")]})
+    database.apply({lonely: [(2, "x")]})
+    assert view.suspension is None
+    assert marks.suspension is None
+    database.verify()
+    database.apply({"r": [(2, "1")], "t": [(2, "1")]})
+    assert view.suspension is not None
+    assert (marks.suspension is None) == (lonely == "t")

@@ -122,6 +122,10 @@ def _report(folder: Path) -> int:
     print(f"{sum(refusals.values()):,} refusals:")
     for reason, count in refusals.most_common(25):
         print(f"  {count:6,}  {reason}")
+    refused = {reason: text for s in states.values() for reason, text in s["refused"].items()}
+    (folder / "refusals.txt").write_text(
+        "\n\n".join(f"{r}\n{refused[r]}" for r, _ in refusals.most_common() if r in refused)
+    )
     print(f"{sum(differences.values())} differences{':' if differences else ''}")
     for kind, count in differences.most_common():
         print(f"  {count:6,}  {kind}")

@@ -22,7 +22,7 @@ from tests.soak.scenario import Apply, AskSpark, CreateView, Difference, Drop, R
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_SPARK_BACKEND_ONCE_IN: Final = 10
+_BACKENDS: Final = ("embedded",) * 7 + ("durable",) * 2 + ("spark",)
 _SETTINGS_ONCE_IN: Final = 5
 _SETTINGS: Final[dict[str, tuple[str, ...]]] = {
     "spark.sql.session.timeZone": ("America/New_York", "Asia/Kolkata", "Europe/London", "+05:30"),
@@ -38,10 +38,12 @@ _SETTINGS: Final[dict[str, tuple[str, ...]]] = {
 }
 _OPTIONS: Final[tuple[Mapping[str, Any], ...]] = (
     {"strategy": "recursive"},
+    {"strategy": "recursive", "depth": 1},
     {"strategy": "first_order"},
     {"strategy": "factorized"},
     {"strategy": "recompute"},
     {"strategy": "skew"},
+    {"strategy": "skew", "epsilon": 0.3},
     {"representation": "factorized"},
     {"representation": "listing"},
     {"lazy": True},
@@ -65,7 +67,7 @@ def play(seed: str, spark: SparkSession, answers: Answers, tally: Tally) -> Foun
     with configured(spark, settings), answers.configured(settings):
         try:
             for each in both:
-                backend = "spark" if each.once_in(_SPARK_BACKEND_ONCE_IN) else "embedded"
+                backend = each.pick(_BACKENDS)
                 tables = make_tables(each, each.pick((4, 8, 15)))
                 opened.append(Scenario(spark, answers, tables, backend=backend, settings=settings, tally=tally))
             found = _take_turns([(s, _Round(c, s).play()) for c, s in zip(both, opened, strict=True)])
@@ -124,8 +126,8 @@ class _Round:
             yield scenario.do(Apply(make_transaction(choices, scenario.tables, scenario.content)))
             if choices.once_in(8):
                 yield self._change_views()
-            if scenario.backend == "spark" and choices.once_in(3):
-                yield scenario.do(Reopen())
+            if scenario.backend != "embedded" and choices.once_in(3 if scenario.backend == "spark" else 20):
+                yield scenario.do(Reopen(scenario.backend == "durable" and choices.once_in(2)))
             if number == batches // 2:
                 yield scenario.do(AskSpark())
         if choices.once_in(3):

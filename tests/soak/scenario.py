@@ -19,7 +19,7 @@ import pyarrow as pa
 
 import everview as ev
 from everview.backends.reference.evaluate_plan import evaluate_plan
-from everview.errors import EvaluationError, EverviewError, InternalError, ViewSuspended
+from everview.errors import EvaluationError, EverviewError, InternalError, InvalidQuery, UnknownName, ViewSuspended
 from everview.relational.arrow import canonical_rows, rows_from_arrow, rows_to_arrow
 from everview.relational.nodes import Relation
 from everview.relational.schema import schema
@@ -64,7 +64,9 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Reopen:
-    """The database is closed and opened again; only on a backend that keeps it."""
+    """The database is closed and opened again, perhaps after a checkpoint; only where it is on disk."""
+
+    is_checkpointed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,8 @@ class Tally:
 
     counts: Counter[str] = field(default_factory=Counter)
     refusals: Counter[str] = field(default_factory=Counter)
+    refused: dict[str, str] = field(default_factory=dict)
+    """By the reason of a refusal: the first query that had it, and the whole message."""
 
 
 class Scenario:
@@ -112,18 +116,20 @@ class Scenario:
         self.followed: dict[str, Followed] = {}
         self.queries: dict[str, str] = {}
         self._suspended: set[str] = set()
+        self._forgotten: set[str] = set()
         self.tally = tally or Tally()
         self.content: Content = {t.name: Counter() for t in self.tables}
         self._fields = {t.name: t.fields for t in self.tables}
         self._spark = spark
         self._answers = answers
-        self._folder = Path(tempfile.mkdtemp(prefix="everview-soak-")) if backend == "spark" else None
+        self._folder = Path(tempfile.mkdtemp(prefix="everview-soak-")) if backend != "embedded" else None
         self.db = self._open()
         for t in self.tables:
-            self.db.create_table(t.name, rows_to_arrow([], t.fields).schema)
+            self.db.create_table(t.name, rows_to_arrow([], t.fields).schema, primary_key=list(t.key) or None)
 
     def _open(self) -> ev.Database:
-        return ev.connect(self._folder, backend=self.backend, spark=self._spark)
+        backend = "spark" if self.backend == "spark" else "embedded"
+        return ev.connect(self._folder, backend=backend, spark=self._spark)
 
     def close(self) -> None:
         """Closes the database and removes its files."""
@@ -145,11 +151,12 @@ class Scenario:
                 self._guard("drop", lambda: self.db.drop(step.name))
                 del self.followed[step.name], self.queries[step.name]
                 self._suspended.discard(step.name)
+                self._forgotten.discard(step.name)
                 return True
             case Apply():
                 return self._apply(step.changes)
             case Reopen():
-                self._guard("reopen", self._reopen)
+                self._guard("reopen", lambda: self._reopen(step.is_checkpointed))
                 self._check_views()
                 return True
             case AskSpark():
@@ -175,6 +182,9 @@ class Scenario:
             raise Difference("create_view raises EvaluationError", f"{error}\n{step.sql}", step.name) from error
         except EverviewError as error:
             self.tally.refusals[_reason(error)] += 1
+            self.tally.refused.setdefault(_reason(error), f"{error}\n{step.sql}\n{dict(step.options)}")
+            if isinstance(error, InvalidQuery | UnknownName):
+                self._expect_refusal(step, error)
             return False
         except Exception as error:
             raise Difference(f"create_view raises {_name(error)}", f"{error}\n{step.sql}", step.name) from error
@@ -183,24 +193,37 @@ class Scenario:
         self._check_views([step.name])
         return True
 
-    def _expect_failure(self, content: Content, view: str, sql: str, error: EvaluationError) -> None:
-        """A view whose arithmetic fails on these rows must fail in Spark too."""
+    def _expect_refusal(self, step: CreateView, error: EverviewError) -> None:
+        """A query that is called invalid must be so in Spark."""
+        answer = self._ask(self.content, step.sql)
+        if not isinstance(answer, NoAnswer):
+            raise Difference("invalid, but not in Spark", f"{error}\n{step.sql}", step.name) from error
+
+    def _ask(self, content: Content, sql: str) -> pa.Table | NoAnswer:
+        """Spark's answer over tables that hold this."""
         self._answers.load(self.tables, content)
         for name in self.queries:
             self._define_if_read(name, sql)
-        answer = self._answers.ask(sql)
+        return self._answers.ask(sql)
+
+    def _expect_failure(self, content: Content, view: str, sql: str, error: EvaluationError) -> None:
+        """A view whose arithmetic fails on these rows must fail in Spark too."""
+        answer = self._ask(content, sql)
         if not isinstance(answer, NoAnswer):
             raise Difference("fails, but not in Spark", f"{error}\n{sql}\nSpark has {answer.num_rows} rows", view)
 
     def _plan(self, name: str) -> Relation:
         return self.db._core.catalog.view(name).plan
 
-    def _reopen(self) -> None:
+    def _reopen(self, is_checkpointed: bool) -> None:
         version = self.db.version
+        if is_checkpointed:
+            self.db.checkpoint()
         self.db.close()
         self.db = self._open()
         for name, followed in self.followed.items():
             followed.view = self.db.view(name)
+        self._forgotten |= self._suspended
         assert self.db.version == version, "the version after opening again"
 
     def _apply(self, changes: Transaction) -> bool:
@@ -240,7 +263,8 @@ class Scenario:
             if name in self._suspended:
                 self._suspended.discard(name)
                 self.tally.counts["views that answer again"] += 1
-                if self.db._core.catalog.view(name).options.lazy:  # what it held before is not known any more
+                if self.db._core.catalog.view(name).options.lazy or name in self._forgotten:
+                    self._forgotten.discard(name)  # what it held before is not known any more
                     self._guard("reading a view that answers again", lambda name=name: self._follow(name))
             try:
                 self.followed[name].check(expected[name], self.db.version)

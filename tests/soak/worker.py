@@ -44,7 +44,7 @@ class Worker:
             self._read(json.loads(self._path.read_text()))
 
     def _read(self, state: dict[str, Any]) -> None:
-        self._tally = Tally(Counter(state["counts"]), Counter(state["refusals"]))
+        self._tally = Tally(Counter(state["counts"]), Counter(state["refusals"]), state["refused"])
         self._differences = Counter(state["differences"])
         self._round = state["round"]
         self._seconds = state["seconds"]
@@ -108,6 +108,7 @@ class Worker:
         state = {
             "counts": self._tally.counts,
             "refusals": self._tally.refusals,
+            "refused": self._tally.refused,
             "differences": self._differences,
             "round": self._round,
             "seconds": self._seconds,

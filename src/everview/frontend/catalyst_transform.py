@@ -90,7 +90,9 @@ class _PartialFunction:
 def _aliased(jvm: Any, content: Any, view: Any) -> Any:
     """``SELECT c AS c#id …``: the content's columns under the identities that the rest of the plan refers to."""
     catalyst = jvm.org.apache.spark.sql.catalyst
-    fresh = content.newInstance() if hasattr(content, "newInstance") else content
+    # Some leaves insist on identities of their own wherever they stand; other plans may stand anywhere below the names.
+    kind = jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation")
+    fresh = content.newInstance() if kind.isInstance(content) else content
     aliases = jvm.java.util.ArrayList()
     wanted, given = view.output(), fresh.output()
     for i in range(wanted.size()):

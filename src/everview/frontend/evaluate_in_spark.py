@@ -2,35 +2,40 @@
 
 An expression's SQL text is resolved and optimized over an empty relation with columns of its arguments, once. What comes out is
 one or more projections over a leaf; Spark compiles each to a function from row to row (``UnsafeProjection``). A batch goes to
-the JVM as one Arrow record batch, through these functions, and back as another: eight calls of py4j, a few milliseconds. What
-is not a projection in the end (a Python function runs in workers of its own) is run as a Spark job over the same batch.
+the JVM as one Arrow record batch, through these functions, and back as another: eight calls of py4j, a few milliseconds. A
+function of Python is called in this process (``python_functions``). What is neither is run as a Spark job over the batch.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Final
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark import SparkContext
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from everview.errors import CorruptDatabase, EvaluationError, InternalError
+from everview.frontend.answer_in_spark import SparkAnswers
 from everview.frontend.catalyst_plan import quiet_spark_log
 from everview.frontend.catalyst_transform import scala_list
-from everview.frontend.gateway import SparkGateway, empty_rows, struct_type
+from everview.frontend.gateway import SparkGateway
+from everview.frontend.python_functions import python_function
 from everview.frontend.session_settings import apply_settings, working_in
+from everview.frontend.spark_frames import empty_rows, struct_type
 from everview.frontend.spark_types import schema_to_spark_json
 from everview.frontend.translated import SessionSettings
-from everview.frontend.user_names import copy_all_functions
+from everview.frontend.user_functions import copy_all_functions, introduce
 from everview.relational import spark_code
 from everview.relational.arrow import arrow_type, column_to_arrow
 from everview.relational.expressions import SparkExpression
-from everview.relational.nodes import Field, Schema
+from everview.relational.nodes import Field, Schema, SparkQuery
 from everview.relational.types import YEAR_MONTH_INTERVAL, Array, DataType, Map, Struct
 
 _ROWS_A_MESSAGE: Final = 1 << 20
@@ -48,8 +53,9 @@ class SparkEvaluator:
         self._context: SparkContext | None = None
         self._sessions: dict[SessionSettings, SparkSession] = {}
         self._compiled: dict[SparkExpression, Run] = {}
+        self._answers: dict[SessionSettings, SparkAnswers] = {}
 
-    def __call__(self, expression: SparkExpression, inputs: Sequence[pa.Array], count: int) -> pa.Array:
+    def compute(self, expression: SparkExpression, inputs: Sequence[pa.Array], count: int) -> pa.Array:
         """The values of an expression for rows of arguments.
 
         Raises:
@@ -68,12 +74,45 @@ class SparkEvaluator:
                 except (PySparkException, Py4JJavaError) as error:
                     # Some of Spark's expressions keep what they were building when they failed (a map's entries): begin anew.
                     self._compiled.pop(function, None)
-                    raise _as_evaluation_error(error, expression) from None
+                    raise _as_evaluation_error(error, expression.name) from None
+
+    def introduce(self, session: Any, names: Iterable[str]) -> None:
+        """Makes functions of the user's known to a session."""
+        with self._lock:
+            for name in names:
+                introduce(session, name)
+
+    def answer(self, query: SparkQuery, tables: Sequence[pa.Table]) -> pa.Table:
+        """Spark's answer to a query, for the rows of its inputs.
+
+        Raises:
+            EvaluationError: it has none.
+        """
+        with self._answering(query) as answers:
+            return answers.rows(query, tables)
+
+    def answer_frames(self, query: SparkQuery, frames: Sequence[DataFrame], session: SparkSession) -> DataFrame:
+        """Spark's answer to a query over DataFrames of a session, as one of it."""
+        with self._answering(query) as answers:
+            return answers.frame(query, frames, session)
+
+    @contextmanager
+    def _answering(self, query: SparkQuery) -> Iterator[SparkAnswers]:
+        with self._lock:
+            settings = SessionSettings(query.zone, query.settings)
+            session = self._session(settings)
+            answers = self._answers.setdefault(settings, SparkAnswers(session))
+            with working_in(session), quiet_spark_log():
+                copy_all_functions(session)
+                try:
+                    yield answers
+                except (PySparkException, Py4JJavaError) as error:
+                    raise _as_evaluation_error(error, "the query") from None
 
     def _session(self, settings: SessionSettings) -> SparkSession:
         if self._context is None or SparkContext._active_spark_context is not self._context:
             user = SparkGateway().user_session
-            self._context, self._sessions, self._compiled = user.sparkContext, {}, {}
+            self._context, self._sessions, self._compiled, self._answers = user.sparkContext, {}, {}, {}
         known = self._sessions.get(settings)
         if known is None:
             known = self._sessions[settings] = SparkGateway().private_session()
@@ -88,6 +127,7 @@ evaluate: Final = SparkEvaluator()
 def _compile(session: Any, function: SparkExpression) -> Run:
     fields = tuple(Field(f"everview_{i}", a.type, True) for i, a in enumerate(function.args))
     text = function.sql([f.name for f in fields]) + " AS value"
+    spark_code.introduce(session, text)
     relation = empty_rows(session, fields)
     execution = relation.selectExpr(_strings(session, [text])).queryExecution()
     analyzed = execution.analyzed()
@@ -100,7 +140,10 @@ def _compile(session: Any, function: SparkExpression) -> Run:
         projections.append((plan.projectList(), plan.child().output()))
         plan = plan.child()
     if plan.nodeName() not in ("LogicalRDD", "ExternalRDD") or not projections:
-        return _as_job(session, function, fields, text)
+        called = analyzed.projectList().apply(0).child()
+        is_python = called.getClass().getSimpleName() == "PythonUDF"
+        python = python_function(session, called, fields, function.type) if is_python else None
+        return _as_job(session, function, fields, text) if python is None else python.of_rows
     create = session._jvm.org.apache.spark.sql.catalyst.expressions.UnsafeProjection.create
     steps = [create(expressions, given) for expressions, given in reversed(projections)]
     return _as_projection(session, function, fields, steps)
@@ -182,15 +225,20 @@ def _received(array: pa.Array, data_type: DataType) -> pa.Array:
     return array
 
 
-def _as_evaluation_error(error: Any, expression: SparkExpression) -> EvaluationError:
+def _sentence(message: str) -> str:
+    """What Spark says in a line; of a failing function of Python, the exception that it raised."""
+    lines = [line.strip() for line in message.strip().splitlines()]
+    raised = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", line)]
+    return raised[-1] if raised and "Python worker" in message else lines[0]
+
+
+def _as_evaluation_error(error: Any, name: str) -> EvaluationError:
     if isinstance(error, Py4JJavaError):
         message, condition = str(error.java_exception.toString()), "SPARK_ERROR"
     else:
         message, condition = str(error), error.getCondition() or "SPARK_ERROR"
-    first = message.strip().splitlines()[0]
+    first = _sentence(message)
     if condition.startswith("UNRESOLVED_ROUTINE"):
         hint = "register it with spark.udf.register, under that name, in the session that connect(spark=…) is given."
-        return EvaluationError(
-            f"the function {expression.name} is not registered in Spark.", condition=condition, hint=hint
-        )
-    return EvaluationError(f"{expression.name}: {first}", condition=condition)
+        return EvaluationError(f"the function {name} is not registered in Spark.", condition=condition, hint=hint)
+    return EvaluationError(f"{name}: {first}", condition=condition)

@@ -18,7 +18,6 @@ import pyarrow as pa
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import StructType
 
 from everview.errors import (
     InternalError,
@@ -28,6 +27,7 @@ from everview.errors import (
     UnsupportedQuery,
     did_you_mean,
 )
+from everview.frontend.answer_in_spark import whole_query
 from everview.frontend.catalyst_plan import export_plan, quiet_spark_log
 from everview.frontend.catalyst_transform import rebind_leaves, view_leaves
 from everview.frontend.clock_functions import with_clock
@@ -42,12 +42,14 @@ from everview.frontend.session_settings import (
 )
 from everview.frontend.spark_environment import environment_of_spark, is_spark_running
 from everview.frontend.spark_errors import from_spark_error
+from everview.frontend.spark_frames import empty_rows, frame_of_plan, frame_of_rows, plan_of_frame
 from everview.frontend.spark_rings import SparkRings
-from everview.frontend.spark_types import from_spark_json, schema_to_spark_json
+from everview.frontend.spark_types import from_spark_json
 from everview.frontend.translate_plan import translate_plan
 from everview.frontend.translated import SessionReach, SessionSettings, Translated
-from everview.frontend.user_names import copy_functions, copy_views, has_session_names, remember_session
-from everview.relational.arrow import fields_from_arrow, without_empty_batches
+from everview.frontend.user_functions import copy_functions, remember_session
+from everview.frontend.user_names import copy_views, has_session_names
+from everview.relational.arrow import fields_from_arrow
 from everview.relational.clock import CLOCK, CLOCK_FIELDS
 from everview.relational.evaluate import compile_expression
 from everview.relational.nodes import (
@@ -175,14 +177,47 @@ class SparkGateway:
             analyzed = with_clock(session, self._analyze(query))
             output = json.loads(analyzed.schema().json())
             try:
-                plan = self._translated(session, analyzed, text, settings)
-            except UnsupportedQuery:
-                with_stand_ins, has_any = hide_expressions(session, analyzed, settings)
-                if not has_any:
+                plan = self._with_stand_ins(session, analyzed, text, settings)
+            except UnsupportedQuery as refused:
+                if self._why_not_whole(session, analyzed, text, settings) is not None:
                     raise
-                plan = self._translated(session, with_stand_ins, text, settings)
+                raise refused.or_recomputed() from refused.__cause__
         verify(plan)
         return Translated(_with_output(simplify(plan), output), text, settings)
+
+    def translate_whole(self, query: str | DataFrame) -> Translated:
+        """The query as one that Spark answers as a whole, whatever is in it.
+
+        Raises:
+            InvalidQuery: Spark cannot parse or resolve it.
+            UnsupportedQuery: its answer is no function of the tables' rows.
+        """
+        settings = self._user_settings()
+        text = query if isinstance(query, str) else None
+        with self._working(settings) as session:
+            plan = with_clock(session, self._analyze(query))
+            return Translated(whole_query(session, plan, text, self._fields, settings), text, settings)
+
+    def _why_not_whole(
+        self, session: SparkSession, analyzed: Any, text: str | None, settings: SessionSettings
+    ) -> UnsupportedQuery | None:
+        """Why Spark could not answer a query as a whole; None if it could."""
+        try:
+            whole_query(session, analyzed, text or "", self._fields, settings)
+        except UnsupportedQuery as refused:
+            return refused
+        return None
+
+    def _with_stand_ins(
+        self, session: SparkSession, analyzed: Any, text: str | None, settings: SessionSettings
+    ) -> Relation:
+        try:
+            return self._translated(session, analyzed, text, settings)
+        except UnsupportedQuery:
+            with_stand_ins, has_any = hide_expressions(session, analyzed, settings)
+            if not has_any:
+                raise
+            return self._translated(session, with_stand_ins, text, settings)
 
     def _translated(
         self, session: SparkSession, analyzed: Any, text: str | None, settings: SessionSettings
@@ -218,7 +253,7 @@ class SparkGateway:
             plan = rebind_leaves(session, with_clock(session, self._analyze(query)), contents)
             if self._rings is not None:
                 plan = self._rings.runnable(plan)
-            return DataFrame(_dataset(session, plan), session).toArrow()
+            return frame_of_plan(session, plan).toArrow()
 
     def answer(self, query: str, read: Callable[[str], pa.Table]) -> pa.Table:
         """Spark's answer to any query, deterministic or not, over the tables and views as ``read`` gives them."""
@@ -226,30 +261,28 @@ class SparkGateway:
             plan = self._analyze(query)
             names = [n for n in view_leaves(session, plan) if n in self._fields]
             contents = {n: self._filled(n, read(self._fields[n][0])) for n in names}
-            return DataFrame(_dataset(session, rebind_leaves(session, plan, contents)), session).toArrow()
+            return frame_of_plan(session, rebind_leaves(session, plan, contents)).toArrow()
 
     def to_dataframe(self, rows: pa.Table) -> DataFrame:
         """The rows as a DataFrame of the user's session."""
-        fields = fields_from_arrow(rows.schema)
-        return self.user_session.createDataFrame(without_empty_batches(rows), schema=struct_type(fields))
+        return frame_of_rows(self.user_session, rows, fields_from_arrow(rows.schema))
 
     def _filled(self, name: str, rows: pa.Table) -> Any:
         """The analyzed plan of a DataFrame with these rows and the table's exact schema."""
         session = self._session
         assert session is not None, "only called while working in it"
         _, fields = self._fields[name.lower()]
-        frame = session.createDataFrame(without_empty_batches(rows), schema=struct_type(fields))
-        return frame._jdf.queryExecution().analyzed()
+        return plan_of_frame(frame_of_rows(session, rows, fields))
 
     def _analyze(self, query: str | DataFrame) -> Any:
         session = self._session
         assert session is not None, "only called while working in it"
         if isinstance(query, DataFrame):
-            return query._jdf.queryExecution().analyzed()
+            return plan_of_frame(query)
         try:
             with quiet_spark_log():
                 _require_query(session, query)
-                return session.sql(query)._jdf.queryExecution().analyzed()
+                return plan_of_frame(session.sql(query))
         except PySparkException as error:
             raise from_spark_error(error, [n for n, _ in self._fields.values()]) from None
         except Py4JJavaError as error:  # what Spark did not foresee: its own mistake
@@ -340,17 +373,6 @@ def _quick_start() -> Iterator[None]:
             del os.environ[name]
 
 
-def struct_type(fields: Schema) -> StructType:
-    """The columns as PySpark's type of a row."""
-    return StructType.fromJson(schema_to_spark_json(fields))
-
-
-def empty_rows(session: Any, fields: Schema) -> Any:
-    """An empty DataFrame of the JVM; PySpark would take half a second to make the first one."""
-    schema = session._jvm.org.apache.spark.sql.types.DataType.fromJson(json.dumps(schema_to_spark_json(fields)))
-    return session._jsparkSession.createDataFrame(session.sparkContext._jsc.emptyRDD(), schema)
-
-
 def _refuse_compared_maps(plan: Relation) -> None:
     """Spark sorts the entries of maps that it groups by; ours keep the order in which they were made."""
     for node in nodes_of(plan):
@@ -369,10 +391,6 @@ def _refuse_compared_maps(plan: Relation) -> None:
                 operator="map",
                 hint="use map_entries, or to_json, of the map.",
             )
-
-
-def _dataset(session: Any, plan: Any) -> Any:
-    return session._jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
 
 
 def _with_output(plan: Relation, spark_schema: dict[str, Any]) -> Relation:

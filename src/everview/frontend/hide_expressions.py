@@ -3,7 +3,8 @@
 A stand-in is a Python function of Catalyst's that is never run: no rule looks into it, it is equal to another with the same
 name and arguments, and its name says all that the translation needs. Law: a stand-in means the expression that its text says
 over its arguments, the columns that the expression reads. All of what lies below is computed with it, so that what Spark
-would not evaluate is not evaluated. Aggregates, window functions, subqueries and grouping keys stay outside, as arguments.
+would not evaluate is not evaluated. Aggregates, window functions, subqueries and grouping keys stay outside, as arguments; so
+do functions of Python, which Spark evaluates before all else, and the arguments of these.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from everview.frontend.spark_types import from_spark_json, to_spark_json
 from everview.frontend.stand_in import is_stand_in, stand_in_name
 from everview.frontend.translate_expression import Scope, translate_expression
 from everview.frontend.translated import SessionSettings
+from everview.frontend.user_functions import called_function
 from everview.relational.evaluate import compile_expression
 from everview.relational.expressions import Column
 
@@ -32,7 +34,7 @@ _SCALAR_PYTHON: Final = 100
 # fmt: off
 _BOUNDARIES: Final = frozenset((
     "AttributeReference", "OuterReference", "AggregateExpression", "WindowExpression", "ScalarSubquery", "Exists", "InSubquery",
-    "ListQuery", "LateralSubquery", "Grouping", "GroupingID", "PythonUDAF", "GetColumnByOrdinal",
+    "ListQuery", "LateralSubquery", "Grouping", "GroupingID", "PythonUDAF", "GetColumnByOrdinal", "PythonUDF",
 ))
 """What is an argument of a stand-in, wherever it stands below it."""
 _STRUCTURE: Final = frozenset((
@@ -123,6 +125,9 @@ class _Hider:
         return True
 
     def _hidden(self, expression: Any, keys: list[Any]) -> Any:
+        if expression.getClass().getSimpleName() == "PythonUDF":
+            text, inputs = called_function(self._session, expression)
+            return self._stand_in(expression, text, inputs, expression.name())
         is_key = any(expression.semanticEquals(k) for k in keys)
 
         def is_input(part: Any) -> bool:
@@ -134,13 +139,16 @@ class _Hider:
         text = writer.write(expression)
         title = function_name(expression)
         self._check(expression, text, writer.inputs, title)
+        return self._stand_in(expression, text, writer.inputs, title)
+
+    def _stand_in(self, expression: Any, text: tuple[str | int, ...], inputs: list[Any], title: str) -> Any:
         self.has_hidden = True
-        text = tuple(p for part in text for p in (_retyped(part, writer.inputs) if isinstance(part, int) else (part,)))
+        text = tuple(p for part in text for p in (_retyped(part, inputs) if isinstance(part, int) else (part,)))
         return self._expressions.PythonUDF(
             stand_in_name(title, text, self._settings),
             None,
             expression.dataType(),
-            self._listed(writer.inputs),
+            self._listed(inputs),
             _SCALAR_PYTHON,
             True,
             self._expressions.NamedExpression.newExprId(),
@@ -148,14 +156,17 @@ class _Hider:
 
     def _check(self, expression: Any, text: tuple[str | int, ...], inputs: list[Any], title: str) -> None:
         """Refuses an expression whose text does not mean it."""
-        names = [f"everview_{i}" for i in range(len(inputs))]
-        columns = [attribute(self._session, n, part.dataType()) for n, part in zip(names, inputs, strict=True)]
+        # A variable of a lambda is nullable by what it runs over, so the columns are what their parts are.
+        columns = [
+            attribute(self._session, f"everview_{i}", part.dataType(), nullable=part.nullable())
+            for i, part in enumerate(inputs)
+        ]
 
         def with_columns(part: Any) -> Any:
             return next((c for c, i in zip(columns, inputs, strict=True) if i.semanticEquals(part)), part)
 
         wanted = self._simplified(run_transform(self._session, expression.transformDown, with_columns), columns)
-        written = "".join(names[p] if isinstance(p, int) else p for p in text)
+        written = "".join(f"everview_{p}" if isinstance(p, int) else p for p in text)
         try:
             parsed = self._session._jsparkSession.sessionState().sqlParser().parseExpression(written)
             is_same = self._simplified(parsed, columns).semanticEquals(wanted)

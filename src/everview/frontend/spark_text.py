@@ -108,8 +108,8 @@ class TextWriter:
         return list(self._call("named_struct", sequence(expression.children())))
 
     def _user_function(self, expression: Any) -> list[str | int]:
-        given = expression.name() if expression.getClass().getSimpleName() == "PythonUDF" else expression.udfName()
-        name = given if isinstance(given, str) else given.get() if given.isDefined() else None
+        given = expression.udfName()
+        name = given.get() if given.isDefined() else None
         if name is None:
             raise UnsupportedQuery(
                 "a function of Scala without a name cannot be computed again.",
@@ -133,7 +133,6 @@ _FORMS: Final[dict[str, Callable[[TextWriter, Any], list[str | int]]]] = {
     "ArraysZip": TextWriter._arrays_zip,
     "VariantGet": TextWriter._variant_get,
     "CreateNamedStruct": TextWriter._named_struct,
-    "PythonUDF": TextWriter._user_function,
     "ScalaUDF": TextWriter._user_function,
     **dict.fromkeys(("LikeAny", "LikeAll", "NotLikeAny", "NotLikeAll"), TextWriter._like_many),
 }
@@ -166,12 +165,12 @@ def scala_sequence(session: Any, java_list: Any) -> Any:
     return session._jvm.scala.jdk.CollectionConverters.ListHasAsScala(java_list).asScala().toSeq()
 
 
-def attribute(session: Any, name: str, data_type: Any) -> Any:
+def attribute(session: Any, name: str, data_type: Any, *, nullable: bool = True) -> Any:
     """A new column of Catalyst's."""
     catalyst = session._jvm.org.apache.spark.sql.catalyst.expressions
     empty = session._jvm.org.apache.spark.sql.types.Metadata.empty()
     nothing = scala_sequence(session, session._jvm.java.util.ArrayList())
-    return catalyst.AttributeReference(name, data_type, True, empty, catalyst.NamedExpression.newExprId(), nothing)
+    return catalyst.AttributeReference(name, data_type, nullable, empty, catalyst.NamedExpression.newExprId(), nothing)
 
 
 def _hole(session: Any, position: int, child: Any) -> Any:

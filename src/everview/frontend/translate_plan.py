@@ -119,6 +119,12 @@ class _PlanTranslator:
                 operator=node.name,
                 hint="create a table for it with db.create_table, and build DataFrames from db.spark_table(name).",
             )
+        if node.name == "Sample":
+            raise UnsupportedQuery(
+                "TABLESAMPLE draws rows by chance, so a view over it has no well-defined content.",
+                operator="TABLESAMPLE",
+                hint="choose rows by a condition, such as hash(id) % 10 = 0.",
+            )
         raise UnsupportedQuery(
             f"the operator {node.name} is not supported.",
             operator=node.name,

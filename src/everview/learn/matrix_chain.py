@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 
 from everview.backends.base import KeepsMatrices
 from everview.backends.rank_change import RankChange
-from everview.catalog import TableDefinition, ViewDefinition, ViewOptions, find_column
+from everview.catalog import TableDefinition, ViewDefinition, ViewOptions
 from everview.errors import InvalidChange, InvalidQuery, UnknownName, UnsupportedOperation, did_you_mean
 from everview.learn.moments import FloatArray
 from everview.planner.matrix_chain import MatrixTable, chain_of, chain_plan, chain_sql
+from everview.relational.column_names import find_column
 from everview.relational.types import Float32, Float64, Int8, Int16, Int32, Int64
 from everview.session.relations import View
 

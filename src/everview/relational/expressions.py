@@ -103,7 +103,17 @@ class SparkExpression(_Expression):
 
 
 def _enclosed(text: str) -> str:
-    return text if re.fullmatch(r"\w+|`[^`]*`", text) else f"({text})"
+    return text if re.fullmatch(r"\w+|`[^`]*`", text) or _is_closed(text) else f"({text})"
+
+
+def _is_closed(text: str) -> bool:
+    """Whether the text is one call, or stands in parentheses already; a text with quotes may say no."""
+    depth = 0
+    for place, char in enumerate(text) if re.match(r"\w*\(", text) and not set("'\"`") & set(text) else ():
+        depth += (char == "(") - (char == ")")
+        if depth == 0 and char == ")":
+            return place == len(text) - 1
+    return False
 
 
 Expression = Column | Literal | Call | Cast | Case | SparkExpression

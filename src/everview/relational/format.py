@@ -26,6 +26,7 @@ from everview.relational.nodes import (
     Relation,
     Scan,
     SortKey,
+    SparkQuery,
     TopK,
     UnionAll,
     UnionMax,
@@ -34,6 +35,7 @@ from everview.relational.nodes import (
     WindowCall,
 )
 from everview.relational.schema import schema
+from everview.relational.spark_code import with_plain_names
 from everview.relational.traverse import inputs, nodes_of
 from everview.relational.types import STRING, Date, Null, Timestamp, TimestampNtz
 
@@ -86,6 +88,9 @@ def format_node(relation: Relation) -> str:
             return "distinct"
         case UnionAll():
             return "union all"
+        case SparkQuery():
+            text = "a DataFrame" if relation.text is None else " ".join(relation.text.split())
+            return f"answered by Spark: {text}"
         case Recursive():
             step = format_plan(relation.step).strip().splitlines()
             return "\n".join(
@@ -196,7 +201,7 @@ def format_expression(expression: Expression, names: tuple[str, ...]) -> str:
                 return f"({args[0]} {expression.function} {args[1]})"
             return f"{expression.function}({', '.join(args)})"
         case SparkExpression():
-            return expression.sql([format_expression(a, names) for a in expression.args])
+            return with_plain_names(expression.sql([format_expression(a, names) for a in expression.args]))
         case _:
             assert_never(expression)
 

@@ -273,6 +273,26 @@ class Recursive(_Relation):
     limit: int
 
 
+@node
+class SparkQuery(_Relation):
+    """Spark's answer to a query that the algebra has no nodes for, over relations that the query knows by ``names``.
+
+    ``text`` is the query, in the time zone and with the settings of the session that gave it its meaning; None for a DataFrame.
+    The process that made the view has the resolved query under the name ``frame``.
+    """
+
+    inputs: tuple[Relation, ...]
+    names: tuple[str, ...]
+    fields: Schema
+    text: str | None
+    frame: str
+    zone: str
+    settings: tuple[tuple[str, str], ...]
+
+    def _check(self) -> None:
+        assert len(self.inputs) == len(self.names), self.names
+
+
 RECURSION = "__recursion"
 
 
@@ -297,4 +317,5 @@ Relation = (
     | TopK
     | Generate
     | Recursive
+    | SparkQuery
 )

@@ -25,6 +25,7 @@ from everview.relational.nodes import (
     Relation,
     Scan,
     Schema,
+    SparkQuery,
     TopK,
     UnionAll,
     UnionMax,
@@ -72,7 +73,7 @@ def columns(relation: Relation) -> tuple[Column, ...]:
 
 def _derive(relation: Relation) -> Schema:
     match relation:
-        case Scan() | Values():
+        case Scan() | Values() | SparkQuery():
             return relation.fields
         case Filter() | Distinct() | TopK():
             return schema(relation.child)

@@ -1,27 +1,44 @@
 """Where what only Spark's own code computes is computed: in a JVM that somebody above has a door to.
 
 ``provide`` says how to find that door, once a process; ``compute`` takes columns of arguments to the column of results, a batch
-a call. A call costs some milliseconds whatever the batch, so whoever has rows one by one says beforehand which (``foresee``).
-What was computed is remembered per distinct arguments, up to a limit. Contract: the result is a function of the arguments, the
-text, the time zone and the settings of the expression; an argument tuple without a value raises ``EvaluationError``.
+a call, ``answer`` the contents of relations to Spark's answer to a query over them. A call costs some milliseconds whatever the
+batch, so whoever has rows one by one says beforehand which (``foresee``). What was computed is remembered per distinct
+arguments, up to a limit. Contract: the result is a function of the arguments, the text, the time zone and the settings of the
+expression; an argument tuple without a value raises ``EvaluationError``.
 """
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from typing import Final, TypeAlias
+from typing import Any, Final, Protocol
 
 import pyarrow as pa
 
 from everview.errors import EvaluationError, InternalError
 from everview.relational.arrow import column_to_arrow, rows_from_arrow
 from everview.relational.expressions import Column, SparkExpression
-from everview.relational.nodes import Field
+from everview.relational.nodes import Field, SparkQuery
 from everview.relational.types import Row, Value
 
-Engine: TypeAlias = Callable[[SparkExpression, Sequence[pa.Array], int], pa.Array]
-"""From an expression, the columns of its arguments and the number of rows to the column of its values."""
+
+class Engine(Protocol):
+    """What reaches Spark."""
+
+    def compute(self, expression: SparkExpression, inputs: Sequence[pa.Array], count: int) -> pa.Array:
+        """From an expression, the columns of its arguments and the number of rows to the column of its values."""
+
+    def introduce(self, session: Any, names: Iterable[str]) -> None:
+        """Makes functions of the user's known to a session of Spark's, under names that ``named_function`` has made."""
+
+    def answer(self, query: SparkQuery, tables: Sequence[pa.Table]) -> pa.Table:
+        """From a query and the rows of its inputs to its rows."""
+
+    def answer_frames(self, query: SparkQuery, frames: Sequence[Any], session: Any) -> Any:
+        """The same from DataFrames of a session to one of it."""
+
 
 _REMEMBERED: Final = 1 << 16
 _MISSING: Final = object()
@@ -40,9 +57,69 @@ def compute(expression: SparkExpression, inputs: Sequence[pa.Array], count: int)
     Raises:
         EvaluationError: some row has no value.
     """
+    return _engine().compute(expression, inputs, count)
+
+
+def answer(query: SparkQuery, tables: Sequence[pa.Table]) -> pa.Table:
+    """Spark's answer to a query whose inputs hold these rows.
+
+    Raises:
+        EvaluationError: it has none.
+    """
+    return _engine().answer(query, tables)
+
+
+def answer_frames(query: SparkQuery, frames: Sequence[Any], session: Any) -> Any:
+    """Spark's answer as a DataFrame of a session, over DataFrames of it that hold the rows of its inputs."""
+    return _engine().answer_frames(query, frames, session)
+
+
+def _engine() -> Engine:
     if not _find_engine:
         raise InternalError("nobody has said how to reach Spark.")
-    return _find_engine[0]()(expression, inputs, count)
+    return _find_engine[0]()
+
+
+_NAMED: Final = re.compile(r"`([^`]+)__([0-9a-f]{12})`")
+
+
+def named_function(name: str, code: bytes) -> str:
+    """The name under which texts call a function of the user's: two functions that differ have two names.
+
+    >>> named_function("f", b"...")
+    'f__ab5df625bc76'
+    """
+    return f"{name}__{hashlib.sha256(code).hexdigest()[:12]}"
+
+
+def is_function(expression: SparkExpression) -> bool:
+    """Whether the expression is a call of a function of the user's."""
+    return isinstance(expression.text[0], str) and _NAMED.match(expression.text[0]) is not None
+
+
+def plain_name(named: str) -> str:
+    """The name that the user has given a function."""
+    return named.rpartition("__")[0]
+
+
+def with_plain_names(text: str) -> str:
+    """A text for people, with the names that they have given their functions.
+
+    >>> with_plain_names("1 + `f__ab5df625bc76`(x)")
+    '1 + f(x)'
+    """
+    return _NAMED.sub(r"\1", text)
+
+
+def introduce(session: Any, text: str) -> None:
+    """Makes the functions of the user's that a text calls known to a session of Spark's.
+
+    Raises:
+        EvaluationError: nobody has registered one of them.
+    """
+    names = {f"{name}__{code}" for name, code in _NAMED.findall(text)}
+    if names:
+        _engine().introduce(session, names)
 
 
 def value_of(expression: SparkExpression, arguments: Row) -> Value:

@@ -19,6 +19,7 @@ from everview.relational.nodes import (
     Recursive,
     Relation,
     Scan,
+    SparkQuery,
     TopK,
     UnionAll,
     UnionMax,
@@ -36,7 +37,7 @@ def inputs(relation: Relation) -> tuple[Relation, ...]:
             return (relation.child,)
         case Join() | ExceptAll() | IntersectAll() | UnionMax():
             return (relation.left, relation.right)
-        case UnionAll():
+        case UnionAll() | SparkQuery():
             return relation.inputs
         case Recursive():
             return (relation.anchor, *relation.inputs)
@@ -57,6 +58,8 @@ def with_inputs(relation: Relation, new: tuple[Relation, ...]) -> Relation:
             return replace(relation, left=new[0], right=new[1])
         case UnionAll():
             return UnionAll(new)
+        case SparkQuery():
+            return replace(relation, inputs=new)
         case Recursive():
             return replace(relation, anchor=new[0], inputs=new[1:])
         case _:

@@ -25,6 +25,7 @@ from everview.relational.nodes import (
     Relation,
     Scan,
     Schema,
+    SparkQuery,
     TopK,
     UnionAll,
     UnionMax,
@@ -73,7 +74,7 @@ def _verify_node(relation: Relation) -> None:
             for call in (c for c in calls if c.is_ring):
                 _require(is_registered(call.function), relation, f"unknown ring {call.function}")
                 _require(bool(call.args), relation, f"ring {call.function} of nothing")
-        case Distinct():
+        case Distinct() | SparkQuery():
             pass
         case UnionAll():
             for other in relation.inputs[1:]:

@@ -19,6 +19,7 @@ from everview.catalog import TableDefinition, ViewDefinition, ViewOptions
 from everview.errors import InvalidChange
 from everview.relational.arrow import rows_from_arrow, rows_to_arrow
 from everview.relational.clock import CLOCK, CLOCK_FIELDS, EXPIRED, reads_clock
+from everview.session.defining_views import view_definition
 from everview.session.transaction import Commit
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ def retain(core: Core, table: str, where: str) -> None:
         if name in core.catalog:
             core.drop(name)
         options = ViewOptions(on_error=None)
-        core.add_view(core.view_definition(name, translated, options))
+        core.add_view(view_definition(core, name, translated, options))
         _delete_expired(core, core.catalog.view(name))
     core.subscriptions.deliver()
 

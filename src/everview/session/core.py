@@ -21,10 +21,8 @@ from everview.catalog import (
     Definition,
     TableDefinition,
     ViewDefinition,
-    ViewOptions,
-    check_columns,
 )
-from everview.errors import DependencyError, InvalidChange, UnknownName, UnsupportedOperation, guarded
+from everview.errors import DependencyError, InvalidChange, UnknownName, UnsupportedOperation, UnsupportedQuery, guarded
 from everview.frontend.translated import Translated
 from everview.frontend.translation_cache import TranslationCache
 from everview.frontend.translator import Translator
@@ -173,14 +171,23 @@ class Core:
             del self._borrowed[name]
             self.forget_in_spark(name)
 
-    def translate(self, query: str | DataFrame | UnionMaxQuery) -> Translated:
-        """What Spark says that a query means."""
+    def translate(self, query: str | DataFrame | UnionMaxQuery, *, may_be_whole: bool = False) -> Translated:
+        """What Spark says that a query means; where the algebra cannot say it, and ``may_be_whole``, Spark is to answer it."""
+
+        def translated(part: Any) -> Translated:
+            try:
+                return self._translator.translate(part, self._readable())
+            except UnsupportedQuery:
+                if not may_be_whole:
+                    raise
+                return self.gateway.translate_whole(part)
+
         with guarded(query):
             if isinstance(query, UnionMaxQuery):
-                parts = [self._translator.translate(part, self._readable()) for part in query.parts]
+                parts = [translated(part) for part in query.parts]
                 whole = replace(parts[0], plan=union_max_plan([p.plan for p in parts]), text=None)
             else:
-                whole = self._translator.translate(query, self._readable())
+                whole = translated(query)
         if reads_clock(whole.plan):
             ensure_clock(self)
         return settled(self.catalog, whole)
@@ -235,21 +242,6 @@ class Core:
                 raise
             return table
 
-    def define_view(
-        self, name: str, query: str | DataFrame | UnionMaxQuery, options: ViewOptions, *, is_assertion: bool
-    ) -> ViewDefinition:
-        """Makes a view or an assertion."""
-        with self.locked():
-            self.catalog.check_name(name)
-            translated = self.translate(query)
-            self.heal()
-            definition = self.view_definition(name, translated, options, is_assertion=is_assertion)
-            with guarded(query):
-                self.add_view(definition)
-            if not isinstance(query, str):
-                self.sources[name.lower()] = query
-            return definition
-
     def remove(self, views: Iterable[ViewDefinition]) -> None:
         """Takes views away that nothing depends on."""
         for view in views:
@@ -265,17 +257,6 @@ class Core:
             if not definition.is_assertion:
                 self.tell_spark_of(definition.name)
 
-    def view_definition(
-        self, name: str, translated: Translated, options: ViewOptions, *, is_assertion: bool = False
-    ) -> ViewDefinition:
-        """What is known of a view when its query is translated."""
-        zone, others = translated.settings.time_zone, translated.settings.others
-        view = ViewDefinition(name, translated.plan, translated.text, zone, options, is_assertion, others)
-        if is_assertion:
-            return view
-        check_columns(f"view '{name}'", view.fields)
-        return self.with_on_error(view)
-
     def supersede(self, before: Definition, after: Definition) -> None:
         """Notes that handles of one definition mean another from now on."""
         self._superseded[id(before)] = before, after
@@ -285,33 +266,6 @@ class Core:
         while id(definition) in self._superseded:
             definition = self._superseded[id(definition)][1]
         return definition
-
-    def with_on_error(self, view: ViewDefinition) -> ViewDefinition:
-        """The view with what becomes of it when it fails: a suspended one is computed anew, which needs rows.
-
-        Raises:
-            UnsupportedOperation: it is to be suspended, and reads a table that keeps no rows.
-        """
-        asked = view.options.on_error
-        if asked == "reject":
-            return view
-        inputs = (d for d in self.catalog.inputs_of(view) if isinstance(d, TableDefinition))
-        lost = next((t for t in inputs if not t.retain), None)
-        is_strict = view.options.refresh == "incremental_strict"
-        if is_strict and asked is not None:
-            raise UnsupportedOperation(
-                f"view '{view.name}' cannot have on_error='suspend' and refresh='incremental_strict': "
-                "a view that was suspended is computed anew.",
-                hint="leave one of them out.",
-            )
-        if lost is not None and asked is not None:
-            raise UnsupportedOperation(
-                f"view '{view.name}' cannot have on_error='suspend': it reads table '{lost.name}', which keeps no rows "
-                "(retain=False), so that it could not be computed anew afterwards.",
-                hint="leave it out: transactions on which the view fails are then rejected.",
-            )
-        decided = "suspend" if lost is None and not is_strict else "reject"
-        return replace(view, options=replace(view.options, on_error=decided))
 
     def heal(self) -> None:
         """Lets suspended views answer again whose rows allow it, and tells their subscribers."""

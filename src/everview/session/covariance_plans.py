@@ -6,13 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from everview.catalog import CovarianceFeatures, ViewDefinition, ViewOptions, check_columns, find_column
+from everview.catalog import CovarianceFeatures, ViewDefinition, ViewOptions
 from everview.errors import InvalidQuery, guarded
+from everview.relational.column_names import check_columns, find_column
 from everview.relational.covariance import category_plan, features_of, moments_plan, pair_plan
 from everview.relational.nodes import Relation, Schema
 from everview.relational.rules import simplify
 from everview.relational.schema import schema
 from everview.relational.types import BOOLEAN, is_numeric
+from everview.session.defining_views import with_on_error
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,7 +39,7 @@ def define_covariance(
             for own, plan in named:
                 view = ViewDefinition(own, plan, None, zone, options, settings=others)
                 view = replace(view, covariance=found) if own == name else replace(view, part_of=name)
-                view = core.with_on_error(view)
+                view = with_on_error(core, view)
                 with guarded(query):
                     core.add_view(view)
                 made.append(view)

@@ -26,6 +26,7 @@ from everview.session.changing.table_source import table_source
 from everview.session.core import Core
 from everview.session.covariance import Covariance, named
 from everview.session.covariance_plans import define_covariance
+from everview.session.defining_views import define_view
 from everview.session.feeds.feeding import Feeds
 from everview.session.feeds.lake_storage import StagesFrames, StoredInDelta
 from everview.session.queries import UnionMaxQuery
@@ -138,7 +139,7 @@ class Database:
         options = check_options(
             ViewOptions(strategy, lazy, representation, depth, thresholds, refresh, partitions, on_error)
         )
-        return View(self._core, self._core.define_view(name, query, options, is_assertion=False))
+        return View(self._core, define_view(self._core, name, query, options, is_assertion=False))
 
     def create_assertion(self, name: str, query: str | DataFrame, *, on_violation: str = "reject") -> Assertion:
         """Creates an assertion: a query that must stay empty.

@@ -1,26 +1,40 @@
-"""What ``explain`` says of the expressions of a view that Spark's own code computes."""
+"""What ``explain`` says of the expressions of a view that Spark's own code computes, and of functions of Python."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from everview.relational.expressions import SparkExpression, walk
 from everview.relational.format import format_expression
 from everview.relational.nodes import Relation
 from everview.relational.schema import schema
+from everview.relational.spark_code import is_function
 from everview.relational.traverse import expressions_in, inputs, nodes_of
+
+_BY_SPARK = (
+    "computed by Spark's own code:",
+    "  each costs one call of the JVM a batch (some milliseconds, and microseconds a row), for arguments that are new to it",
+)
+_BY_PYTHON = (
+    "computed by functions of Python:",
+    "  each is called in this process, as Spark would call it, for arguments that are new to it; in Spark's tasks by workers",
+)
 
 
 def explain_spark_code(plan: Relation) -> str:
     """Lines that name each such expression and say what a batch costs; none where we compute all ourselves."""
-    found: dict[str, None] = {}
+    found = dict(_found(plan))
+    lines = []
+    for (title, cost), is_python in ((_BY_SPARK, False), (_BY_PYTHON, True)):
+        texts = [text for text, kind in found.items() if kind == is_python]
+        lines += [title, *(f"  {text}" for text in texts), cost] if texts else []
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _found(plan: Relation) -> Iterator[tuple[str, bool]]:
+    """The text of each such expression, and whether it is a function of Python."""
     for node in nodes_of(plan):
         names = tuple(f.name for i in inputs(node) for f in schema(i))
-        parts = (part for e in expressions_in(node) for part in walk(e) if isinstance(part, SparkExpression))
-        found.update(dict.fromkeys(format_expression(part, names) for part in parts))
-    if not found:
-        return ""
-    lines = ["computed by Spark's own code:", *(f"  {text}" for text in found)]
-    lines.append(
-        "  each costs one call of the JVM a batch (some milliseconds, and microseconds a row; of a Python function a Spark "
-        "job), for arguments that are new to it"
-    )
-    return "\n".join(lines) + "\n"
+        for part in (part for e in expressions_in(node) for part in walk(e)):
+            if isinstance(part, SparkExpression):
+                yield format_expression(part, names), is_function(part)

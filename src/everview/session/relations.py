@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from everview.backends.base import Suspension, VersionedDelta
 from everview.backends.rejections import view_has_no_listing
-from everview.catalog import Definition, TableDefinition, ViewDefinition, find_column, kind_of
+from everview.catalog import Definition, TableDefinition, ViewDefinition, kind_of
 from everview.errors import InvalidQuery, UnknownName, UnsupportedOperation
 from everview.relational.arrow import arrow_schema, public_rows
+from everview.relational.column_names import find_column
 from everview.session.changing.history_rows import given_columns, with_history
 from everview.session.changing.sequenced_rows import latest_rows
 from everview.session.database_lock import DatabaseLock
@@ -367,14 +368,16 @@ class View(_Relation):
             return told + explain_spark_code(self._definition.plan) if mode == "text" else told
 
     def stats(self) -> dict[str, Any]:
-        """Rows, bytes of state, updates and seconds so far."""
+        """Rows, bytes of state, updates and seconds so far; of a view that is recomputed after every change, that it is."""
         with self._locked():
-            return self._core.backend.stats(self.name)
+            told = self._core.backend.stats(self.name)
+            return told | {"refresh": "full"} if self._definition.options.is_recomputed else told
 
     def __repr__(self) -> str:
         is_there = self._core.is_open and self._core.catalog.has(self._definition)
         why = self.suspension if is_there else None
-        return f"<View {self.name} ({self._columns_text()}){'' if why is None else f', {why}'}>"
+        how = ", recomputed after every change" if self._definition.options.is_recomputed else ""
+        return f"<View {self.name} ({self._columns_text()}){how}{'' if why is None else f', {why}'}>"
 
 
 class Assertion:

@@ -32,6 +32,7 @@ from everview.relational.nodes import (
     Recursive,
     Relation,
     Scan,
+    SparkQuery,
     TopK,
     UnionAll,
     UnionMax,
@@ -249,6 +250,8 @@ def _expression(node: Relation, names: list[str]) -> str:
             return f"distinct {names[0]}"
         case UnionAll():
             return " ⊎ ".join(n for n in names if not any(m.startswith("δ") for m in names) or n.startswith("δ"))
+        case SparkQuery():
+            return f"Spark's answer over {', '.join(names)}"
         case Recursive():
             return f"recursion over {', '.join(names)}"
         case ExceptAll():

@@ -9,6 +9,7 @@ GROUP BY           pointwise where every aggregate is a function of sums, otherw
 WITH RECURSIVE     each round is a view over the round before: linear in it and in what it is joined with
 windows            ordered: the touched partitions are computed anew
 top-k              ordered: all rows are kept in order, and the answer is read off the first ones
+Spark's answer     computed anew from all rows, whatever has changed
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from everview.relational.nodes import (
     Recursive,
     Relation,
     Scan,
+    SparkQuery,
     TopK,
     UnionAll,
     UnionMax,
@@ -79,6 +81,9 @@ def rules_of(node: Relation) -> tuple[ChangeRule, ...]:
             return (ChangeRule(0, ORDERED, (Search(0, Place.ROWS, AccessKind.GROUP, node.partition),)),)
         case TopK():
             return (ChangeRule(0, ORDERED, (Search(0, Place.ORDER, AccessKind.RANGE),)),)
+        case SparkQuery():
+            whole = tuple(Search(side, Place.ROWS, AccessKind.GROUP) for side in range(len(node.inputs)))
+            return tuple(ChangeRule(side, StatementKind.ANEW, whole) for side in range(len(node.inputs)))
         case _:
             assert_never(node)
 

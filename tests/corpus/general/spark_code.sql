@@ -10,6 +10,10 @@ SELECT id, transform(split(tags, ','), x -> concat(x, id)) AS t, filter(split(bo
        aggregate(split(body, ' '), 0, (acc, x) -> acc + length(x), acc -> acc * 2) AS n
 FROM doc;
 
+-- name: spark_code_lambdas_over_what_is_never_null
+SELECT dept_id, size(filter(array(count(*), count(name)), x -> x > 1)) AS n,
+       aggregate(array(count(*), 1), 0L, (acc, x) -> acc + x) AS m FROM emp GROUP BY dept_id;
+
 -- name: spark_code_in_filter
 SELECT a, b FROM t1 WHERE pmod(hash(a, c), 3) = 0 OR soundex(c) = 'A000';
 

@@ -207,7 +207,7 @@ def test_explode_drops_the_columns_that_spark_drops() -> None:
 @pytest.mark.parametrize(
     ("nodes", "operator"),
     [
-        (plan("Sample", SPARK_R), "Sample"),
+        (plan("Sample", SPARK_R), "TABLESAMPLE"),
         (plan("Range", start=0, end=1_000_000, step=1, output=[]), "range"),
         (plan("LogicalRDD", output=[]), "LogicalRDD"),
         (plan("Deduplicate", SPARK_R, keys=[attribute("a", 1)]), "Deduplicate"),

@@ -16,7 +16,7 @@ from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.operators.counted import CountedOperator
 from everview.backends.embedded.operators.explode import ExplodeOperator
 from everview.backends.embedded.operators.nested import NestedFilterOperator
-from everview.backends.embedded.operators.recompute import GivenOperator, RecomputeOperator
+from everview.backends.embedded.operators.recompute import GivenOperator, RecomputeOperator, answer_of_spark
 from everview.backends.embedded.operators.recursive import RecursiveOperator
 from everview.backends.embedded.operators.stateless import FilterOperator, ProjectOperator, UnionAllOperator
 from everview.backends.embedded.operators.threshold import ThresholdOperator
@@ -44,13 +44,14 @@ from everview.relational.nodes import (
     Recursive,
     Relation,
     Scan,
+    SparkQuery,
     TopK,
     UnionAll,
     UnionMax,
     Values,
     Window,
 )
-from everview.relational.traverse import rename_scans
+from everview.relational.traverse import nodes_of, rename_scans
 from everview.trigger.lower_plan import lower_plan
 from everview.trigger.plan_block import Lowered
 from everview.trigger.program import (
@@ -166,8 +167,9 @@ class _Building:
                 return self._shared(key, lambda: MatrixChainOperator(fields, matrices, inputs))
             case Anew(plan=plan):
                 evaluate = _evaluation(plan, scans(statement), dictionary)
+                by = "by Spark" if any(isinstance(n, SparkQuery) for n in nodes_of(plan)) else ""
                 return self._shared(
-                    ("anew", rename_scans(plan, names)), lambda: RecomputeOperator(fields, inputs, evaluate)
+                    ("anew", rename_scans(plan, names)), lambda: RecomputeOperator(fields, inputs, evaluate, by)
                 )
 
 
@@ -217,6 +219,8 @@ def _operator(node: Relation, inputs: tuple[Operator, ...], dictionary: Dictiona
             return CountedOperator(node, inputs)
         case UnionAll():
             return UnionAllOperator(node, inputs)
+        case SparkQuery():
+            return RecomputeOperator(node.fields, inputs, answer_of_spark(node, dictionary), "by Spark")
         case Recursive():
             return RecursiveOperator(node, inputs, lambda plan, given, why: build_apart(plan, given, dictionary, why))
         case Window():

@@ -13,8 +13,8 @@ from everview.backends.embedded.expressions import constant_vector
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.sources import ScanOperator, TableInput
 from everview.backends.embedded.vectors import Batch
-from everview.catalog import find_column
 from everview.relational.arrow import arrow_schema
+from everview.relational.column_names import find_column
 from everview.relational.expressions import Literal
 from everview.relational.nodes import Schema
 from everview.relational.types import Value

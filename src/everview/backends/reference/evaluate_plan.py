@@ -11,6 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import assert_never
 
 from everview.errors import EvaluationError
+from everview.relational import spark_code
+from everview.relational.arrow import rows_from_arrow, rows_to_arrow
 from everview.relational.definitions.aggregates import evaluate_aggregate
 from everview.relational.definitions.ordering import ordered_rows
 from everview.relational.definitions.windows import evaluate_window
@@ -32,6 +34,7 @@ from everview.relational.nodes import (
     Recursive,
     Relation,
     Scan,
+    SparkQuery,
     TopK,
     UnionAll,
     UnionMax,
@@ -82,6 +85,9 @@ def _evaluate(relation: Relation, bag: Callable[[Relation], Bag], tables: Mappin
             return list(dict.fromkeys(bag(relation.child)))
         case UnionAll():
             return [row for i in relation.inputs for row in bag(i)]
+        case SparkQuery():
+            given = [rows_to_arrow(bag(i), schema(i)) for i in relation.inputs]
+            return rows_from_arrow(spark_code.answer(relation, given), relation.fields)
         case Recursive():
             return _recursive(relation, [bag(i) for i in relation.inputs], bag(relation.anchor))
         case ExceptAll():

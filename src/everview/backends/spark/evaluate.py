@@ -29,6 +29,7 @@ from everview.relational.nodes import (
     Recursive,
     Relation,
     Scan,
+    SparkQuery,
     TopK,
     UnionAll,
     UnionMax,
@@ -51,6 +52,11 @@ _JOINS = {
 def column_names(count: int) -> list[str]:
     """How the columns of a relation with so many are called."""
     return [f"c{i}" for i in range(count)]
+
+
+def answer_name(query: SparkQuery) -> str:
+    """The name under which the answer to a query is scanned, which has been computed before the text is written."""
+    return f"answer {hash(query)}"
 
 
 def plan_sql(
@@ -118,6 +124,8 @@ class _Writer:
                     operator="WITH RECURSIVE",
                     hint="the embedded backend does.",
                 )
+            case SparkQuery():
+                return f"SELECT * FROM {self._view_of(answer_name(relation))}"
             case UnionAll():
                 return " UNION ALL ".join(f"SELECT * FROM {self._name(i)}" for i in relation.inputs)
             case ExceptAll():

@@ -7,7 +7,16 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from everview.backends.spark.payloads import is_ring_aggregate
-from everview.backends.spark.stages import BlockChoice, Grouped, Linear, Partitioned, Stage, StageProgram, TreeView
+from everview.backends.spark.stages import (
+    Answered,
+    BlockChoice,
+    Grouped,
+    Linear,
+    Partitioned,
+    Stage,
+    StageProgram,
+    TreeView,
+)
 from everview.backends.spark.terms import Term
 from everview.backends.spark.transactions import SHARE
 from everview.catalog import ViewDefinition
@@ -27,7 +36,6 @@ _LOOKUPS: Final = (
     "before there is a copy, and beyond, by tasks, in copies on the disks of executors, all look-ups of a round in one job; "
     "DataFrames of more than local_rows rows stay with the executors, and so do the deltas that they lead to"
 )
-_FULL: Final = {"recompute": "full"}
 
 
 def _text(view: ViewDefinition, program: StageProgram) -> str:
@@ -59,7 +67,7 @@ def choice_of(stage: Stage) -> BlockChoice | None:
 
 
 def _update(view: ViewDefinition) -> str:
-    if "full" in (view.options.refresh, _FULL.get(view.options.strategy)):
+    if view.options.is_recomputed:
         return "every stage computed anew from its inputs"
     incremental = f"incremental; {_LOOKUPS}"
     match view.options.refresh:
@@ -78,7 +86,7 @@ def _json(view: ViewDefinition, program: StageProgram) -> str:
     told = {
         "view": view.name,
         "backend": "spark",
-        "strategy": "factorized" if any(isinstance(s, TreeView) for s in program.stages) else "first_order",
+        "strategy": _strategy(view, program),
         "update": _update(view),
         "inputs": sorted(program.inputs()),
         "stages": [
@@ -88,6 +96,12 @@ def _json(view: ViewDefinition, program: StageProgram) -> str:
         "plan": format_plan(view.plan).splitlines(),
     }
     return json.dumps(told, indent=2)
+
+
+def _strategy(view: ViewDefinition, program: StageProgram) -> str:
+    if view.options.is_recomputed:
+        return "recompute"
+    return "factorized" if any(isinstance(s, TreeView) for s in program.stages) else "first_order"
 
 
 def _choice_json(stage: Stage) -> dict[str, Any]:
@@ -119,6 +133,8 @@ def _told(stage: Stage, stored: frozenset[str]) -> dict[str, Any]:
             if stage.first:
                 rule += " if one of its rows has left or moved back, else from the change alone"
             kind, keeps = "partitioned", output
+        case Answered():
+            kind, rule, keeps = "answered by Spark", "the query run over all rows, in a Spark job", output
     return {"kind": kind, "rule": rule, "keeps": " and ".join(keeps) or "nothing"}
 
 

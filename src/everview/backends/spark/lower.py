@@ -15,6 +15,7 @@ from everview.backends.spark.lower_tree import AtomInput, lower_tree, tells_rows
 from everview.backends.spark.payloads import ONE, ZERO, Payload, group_payload, is_ring_aggregate
 from everview.backends.spark.stages import (
     INPUT,
+    Answered,
     BlockChoice,
     Grouped,
     Linear,
@@ -51,6 +52,7 @@ from everview.relational.nodes import (
     Relation,
     Scan,
     Schema,
+    SparkQuery,
     TopK,
     UnionAll,
     UnionMax,
@@ -163,6 +165,8 @@ class _Lowering:
                     operator="WITH RECURSIVE",
                     hint="the embedded backend does.",
                 )
+            case SparkQuery():
+                return self._stage(node, lambda name: self._answered(name, node))
             case UnionAll():
                 return [t for i in node.inputs for t in self.terms(i)]
             case Join():
@@ -264,6 +268,16 @@ class _Lowering:
             self.stages.append(stage)
             self._known[entry] = Scan(stage.name, stage.fields)
         return [leaf_term(self._known[entry])]
+
+    def _answered(self, name: str, node: SparkQuery) -> Stage:
+        terms = []
+        for read in node.inputs:
+            own = self.terms(read)
+            if len(own) != 1:
+                sums = Linear("", schema(read), tuple(own))
+                own = self._stage(("sum", read), lambda name, sums=sums: _renamed(sums, name, sums.fields))  # type: ignore[misc]
+            terms += own
+        return Answered(name, node.fields, tuple(terms), node)
 
     def _generate(self, name: str, node: Generate) -> Stage:
         over = with_inputs(node, (Scan(INPUT, schema(node.child)),))

@@ -24,6 +24,7 @@ from everview.backends.spark.segments import Segment, empty_rows
 from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.stages import (
     WEIGHT,
+    Answered,
     Grouped,
     Linear,
     Partitioned,
@@ -138,6 +139,9 @@ class Maintenance:
             case Partitioned():
                 made = plan(lambda total: consolidated(stage_plans.partitioned_content(stage, total)))
                 self._store_content(stage.name, stage.fields, made, stage.terms, sources, work, zone)
+            case Answered():
+                made = stage_plans.answered_content(stage)
+                self._store_content(stage.name, stage.fields, made, stage.terms, sources, work, zone)
             case _:
                 assert_never(stage)
 
@@ -227,6 +231,8 @@ class Maintenance:
                 return self._grouped_delta(stage, work, zone)
             case Partitioned():
                 return self._partitioned_delta(stage, work, zone)
+            case Answered():
+                raise AssertionError("its view is computed anew")
             case _:
                 assert_never(stage)
 

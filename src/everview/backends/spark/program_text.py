@@ -9,10 +9,10 @@ import hashlib
 from collections.abc import Iterator
 from typing import assert_never
 
-from everview.backends.spark.stages import Grouped, Linear, Partitioned, Stage, StageProgram, TreeView
+from everview.backends.spark.stages import Answered, Grouped, Linear, Partitioned, Stage, StageProgram, TreeView
 from everview.backends.spark.terms import Term
 from everview.relational.expressions import Expression
-from everview.relational.format import format_expression, format_plan
+from everview.relational.format import format_expression, format_node, format_plan
 from everview.relational.nodes import Scan, Schema
 
 
@@ -44,6 +44,8 @@ def _own(stage: Stage) -> str:
             return f"by {stage.key_count}, {kind}, {_fields(stage.state)} gives {values}"
         case Partitioned():
             return f"by {_listed(stage.partition)} as {_listed(stage.output_key)}: {format_plan(stage.operator)}"
+        case Answered():
+            return format_node(stage.query)
         case _:
             assert_never(stage)
 

@@ -17,9 +17,9 @@ from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.stages import WEIGHT
 from everview.backends.spark.table_changes import content_rows
 from everview.backends.spark.term_plans import consolidated, expanded, weighted
-from everview.catalog import find_column
 from everview.errors import UnsupportedOperation
 from everview.relational.arrow import arrow_schema, rows_to_arrow
+from everview.relational.column_names import find_column
 from everview.relational.expressions import Call, Cast, Column, Literal, SparkExpression, conjunction, walk
 from everview.relational.nodes import (
     Filter,

@@ -24,7 +24,7 @@ from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql.functions import expr
 
-from everview.backends.spark.evaluate import plan_sql
+from everview.backends.spark.evaluate import answer_name, column_names, plan_sql
 from everview.backends.spark.lookup_copies import LOOKUP_BYTES
 from everview.backends.spark.relation_store import StoredRelation
 from everview.backends.spark.segments import (
@@ -39,8 +39,10 @@ from everview.backends.spark.segments import (
 from everview.backends.spark.sql_literals import quoted_name, type_sql
 from everview.backends.spark.task_lookups import TaskLookups, copies_folder
 from everview.errors import CorruptDatabase, EvaluationError, InternalError, UnsupportedOperation
+from everview.relational import spark_code
 from everview.relational.arrow import without_empty_batches
-from everview.relational.nodes import Relation, Scan, Schema
+from everview.relational.nodes import Relation, Scan, Schema, SparkQuery
+from everview.relational.schema import schema
 from everview.relational.traverse import nodes_of
 
 P = TypeVar("P")
@@ -148,12 +150,30 @@ class SparkEngine:
         def is_small(part: Relation) -> bool:
             return any(isinstance(n, Scan) and n.table in small for n in nodes_of(part))
 
-        text = plan_sql(plan, lambda table: views[table], is_small)
-        return self.sql(text, zone)
+        answers = self._answers(plan, views, zone)
+        try:
+            return self.sql(plan_sql(plan, lambda table: answers.get(table) or views[table], is_small), zone)
+        finally:
+            self.drop(list(answers.values()))
+
+    def _answers(self, plan: Relation, views: Mapping[str, str], zone: str) -> dict[str, str]:
+        """Temporary views of the answers to queries that the algebra has no nodes for, by the names they are scanned under."""
+        answers: dict[str, str] = {}
+        for query in (n for n in nodes_of(plan) if isinstance(n, SparkQuery)):
+            frames = []
+            for read in query.inputs:
+                text = plan_sql(read, lambda table: answers.get(table) or views[table])
+                names = [quoted_name(f.name) for f in schema(read)]
+                frames.append(self.sql(text, zone).selectExpr(*(f"c{i} AS {n}" for i, n in enumerate(names))))
+            answered: DataFrame = spark_code.answer_frames(query, frames, self.session)
+            named = answered.toDF(*column_names(len(query.fields)))
+            answers[answer_name(query)] = self.view_of(named)
+        return answers
 
     def sql(self, text: str, zone: str) -> DataFrame:
         """The answer of a text; its time zone is fixed here, where it is resolved."""
         self.session.conf.set("spark.sql.session.timeZone", zone)
+        spark_code.introduce(self.session, text)
         try:
             return self.session.sql(text)
         except AnalysisException as error:

@@ -5,11 +5,12 @@ Scans in them: ``k.j`` for input j of term k, and the names below for what the s
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 from typing import Final, assert_never
 
 from everview.backends.spark.payloads import zero
-from everview.backends.spark.stages import INPUT, Grouped, Linear, Partitioned, Stage, TreeView
+from everview.backends.spark.stages import INPUT, Answered, Grouped, Linear, Partitioned, Stage, TreeView
 from everview.backends.spark.term_plans import (
     ONE,
     ZERO,
@@ -20,6 +21,7 @@ from everview.backends.spark.term_plans import (
     negated,
     project,
     sum_plan,
+    term_plan,
     weighted,
 )
 from everview.backends.spark.terms import Term, same_value, with_keys
@@ -66,6 +68,8 @@ def changed_plan(stage: Stage, picked: tuple[tuple[int, int], ...]) -> Relation:
             made = state_rows(payload_plan(stage, total))
         case Partitioned():
             made = consolidated(total)
+        case Answered():
+            raise AssertionError("it has no delta: its view is computed anew")
         case _:
             assert_never(stage)
     return prune_columns(made)
@@ -198,6 +202,18 @@ def partitioned_content(stage: Partitioned, total: Relation) -> Relation:
     """The operator over the rows of a sum, as a Z-set."""
     applied = _applied(stage.operator, expanded(consolidated(total)))
     return project(applied, columns(applied), ONE)
+
+
+def answered_content(stage: Answered) -> Relation:
+    """Spark's answer over the rows of the terms, as a Z-set."""
+    bags = tuple(expanded(consolidated(term_plan(t, k, t.first))) for k, t in enumerate(stage.terms))
+    answered = replace(stage.query, inputs=tuple(map(_named, bags, stage.query.inputs)))
+    return consolidated(project(answered, columns(answered), ONE))
+
+
+def _named(bag: Relation, like: Relation) -> Relation:
+    """A bag with the column names that a query knows its input by."""
+    return Project(bag, columns(bag), tuple(f.name for f in schema(like)))
 
 
 def _applied(operator: Relation, bag: Relation) -> Relation:

@@ -8,6 +8,7 @@ stage           what it computes                                                
 ``Grouped``     a ring payload a group: counts and sums; also DISTINCT, EXCEPT, INTERSECT, MAX  the payload
 ``Partitioned`` anything that is a function of the rows with one key: other aggregates,         its output
                 windows, top-k (whose key is empty)
+``Answered``    Spark's answer to a query that the algebra has no nodes for                     its output
 ==============  ==============================================================================  ======================
 
 A stage's output is a Z-set that later stages scan by the stage's name. It is stored only where a rule reads it again: by a
@@ -21,7 +22,7 @@ from dataclasses import dataclass, field
 
 from everview.backends.spark.terms import Term
 from everview.relational.expressions import Expression
-from everview.relational.nodes import Field, Generate, Relation, Scan, Schema, TopK
+from everview.relational.nodes import Field, Generate, Relation, Scan, Schema, SparkQuery, TopK
 from everview.relational.types import INT64
 from everview.trigger.plan_block import Lowered
 from everview.trigger.program import Program
@@ -121,7 +122,17 @@ class Partitioned:
         return (top.limit or 0) if isinstance(top, TopK) and not top.offset and isinstance(top.child, Scan) else 0
 
 
-Stage = Linear | TreeView | Grouped | Partitioned
+@dataclass(frozen=True)
+class Answered:
+    """Spark's answer to ``query``, whose inputs are the terms, one each; always computed anew, with its whole view."""
+
+    name: str
+    fields: Schema
+    terms: tuple[Term, ...]
+    query: SparkQuery
+
+
+Stage = Linear | TreeView | Grouped | Partitioned | Answered
 
 
 @dataclass(frozen=True)
@@ -191,7 +202,7 @@ def _content_read(stage: Stage, fixed: Set[str]) -> set[str]:
 
     Those that are joined with something that changes; of a partitioned stage all, and its own old output.
     """
-    if isinstance(stage, Partitioned):
+    if isinstance(stage, Partitioned | Answered):
         return {*_names(stage.terms), stage.name}
     found = set()
     for term in stage.terms:

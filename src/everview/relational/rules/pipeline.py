@@ -20,6 +20,7 @@ from everview.relational.rules.prune_columns import prune_columns
 from everview.relational.rules.push_filter_below_project import push_filter_below_project
 from everview.relational.rules.push_filter_into_join import push_filter_into_join
 from everview.relational.rules.push_join_condition import push_join_condition
+from everview.relational.rules.push_safe_condition import push_safe_condition
 from everview.relational.rules.split_null_aware_anti import split_null_aware_anti
 from everview.relational.rules.split_outer_join import split_outer_join
 from everview.relational.rules.strengthen_outer_join import strengthen_outer_join
@@ -59,12 +60,12 @@ SPLIT_JOINS: tuple[Rule, ...] = (
     push_join_condition,
     split_outer_join,
     # Once more: an anti join has come out of each outer one, and takes conditions that the outer one could not.
-    push_join_condition,
+    push_safe_condition,
     split_null_aware_anti,
-    push_join_condition,
+    push_safe_condition,
     push_filter_below_project,
     merge_filters,
-    push_filter_into_join,
+    push_safe_condition,
     merge_filters,
     expose_keys,
     merge_projects,

@@ -22,6 +22,7 @@ from everview.relational.nodes import (
     Relation,
     Scan,
     SortKey,
+    SparkQuery,
     TopK,
     UnionAll,
     UnionMax,
@@ -96,7 +97,7 @@ def _used(relation: Relation, needed: set[int]) -> tuple[set[int], ...]:
             return (_read([*relation.keys, *(e for c in calls for e in _call_expressions(c))]),)
         case UnionAll():
             return tuple(needed for _ in relation.inputs)
-        case Distinct() | ExceptAll() | IntersectAll() | UnionMax() | Recursive():
+        case Distinct() | ExceptAll() | IntersectAll() | UnionMax() | Recursive() | SparkQuery():
             return tuple(set(range(len(schema(i)))) for i in inputs(relation))
         case Window():
             width = len(schema(relation.child))
@@ -127,7 +128,7 @@ def _prune(relation: Relation, needed: set[int], children: list[tuple[Relation, 
                 return relation, every
             chosen = tuple(columns(relation)[i] for i in kept)
             return Project(relation, chosen, tuple(relation.fields[i].name for i in kept)), kept
-        case Values() | Distinct() | ExceptAll() | IntersectAll() | UnionMax() | Recursive():
+        case Values() | Distinct() | ExceptAll() | IntersectAll() | UnionMax() | Recursive() | SparkQuery():
             return _rebuilt(relation, [_narrow(c, tuple(range(len(c[1])))) for c in children]), every
         case Filter():
             ((child, kept),) = children
@@ -165,6 +166,8 @@ def _rebuilt(relation: Relation, new: list[Relation]) -> Relation:
             return type(relation)(new[0], new[1])
         case Recursive():
             return replace(relation, anchor=new[0], inputs=tuple(new[1:]))
+        case SparkQuery():
+            return replace(relation, inputs=tuple(new))
         case _:
             return relation
 

@@ -11,6 +11,7 @@ from everview.relational.expressions import (
     conjuncts,
     shift_columns,
 )
+from everview.relational.failing import can_fail
 from everview.relational.nodes import Filter, Join, JoinKind, Relation, UnionAll
 from everview.relational.schema import schema
 from everview.relational.types import BOOLEAN
@@ -23,7 +24,7 @@ def push_join_condition(relation: Relation) -> Relation | None:
 
     - L ⟕[c ∧ q] R = L ⟕[c] σ[q](R), q over R's columns; likewise ⋉, ▷ and mark
     - L ⋉[c ∧ p] R = σ[p](L) ⋉[c] R, p over L's columns
-    - L ▷[c ∧ p] R = σ[p is not true](L) ⊎ (σ[p](L) ▷[c] R)
+    - L ▷[c ∧ p] R = σ[p is not true](L) ⊎ (σ[p](L) ▷[c] R), p never failing: Spark tests it only where rows meet
 
     >>> from everview.relational.rule_examples import L, R, a, both, c, d, equal, less, show
     >>> plan = Join(L, R, JoinKind.LEFT, both(equal(a, c), less(d, 7)))
@@ -46,7 +47,8 @@ def push_join_condition(relation: Relation) -> Relation | None:
         others = tuple(p for p in parts if p not in right)
         filtered = Filter(relation.right, conjunction(tuple(shift_columns(p, -width) for p in right)))
         return Join(relation.left, filtered, relation.kind, conjunction(others), relation.mark)
-    left = tuple(p for p in parts if all(c < width for c in columns_of(p)))
+    is_anti = relation.kind is JoinKind.ANTI
+    left = tuple(p for p in parts if all(c < width for c in columns_of(p)) and not (is_anti and can_fail(p)))
     if not left:
         return None
     condition, rest = conjunction(left), conjunction(tuple(p for p in parts if p not in left))

@@ -16,8 +16,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from everview.backends.base import AlteredTable, AltersTables
-from everview.catalog import Constraint, TableDefinition, ViewDefinition, check_columns, find_column
+from everview.catalog import Constraint, TableDefinition, ViewDefinition
 from everview.errors import DependencyError, UnsupportedOperation
+from everview.relational.column_names import check_columns, find_column
 from everview.relational.expressions import Column, Literal
 from everview.relational.nodes import Field, Project, Relation, Scan
 from everview.relational.traverse import rewrite_bottom_up

@@ -15,8 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.backends.base import WEIGHT
-from everview.catalog import TableDefinition, find_column
+from everview.catalog import TableDefinition
 from everview.errors import InvalidChange, UnsupportedOperation
+from everview.relational.column_names import find_column
 from everview.session.changing.sequenced_rows import last_of_equals
 from everview.session.sql.assignment import nullable
 

@@ -20,6 +20,7 @@ from everview.relational.expressions import Column, Literal
 from everview.relational.nodes import Project, Relation, Scan, Schema
 from everview.relational.traverse import rewrite_bottom_up, tables_of
 from everview.session.changing.readers import columns_read, views_over
+from everview.session.defining_views import define_view, view_definition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -37,11 +38,11 @@ def replace_view(core: Core, name: str, query: str | DataFrame | UnionMaxQuery, 
     """
     with core.locked():
         if name not in core.catalog:
-            return core.define_view(name, query, options, is_assertion=False)
+            return define_view(core, name, query, options, is_assertion=False)
         old = core.catalog.view(name)
-        translated = core.translate(query)
+        translated = core.translate(query, may_be_whole=options.is_recomputed)
         core.heal()
-        new = core.view_definition(old.name, translated, options)
+        new = view_definition(core, old.name, translated, options)
         over = views_over(core, old.name)
         _check_reads(new, [old, *over], core)
         for definition in (old, *over):

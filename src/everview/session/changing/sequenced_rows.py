@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.backends.base import Change, ChangeKind
-from everview.catalog import TableDefinition, find_column
+from everview.catalog import TableDefinition
 from everview.errors import InvalidChange, UnsupportedOperation
+from everview.relational.column_names import find_column
 
 _PLACE, _HELD = "place", "held"
 

@@ -34,6 +34,7 @@ from everview.relational.nodes import Field, Filter, Join, JoinKind, Project, Re
 from everview.relational.schema import schema
 from everview.relational.traverse import inputs, tables_of
 from everview.relational.types import INT64, TIMESTAMP
+from everview.session.defining_views import define_view, view_definition
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -111,10 +112,10 @@ def _refused(assertion: ViewDefinition, operator: str, why: str) -> UnsupportedQ
 def define_assertion(core: Core, name: str, query: str | DataFrame, options: ViewOptions) -> ViewDefinition:
     """Makes an assertion, with a table for the rows it puts aside if it does; one of an assertion before it is used."""
     if options.on_violation == "reject":
-        return core.define_view(name, query, options, is_assertion=True)
+        return define_view(core, name, query, options, is_assertion=True)
     with core.locked():
         core.catalog.check_name(name)
-        definition = core.view_definition(name, core.translate(query), options, is_assertion=True)
+        definition = view_definition(core, name, core.translate(query), options, is_assertion=True)
         how = catching(definition, core.catalog)
         place = quarantine_name(name) if options.on_violation == "quarantine" else None
         fields = (*(replace(f, nullable=True) for f in how.table.fields), *QUARANTINE_COLUMNS)

@@ -19,10 +19,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeGuard
 
 import pyarrow as pa
 
-from everview.catalog import Constraint, check_columns, find_column
+from everview.catalog import Constraint
 from everview.errors import InvalidQuery, UnsupportedQuery, did_you_mean
 from everview.frontend.spark_types import from_spark_json
 from everview.relational.arrow import fields_from_arrow
+from everview.relational.column_names import check_columns, find_column
 from everview.relational.nodes import Field, Schema
 from everview.relational.types import (
     BINARY,

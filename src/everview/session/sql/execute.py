@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, assert_never
 
 import pyarrow as pa
 
-from everview.catalog import TableDefinition, ViewDefinition, ViewOptions, find_column
+from everview.catalog import TableDefinition, ViewDefinition, ViewOptions
 from everview.errors import EverviewError, InvalidQuery, UnknownName, UnsupportedQuery, guarded
+from everview.relational.column_names import find_column
 from everview.relational.expressions import Expression
 from everview.relational.format import format_plan
 from everview.relational.nodes import Project
@@ -19,6 +20,7 @@ from everview.relational.schema import columns, schema
 from everview.session.changing.alter_table import rename_column, rename_table
 from everview.session.changing.rename_view import rename_view
 from everview.session.changing.replace_view import replace_view
+from everview.session.defining_views import define_view
 from everview.session.relations import Assertion, Table, View
 from everview.session.results import Result
 from everview.session.rows.given_rows import Mode
@@ -76,7 +78,7 @@ def _execute(core: Core, statement: Statement) -> Outcome:
             if if_not_exists and name in core.catalog:
                 return Table(core, core.catalog.table(name))
             with core.locked(), guarded(query):
-                rows = core.backend.query(core.translate(query).plan)
+                rows = _answer(core, query).to_arrow()
                 return Table(core, core.fill_table(core.define_table(name, rows.schema), rows))
         case CreateView(name, query, if_not_exists, or_replace):
             if if_not_exists and name in core.catalog:
@@ -84,9 +86,9 @@ def _execute(core: Core, statement: Statement) -> Outcome:
             options = ViewOptions(on_error=None)
             if or_replace:
                 return View(core, replace_view(core, name, query, options))
-            return View(core, core.define_view(name, query, options, is_assertion=False))
+            return View(core, define_view(core, name, query, options, is_assertion=False))
         case CreateAssertion(name, query):
-            return Assertion(core, core.define_view(name, query, ViewOptions(), is_assertion=True))
+            return Assertion(core, define_view(core, name, query, ViewOptions(), is_assertion=True))
         case Insert():
             return _insert(core, statement)
         case Delete():

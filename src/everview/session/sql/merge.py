@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from everview.backends.base import HoldsRows
-from everview.catalog import TableDefinition, find_column
+from everview.catalog import TableDefinition
 from everview.errors import InvalidChange, InvalidQuery
 from everview.frontend.translated import Translated
 from everview.relational.arrow import rows_from_arrow
+from everview.relational.column_names import find_column
 from everview.relational.expressions import Expression
 from everview.relational.nodes import ExceptAll, Project, Relation, Scan, Values
 from everview.relational.schema import columns

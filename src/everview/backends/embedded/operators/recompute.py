@@ -7,9 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from everview.backends.embedded.arrow_columns import bag_table, vector_from_arrow
+from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.base import Arrangement, Cost, Operator, consolidated
-from everview.backends.embedded.vectors import Batch, concatenate
-from everview.relational.nodes import Schema
+from everview.backends.embedded.vectors import Batch, concatenate, unit_weights
+from everview.relational import spark_code
+from everview.relational.arrow import canonical_floats
+from everview.relational.nodes import Schema, SparkQuery
+from everview.relational.schema import schema
 
 Evaluate = Callable[[Sequence[Batch]], Batch]
 
@@ -37,9 +42,10 @@ class GivenOperator(Operator):
 class RecomputeOperator(Operator):
     """A query evaluated anew after every change of its inputs."""
 
-    def __init__(self, fields: Schema, inputs: tuple[Operator, ...], evaluate: Evaluate) -> None:
+    def __init__(self, fields: Schema, inputs: tuple[Operator, ...], evaluate: Evaluate, by: str = "") -> None:
         super().__init__(fields, inputs)
         self._evaluate = evaluate
+        self._by = by
         self._held: tuple[Arrangement, ...] = tuple(i.arranged() for i in inputs)
         self._rows = self.nothing()
         self._before: Batch | None = None
@@ -75,4 +81,19 @@ class RecomputeOperator(Operator):
         return Cost.LINEAR
 
     def describe(self) -> str:
-        return "computed anew after every change: O(N)"
+        return f"computed anew{self._by and ' '}{self._by} after every change: O(N)"
+
+
+def answer_of_spark(query: SparkQuery, dictionary: Dictionary) -> Evaluate:
+    """Lets Spark answer a query over the contents of its inputs."""
+
+    def evaluate(contents: Sequence[Batch]) -> Batch:
+        given = [bag_table(rows, schema(i), dictionary) for rows, i in zip(contents, query.inputs, strict=True)]
+        found = spark_code.answer(query, given)
+        columns = tuple(
+            vector_from_arrow(canonical_floats(c, f.type), f.type, dictionary)
+            for c, f in zip(found.columns, query.fields, strict=True)
+        )
+        return Batch(columns, unit_weights(found.num_rows))
+
+    return evaluate
