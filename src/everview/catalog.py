@@ -121,6 +121,11 @@ class ViewOptions:
         return self.strategy == "recompute" or self.refresh == "full"
 
     @property
+    def names_a_way(self) -> bool:
+        """Whether it is to be maintained in one way of maintaining, so that what is refused may be that way, not the query."""
+        return self.representation != "auto" or self.strategy not in ("auto", "recompute")
+
+    @property
     def may_be_suspended(self) -> bool:
         """Whether rows on which its arithmetic fails are taken in all the same."""
         return self.on_error == "suspend"

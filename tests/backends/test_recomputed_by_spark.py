@@ -30,6 +30,7 @@ QUERIES = {
     "weighted": "SELECT g, percentile(x, 0.5, id) AS p, count(*) AS n FROM t GROUP BY g",
     "maps": "SELECT m, count(*) AS n FROM (SELECT map(g, x) AS m FROM t WHERE g IS NOT NULL) GROUP BY m",
     "joined": "SELECT t.g, percentile(t.x, 0.5, s.k) AS p FROM t LEFT JOIN s ON t.id = s.k GROUP BY t.g",
+    "first": "SELECT g, percentile(x, 0.5, id) AS p FROM t GROUP BY g ORDER BY g, p LIMIT 2",
     "timed": "SELECT percentile(x, 0.5, id) AS p, now() AS moment FROM t",
 }
 

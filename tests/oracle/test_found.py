@@ -464,3 +464,11 @@ def test_a_condition_of_an_outer_join_that_fails_is_tested_where_rows_meet(spark
     database.apply({"r": [(2, "1")], "t": [(2, "1")]})
     assert view.suspension is not None
     assert (marks.suspension is None) == (lonely == "t")
+
+
+def test_a_short_hand_over_spark_code_in_a_subquery_on_the_same_table(oracle: Oracle) -> None:
+    """Catalyst renamed the column of the second reading in what BETWEEN stands for, not in what the user had written of it."""
+    oracle.load((table("t", "s string", [("a",), ("b",), (None,)]),))
+    sorted_text = "array_join(array_sort(array(s, 'b')), '|')"
+    inner = f"SELECT max(s) FROM t WHERE {sorted_text} NOT BETWEEN s AND s OR nullif({sorted_text}, s) IS NULL"
+    assert oracle.check(f"SELECT s FROM t WHERE s <= ({inner})") is Outcome.EQUAL

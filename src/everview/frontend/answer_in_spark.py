@@ -169,7 +169,7 @@ def _is_ordered(limit: Any) -> bool:
     below = limit
     while below.nodeName() in _KEEPING_ORDER:
         (below,) = sequence(below.children())
-    return bool(below.nodeName() == "Sort" and below.isGlobal())
+    return bool(below.nodeName() == "Sort" and getattr(below, "global")())
 
 
 def _check_expression(session: Any, expression: Any, parent: str) -> None:

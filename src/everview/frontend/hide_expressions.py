@@ -19,7 +19,15 @@ from everview.errors import UnsupportedQuery
 from everview.frontend.catalyst_json import CatalystNode, parse_tree
 from everview.frontend.catalyst_plan import Exporter, quiet_spark_log
 from everview.frontend.catalyst_transform import run_transform
-from everview.frontend.spark_text import TextWriter, attribute, is_a, is_replaceable, scala_sequence, sequence
+from everview.frontend.spark_text import (
+    TextWriter,
+    attribute,
+    is_a,
+    is_replaceable,
+    parameters_of,
+    scala_sequence,
+    sequence,
+)
 from everview.frontend.spark_types import from_spark_json, to_spark_json
 from everview.frontend.stand_in import is_stand_in, stand_in_name
 from everview.frontend.translate_expression import Scope, translate_expression
@@ -89,8 +97,13 @@ class _Hider:
         if name == "PythonUDF":
             return not is_stand_in(expression.name())
         if is_replaceable(self._session, expression):
-            return self._has_foreign(expression.replacement())
+            return self._has_foreign(expression.replacement()) and self._reads_its_parameters(expression)
         return not self._is_known(name, expression)
+
+    def _reads_its_parameters(self, expression: Any) -> bool:
+        """Whether a short-hand's parameters are its own: Catalyst renames columns of a self-join in what it stands for only."""
+        given = parameters_of(self._session, expression)
+        return all(p.references().subsetOf(expression.references()) for p in given)
 
     def _has_foreign(self, expression: Any) -> bool:
         if expression.getClass().getSimpleName() in _BOUNDARIES:
