@@ -58,17 +58,18 @@ def _soak(folder: Path, seed: str, workers: int, until: float) -> None:
     """Keeps the processes running until the time is up."""
     begun = time.time()
     running = {n: _start(folder, seed, n, until) for n in range(workers)}
+    started = dict.fromkeys(running, begun)
     try:
         while running:
             time.sleep(1)
             for number, process in list(running.items()):
                 if process.poll() is None:
-                    if _is_hanging(folder, number):
+                    if _is_hanging(folder, number, started[number]):
                         process.kill()
                         process.wait()
                     continue
                 if time.time() < until - 20:
-                    running[number] = _start(folder, seed, number, until)
+                    running[number], started[number] = _start(folder, seed, number, until), time.time()
                 else:
                     del running[number]
             print(f"\r{_progress(folder, time.time() - begun)}", end="", flush=True)
@@ -85,9 +86,12 @@ def _start(folder: Path, seed: str, number: int, until: float) -> subprocess.Pop
         return subprocess.Popen(command, stdout=log, stderr=log, start_new_session=False)
 
 
-def _is_hanging(folder: Path, number: int) -> bool:
+def _is_hanging(folder: Path, number: int, started: float) -> bool:
+    """Whether a process plays one round for too long; what its predecessor has left in the file does not count."""
     state = _states(folder).get(number)
-    return state is not None and state["is_playing"] and time.time() - state["since"] > _HANGS_AFTER
+    if state is None or not state["is_playing"]:
+        return False
+    return time.time() - max(started, state["since"]) > _HANGS_AFTER
 
 
 def _states(folder: Path) -> dict[int, dict]:  # type: ignore[type-arg]
