@@ -85,6 +85,7 @@ LISTED = {
     "SELECT k, x FROM a WHERE EXISTS (SELECT 1 FROM b WHERE b.k = a.k)": "a join that is not inner",
     "SELECT k, explode(array(x, k)) AS e FROM a": "explode",
     "SELECT * FROM VALUES (1), (2) AS t(x)": "VALUES",
+    "WITH RECURSIVE r(n) AS (SELECT k FROM a UNION ALL SELECT n + 1 FROM r WHERE n < 3) SELECT n FROM r": "WITH RECURSIVE",
 }
 
 

@@ -59,6 +59,7 @@ def _soak(folder: Path, seed: str, workers: int, until: float) -> None:
     begun = time.time()
     running = {n: _start(folder, seed, n, until) for n in range(workers)}
     started = dict.fromkeys(running, begun)
+    told = begun
     try:
         while running:
             time.sleep(1)
@@ -72,7 +73,11 @@ def _soak(folder: Path, seed: str, workers: int, until: float) -> None:
                     running[number], started[number] = _start(folder, seed, number, until), time.time()
                 else:
                     del running[number]
-            print(f"\r{_progress(folder, time.time() - begun)}", end="", flush=True)
+            if sys.stdout.isatty():
+                print(f"\r{_progress(folder, time.time() - begun)}", end="", flush=True)
+            elif time.time() - told >= 60:
+                told = time.time()
+                print(_progress(folder, told - begun), flush=True)
     except KeyboardInterrupt:
         for process in running.values():
             process.kill()

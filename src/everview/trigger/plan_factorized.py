@@ -25,8 +25,10 @@ from everview.relational.nodes import (
     IntersectAll,
     Join,
     Project,
+    Recursive,
     Relation,
     Scan,
+    SparkQuery,
     TopK,
     UnionAll,
     UnionMax,
@@ -52,7 +54,10 @@ _NAMES: Final[Mapping[type[Relation], str]] = {
     Generate: "explode",
     Values: "VALUES",
     Join: "a join that is not inner",
+    Recursive: "WITH RECURSIVE",
+    SparkQuery: "a query that Spark recomputes",
 }
+"""What SQL calls the node whose rows are listed: every one but tables, and filters and projections, which are looked through."""
 
 
 @dataclass(frozen=True, slots=True)
