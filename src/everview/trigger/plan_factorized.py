@@ -57,7 +57,7 @@ _NAMES: Final[Mapping[type[Relation], str]] = {
     Recursive: "WITH RECURSIVE",
     SparkQuery: "a query that Spark recomputes",
 }
-"""What SQL calls the node whose rows are listed: every one but tables, and filters and projections, which are looked through."""
+"""What SQL calls the node whose rows are listed; filters and projections are looked through, and tables are no refusal."""
 
 
 @dataclass(frozen=True, slots=True)
