@@ -15,7 +15,7 @@ import numpy.typing as npt
 from everview.backends.embedded.state.memory import address_of, reserve, resize
 from everview.backends.embedded.tree.kernels.indexes import link_all
 from everview.backends.embedded.tree.kernels.probing import hash_again, live_slots, rehash
-from everview.backends.embedded.tree.kernels.transactions import FEW, LARGE_LOG, LONG_PROBE, SPARSE
+from everview.backends.embedded.tree.kernels.transactions import FEW, LARGE_LOG, SPARSE
 from everview.backends.embedded.tree.layout import (
     CAPACITY,
     COUNT,
@@ -42,10 +42,8 @@ from everview.backends.embedded.tree.layout import (
     LOG,
     LOG_CAPACITY,
     LOG_COUNT,
-    LONGEST,
     MAP_FIELDS,
     MASK,
-    MODE,
     PARTS,
     STRIDE,
     SUSPECT,
@@ -117,9 +115,9 @@ class ViewMap:
         return f"<view map of {len(self)} entries, {self.key_words} key words, {self.nbytes} bytes>"
 
     def reserve(self, more: int) -> None:
-        """Makes room for so many more entries, in a table that suits those there are."""
+        """Makes room for so many more entries."""
         f = self.fields
-        self._hash_better()
+        self._give_up_indexes()
         wanted = int(f[COUNT]) + more
         if wanted > f[CAPACITY]:
             held = int(f[CAPACITY])
@@ -169,7 +167,7 @@ class ViewMap:
         tables = [(i, i.new_table(int(i.fields[INDEX_KEYS]))) for i in self._built()]  # while nothing has changed
         if self.fields[FREE] < 0:
             self._set_table(table)
-            hash_again(self.address, 0, len(self))  # in the order of the slots, all of which are in use
+            hash_again(self.address, len(self))  # in the order of the slots, all of which are in use
         else:
             rehash(self.address, 0, address_of(old), len(old), address_of(table), len(table) - 1)
             self._set_table(table)
@@ -177,27 +175,19 @@ class ViewMap:
             index.rehash(own)
 
     def end_transaction(self) -> None:
-        """Housekeeping after a transaction: a better hash for keys that clash, less memory after many removals."""
+        """Housekeeping after a transaction: less memory after many removals."""
         f = self.fields
-        self._hash_better()
+        self._give_up_indexes()
         if f[USED] > 2 * f[COUNT] + SPARSE:
             self._shrink()
         if f[LOG_CAPACITY] > f[COUNT] // 32 + LARGE_LOG:
             self._log = np.empty((0, self.stride + 1), dtype=np.int64)
             self._grow_log(SMALLEST)
 
-    def _hash_better(self) -> None:
-        f = self.fields
+    def _give_up_indexes(self) -> None:
         for index in self._built():
-            if index.fields[INDEX_IDLE] > max(f[COUNT] // 2, FEW):
+            if index.fields[INDEX_IDLE] > max(self.fields[COUNT] // 2, FEW):
                 index.give_up()
-            elif index.fields[INDEX_LONGEST] > LONG_PROBE and index.fields[INDEX_MODE] == 0:
-                index.fill(self.live_slots(), 1)
-        if f[LONGEST] > LONG_PROBE and f[MODE] == 0:
-            slots = self.live_slots()
-            f[MODE] = 1
-            self._table[:] = 0
-            hash_again(self.address, address_of(slots), len(slots))
 
     def _built(self) -> list[_Index]:
         return [i for i in self._indexes if i.fields[INDEX_BUILT]]
@@ -223,7 +213,7 @@ class ViewMap:
         self.entries = live
         self._grow_entries(len(live))
         self._set_table(table)
-        hash_again(self.address, 0, count)
+        hash_again(self.address, count)
         for index, own in built:
             index.fill(order, int(index.fields[INDEX_MODE]), own)
 
@@ -365,7 +355,10 @@ class _Index:
         self._set_table(self.new_table(len(slots)) if table is None else table)
         f[INDEX_MODE], f[INDEX_BUILT], f[INDEX_KEYS], f[INDEX_LONGEST] = mode, 1, 0, 0
         f[INDEX_SLOTS] = self._view.fields[MASK]
-        link_all(self._view.address, self.address, address_of(slots), len(slots))
+        if not link_all(self._view.address, self.address, address_of(slots), len(slots)):
+            self._table[:] = 0
+            self.fill(slots, 1, self._table)
+            return
         if self._table_length(int(f[INDEX_KEYS])) < len(self._table):  # there are fewer keys than entries
             self.rehash(self.new_table(int(f[INDEX_KEYS])))
 

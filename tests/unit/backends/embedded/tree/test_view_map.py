@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everview.backends.embedded.tree.kernels.transactions import FEW, LONG_PROBE
+from everview.backends.embedded.tree.kernels.probing import LONG_PROBE
+from everview.backends.embedded.tree.kernels.transactions import FEW
 from everview.backends.embedded.tree.layout import (
     COUNTED,
     EXACT,
@@ -211,6 +212,38 @@ def test_index_keys_that_clash_get_a_better_hash() -> None:
     assert driver.slice(0, [(i << 44,) for i in range(200)]) == [
         {(i << 44, i)} if i < 100 else set() for i in range(200)
     ]
+
+
+@pytest.mark.parametrize("freed", [0, 1, 3_000])
+def test_runs_of_keys_that_clash_in_one_instruction(freed: int) -> None:
+    """A second run of dense keys with the places of the first gets a better hash at its first long probe, whatever is free."""
+    driver = MapDriver(2, (COUNTED,))
+    driver.view.index((0,))
+    wide = MapDriver(1, (COUNTED,))
+    first, second = range(10_000), range(1 << 30, (1 << 30) + 4_000)
+    gone = random.Random(1).sample(first, freed)
+    for keys, weight in ((first, 1), (gone or first[:1], -1 if gone else 1), (second, 1)):
+        driver.upsert([((i, i % 7), ((weight,),)) for i in keys])
+        wide.upsert([((i,), ((weight,),)) for i in keys])
+        if keys is not second:
+            assert wide.view.fields[MODE] == 0
+            driver.settle()
+            wide.settle()
+    assert wide.view.fields[MODE] == 1
+    assert wide.view.fields[LONGEST] < LONG_PROBE
+    left = set(first) - set(gone) | set(second)
+    assert wide.scan() == {(i,) for i in left}
+    assert [s >= 0 for s in wide.lookup([(i,) for i in first])] == [i in left for i in first]
+    asked = [*first, *second]
+    assert driver.slice(0, [(i,) for i in asked]) == [{(i, i % 7)} if i in left else set() for i in asked]
+    for undone in (driver, wide):
+        undone.undo()
+    assert wide.scan() == {(i,) for i in left - set(second)}
+    assert driver.slice(0, [(i,) for i in asked]) == [{(i, i % 7)} if i in left - set(second) else set() for i in asked]
+    late = MapDriver(2, (COUNTED,))
+    late.upsert([((i, i % 7), ((1,),)) for i in asked])
+    late.view.index((0,))
+    assert late.slice(0, [(i,) for i in asked]) == [{(i, i % 7)} for i in asked]
 
 
 def test_an_index_that_nobody_slices_is_given_up_and_comes_back() -> None:

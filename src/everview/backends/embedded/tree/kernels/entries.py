@@ -25,10 +25,12 @@ from everview.backends.embedded.tree.kernels.numbers import (
 )
 from everview.backends.embedded.tree.kernels.probing import (
     BLOCK,
+    LONG_PROBE,
     entry_at,
     erase_slot,
     find_slot,
     hash_and_fetch,
+    hash_better,
     hash_entry,
     place_slot,
 )
@@ -50,6 +52,8 @@ from everview.backends.embedded.tree.layout import (
     INDEX_IDLE,
     INDEX_KEYS,
     INDEX_LIMIT,
+    INDEX_LONGEST,
+    INDEX_MODE,
     INDEXES,
     KEY_WORDS,
     KINDS,
@@ -159,10 +163,17 @@ def upsert_rows(code: Word, registers: Word, rows: Word, views: Word) -> Word:
             for k in range(keys, stride):
                 store(entry, k, 0)
             longest = max(longest, place_slot(table, mask, mask, hashed, slot))
+            if longest > LONG_PROBE and load(view, MODE) == 0:
+                hash_better(view, 0)
+                longest = load(view, LONGEST)
+                end = min((i | (BLOCK - 1)) + 1, count)
+                hash_and_fetch(view, code, at_keys, width, registers, i + 1, end, slots)
             for x in range(index_count):
                 index = load(indexes, x)
                 if load(index, INDEX_BUILT) != 0:
                     link_slot(view, index, slot)
+                    if load(index, INDEX_LONGEST) > LONG_PROBE and load(index, INDEX_MODE) == 0:
+                        hash_better(view, index)
                     if load(index, INDEX_IDLE) >= 0:
                         store(index, INDEX_IDLE, load(index, INDEX_IDLE) + 1)
         else:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from everview.backends.embedded.state.intrinsics import load, load_half, load_short, store, store_short
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
-from everview.backends.embedded.tree.kernels.probing import entry_at, erase_slot, hash_entry
+from everview.backends.embedded.tree.kernels.probing import LONG_PROBE, entry_at, erase_slot, hash_entry
 from everview.backends.embedded.tree.layout import (
     INDEX_KEYS,
     INDEX_LINKS,
@@ -81,7 +81,10 @@ def unlink_slot(view: Word, index: Word, slot: Word) -> None:
 
 
 @kernel
-def link_all(view: Word, index: Word, slots: Word, count: Word) -> None:
-    """Fills a new secondary index."""
+def link_all(view: Word, index: Word, slots: Word, count: Word) -> bool:
+    """Fills a new secondary index; whether its hash suits the keys, otherwise it is to be filled again with the better one."""
     for i in range(count):
         link_slot(view, index, load(slots, i))
+        if load(index, INDEX_LONGEST) > LONG_PROBE and load(index, INDEX_MODE) == 0:
+            return False
+    return True

@@ -9,13 +9,25 @@ stop at, but at their places.
 
 from __future__ import annotations
 
-from everview.backends.embedded.state.intrinsics import fetch, load, load_half, shift_right, store, store_short
+from everview.backends.embedded.state.intrinsics import (
+    fetch,
+    load,
+    load_half,
+    load_short,
+    shift_right,
+    store,
+    store_short,
+)
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
 from everview.backends.embedded.tree.layout import (
     ENTRIES,
+    FREE,
+    INDEX_LINKS,
     INDEX_LONGEST,
+    INDEX_MASK,
     INDEX_MODE,
     INDEX_SLOTS,
+    INDEX_TABLE,
     INDEX_WIDTH,
     INDEX_WORDS,
     KEY_WORDS,
@@ -24,6 +36,7 @@ from everview.backends.embedded.tree.layout import (
     MODE,
     STRIDE,
     TABLE,
+    USED,
 )
 
 LOW = 0xFFFFFFFF
@@ -32,6 +45,8 @@ BLOCK = 256
 """Rows whose probes are asked for together, before the first is made."""
 AHEAD = 16
 """How far ahead a pass over entries, or over a probe table, asks for what it will touch."""
+LONG_PROBE = 128
+"""A probe this long means that the keys do not suit the plain hash (mode 0): they are hashed better (mode 1) there and then."""
 NEAR = 1 << 15
 """The entries of a map with a probe table of so many places are in the processor's cache anyway."""
 
@@ -196,6 +211,12 @@ def is_held(view: Word, slot: Word) -> Word:
     return False
 
 
+@inlined
+def _clear(table: Word, mask: Word) -> None:
+    for i in range(mask + 1):
+        store_short(table, i, 0)
+
+
 @kernel
 def rehash(view: Word, index: Word, old: Word, length: Word, table: Word, mask: Word) -> None:
     """Moves the slots of an index's probe table, or with ``index`` 0 of the map's, into another, which is empty."""
@@ -204,35 +225,104 @@ def rehash(view: Word, index: Word, old: Word, length: Word, table: Word, mask: 
         words, width, mode = load(index, INDEX_WORDS), load(index, INDEX_WIDTH), load(index, INDEX_MODE)
         old_bits, bits = load(index, INDEX_SLOTS), load(view, MASK)
         store(index, INDEX_SLOTS, bits)
-    longest = 0
-    for i in range(length):
+    longest, i = 0, 0
+    while i < length:
         if i + AHEAD < length:
             fetch(entry_at(view, (load_half(old, i + AHEAD) & old_bits) - 1))
         word = load_half(old, i)
+        i += 1
         if word != 0:
             slot = (word & old_bits) - 1
             distance = place_slot(table, mask, bits, hash_entry(entry_at(view, slot), words, width, mode), slot)
-            if distance > longest:
-                longest = distance
+            longest = max(longest, distance)
+            if longest > LONG_PROBE and mode == 0:
+                mode, longest, i = 1, 0, 0
+                _clear(table, mask)
     if index != 0:
         store(index, INDEX_LONGEST, longest)
+        store(index, INDEX_MODE, mode)
     else:
         store(view, LONGEST, longest)
+        store(view, MODE, mode)
 
 
 @kernel
-def hash_again(view: Word, slots: Word, count: Word) -> None:
-    """Fills the empty probe table of a map with some slots, or with ``slots`` 0 with the first."""
+def hash_again(view: Word, count: Word) -> None:
+    """Fills the empty probe table of a map with its first slots, all of which are in use."""
     table, mask, width, mode = load(view, TABLE), load(view, MASK), load(view, KEY_WORDS), load(view, MODE)
-    longest = 0
-    for i in range(count):
-        if slots == 0 and i + AHEAD < count:
-            fetch(table + (hash_entry(entry_at(view, i + AHEAD), 0, width, mode) & mask) * 4)
-        slot = load(slots, i) if slots != 0 else i
+    longest, slot = 0, 0
+    while slot < count:
+        if slot + AHEAD < count:
+            fetch(table + (hash_entry(entry_at(view, slot + AHEAD), 0, width, mode) & mask) * 4)
         distance = place_slot(table, mask, mask, hash_entry(entry_at(view, slot), 0, width, mode), slot)
-        if distance > longest:
-            longest = distance
+        longest = max(longest, distance)
+        slot += 1
+        if longest > LONG_PROBE and mode == 0:
+            mode, longest, slot = 1, 0, 0
+            _clear(table, mask)
     store(view, LONGEST, longest)
+    store(view, MODE, mode)
+
+
+@kernel
+def _sort_free(view: Word) -> None:
+    """Puts the list of free slots into increasing order, by merging runs of 1, 2, 4, … of them: it takes no memory."""
+    size, merges = 1, 2
+    while merges > 1:
+        left, tail, merges = load(view, FREE), -1, 0
+        while left >= 0:
+            merges += 1
+            right, lefts = left, 0
+            while lefts < size and right >= 0:
+                lefts += 1
+                right = load(entry_at(view, right), 0)
+            rights = size
+            while lefts > 0 or (rights > 0 and right >= 0):
+                if lefts > 0 and (rights == 0 or right < 0 or left < right):
+                    least = left
+                    left = load(entry_at(view, left), 0)
+                    lefts -= 1
+                else:
+                    least = right
+                    right = load(entry_at(view, right), 0)
+                    rights -= 1
+                if tail >= 0:
+                    store(entry_at(view, tail), 0, least)
+                else:
+                    store(view, FREE, least)
+                tail = least
+            left = right
+        if tail >= 0:
+            store(entry_at(view, tail), 0, -1)
+        size *= 2
+
+
+@kernel
+def hash_better(view: Word, index: Word) -> None:
+    """Hashes the keys of an index, or with ``index`` 0 of the map, so that they lie in no long runs.
+
+    It takes no memory, and may be called between two rows of a transaction.
+    """
+    _sort_free(view)
+    links, words, width, bits = 0, 0, load(view, KEY_WORDS), load(view, MASK)
+    table, mask = load(view, TABLE), load(view, MASK)
+    if index != 0:
+        words, width, bits = load(index, INDEX_WORDS), load(index, INDEX_WIDTH), load(index, INDEX_SLOTS)
+        table, mask, links = load(index, INDEX_TABLE), load(index, INDEX_MASK), load(index, INDEX_LINKS)
+    _clear(table, mask)
+    longest, free = 0, load(view, FREE)
+    for slot in range(load(view, USED)):
+        entry = entry_at(view, slot)
+        if slot == free:
+            free = load(entry, 0)
+        elif links == 0 or load_short(links, 2 * slot + 1) < 0:  # an index holds the heads of its chains
+            longest = max(longest, place_slot(table, mask, bits, hash_entry(entry, words, width, 1), slot))
+    if index != 0:
+        store(index, INDEX_LONGEST, longest)
+        store(index, INDEX_MODE, 1)
+    else:
+        store(view, LONGEST, longest)
+        store(view, MODE, 1)
 
 
 @kernel

@@ -16,16 +16,12 @@ from everview.backends.embedded.tree.layout import (
     INDEX_BUILT,
     INDEX_COUNT,
     INDEX_IDLE,
-    INDEX_LONGEST,
-    INDEX_MODE,
     INDEXES,
     KEY_WORDS,
     KINDS,
     LOG,
     LOG_CAPACITY,
     LOG_COUNT,
-    LONGEST,
-    MODE,
     PARTS,
     RING_INTS,
     RING_MASK,
@@ -35,8 +31,6 @@ from everview.backends.embedded.tree.layout import (
     USED,
 )
 
-LONG_PROBE = 128
-"""A probe this long means that the keys do not suit the plain hash."""
 FEW = 4096
 """An index over fewer entries is not worth giving up."""
 SPARSE = 64
@@ -68,23 +62,18 @@ def _is_zero(view: Word, entry: Word) -> bool:
 
 @inlined
 def _is_untidy(view: Word) -> Word:
-    """Whether a map wants housekeeping: it probes for long, keeps an index that is not used, or has much room to spare.
+    """Whether a map wants housekeeping: it keeps an index that is not used, or has much room to spare.
 
     Half of an index's entries have come since somebody last sliced: keeping it up then costs as building it does.
     """
     live = load(view, COUNT)
-    if load(view, LONGEST) > LONG_PROBE and load(view, MODE) == 0:
-        return True
     most = live // 2
     if most < FEW:
         most = FEW
     for i in range(load(view, INDEX_COUNT)):
         index = load(load(view, INDEXES), i)
-        if load(index, INDEX_BUILT) != 0:
-            if load(index, INDEX_IDLE) > most:
-                return True
-            if load(index, INDEX_LONGEST) > LONG_PROBE and load(index, INDEX_MODE) == 0:
-                return True
+        if load(index, INDEX_BUILT) != 0 and load(index, INDEX_IDLE) > most:
+            return True
     return load(view, USED) > 2 * live + SPARSE or load(view, LOG_CAPACITY) > live // 32 + LARGE_LOG
 
 
