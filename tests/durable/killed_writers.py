@@ -93,7 +93,9 @@ def run(path: Path, kills: int, seed: int) -> None:
                 expected.apply(transaction(applied))
                 applied += 1
             found = contents(db)
-            assert {n: found[n] for n in db.tables} == {n: c for n, c in contents(expected).items() if n in db.tables}
+            assert {n: c for n, c in found.items() if n in db.tables} == {
+                n: c for n, c in contents(expected).items() if n in db.tables
+            }
             check(db)
     print(f"{kills} kills, {applied} transactions")
 

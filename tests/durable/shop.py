@@ -22,6 +22,8 @@ from everview.session.database import Database
 
 ORDERS = "id BIGINT NOT NULL, customer BIGINT, amount DOUBLE, note STRING"
 EVENTS = "kind STRING, size BIGINT"
+SIGNALS = "note STRING, kind STRING, size BIGINT"
+"""The events again, in a table that keeps no rows; no view reads the note."""
 CUSTOMERS = "id BIGINT NOT NULL, city STRING"
 
 
@@ -30,10 +32,11 @@ def _scan(db: ev.Database, table: str) -> Scan:
 
 
 def plans(db: ev.Database) -> dict[str, Relation]:
-    """The views: a grouped sum, a join, a distinct count with a minimum, and a filter."""
-    orders, events, customers = (_scan(db, t) for t in ("orders", "events", "customers"))
+    """The views: a grouped sum, a join, a count with a minimum, a filter; a minimum and a join over what is not kept."""
+    orders, events, customers, signals = (_scan(db, t) for t in ("orders", "events", "customers", "signals"))
     count = AggregateCall("count", (), INT64)
     joined = Join(orders, customers, JoinKind.INNER, Call("=", (Column(1, INT64), Column(4, INT64, False)), BOOLEAN))
+    met = Join(signals, customers, JoinKind.INNER, Call("=", (Column(2, INT64), Column(3, INT64, False)), BOOLEAN))
     return {
         "by_customer": Aggregate(
             orders, (Column(1, INT64),), (count, AggregateCall("sum", (Column(2, FLOAT64),), FLOAT64)), ("c", "n", "s")
@@ -45,6 +48,13 @@ def plans(db: ev.Database) -> dict[str, Relation]:
             (count, AggregateCall("min", (Column(1, INT64),), INT64)),
             ("kind", "n", "least"),
         ),
+        "by_signal": Aggregate(
+            signals,
+            (Column(1, STRING),),
+            (count, AggregateCall("min", (Column(2, INT64),), INT64)),
+            ("kind", "n", "least"),
+        ),
+        "signals_by_city": Aggregate(met, (Column(4, STRING), Column(1, STRING)), (count,), ("city", "kind", "n")),
         "large": Filter(orders, Call(">", (Column(2, FLOAT64), Literal(50.0, FLOAT64)), BOOLEAN)),
     }
 
@@ -62,6 +72,7 @@ def make_shop(db: ev.Database) -> None:
     """Makes tables and views; ``customers`` is filled by version 1."""
     db.create_table("orders", ORDERS, primary_key="id")
     db.create_table("events", EVENTS)
+    db.create_table("signals", SIGNALS, retain=False)
     db.create_table("customers", CUSTOMERS, primary_key="id", static=True)
     for name, plan in plans(db).items():
         add_view(db, name, plan)
@@ -77,7 +88,7 @@ def transaction(number: int) -> dict[str, list[dict[str, Any]]]:
         events.append({**_event(number - 1), "_weight": -1})
     for row in (*orders, *events):
         row.setdefault("_weight", 1)
-    return {"orders": orders, "events": events}
+    return {"orders": orders, "events": events, "signals": [{"note": "passing", **e} for e in events]}
 
 
 def _order(number: int) -> dict[str, Any]:
@@ -91,8 +102,10 @@ def _event(number: int) -> dict[str, Any]:
 
 
 def contents(db: ev.Database) -> dict[str, Counter[tuple[Any, ...]]]:
-    """The bags of all tables and views."""
-    return {name: Counter(r.rows()) for name, r in (*db.tables.items(), *db.views.items())}
+    """The bags of all tables that keep rows, and of all views."""
+    kept = {t.name for t in db._core.catalog.tables if t.retain}
+    tables = ((name, table) for name, table in db.tables.items() if name in kept)
+    return {name: Counter(r.rows()) for name, r in (*tables, *db.views.items())}
 
 
 def recomputed(db: ev.Database) -> dict[str, Counter[tuple[Any, ...]]]:
@@ -104,7 +117,10 @@ def recomputed(db: ev.Database) -> dict[str, Counter[tuple[Any, ...]]]:
             table = TableDefinition(definition.name, definition.fields, definition.primary_key)
             core.backend.create_table(table)
             core.catalog.add(table)
-            reference.apply({definition.name: db.table(definition.name).to_arrow()})
+            if definition.retain:
+                reference.apply({definition.name: db.table(definition.name).to_arrow()})
+            elif definition.name == "signals":  # they are the events
+                reference.apply({"signals": [("passing", *event) for event in db.table("events").rows()]})
         else:
             core.backend.create_view(definition)
             core.catalog.add(definition)

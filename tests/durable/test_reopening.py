@@ -14,10 +14,11 @@ from deltalake import DeltaTable
 import everview as ev
 from everview.algebra.floats import FloatRing
 from everview.algebra.registry import forget
-from everview.catalog import ViewOptions
-from everview.relational.expressions import Column
-from everview.relational.nodes import Aggregate, AggregateCall
-from everview.relational.types import FLOAT64, INT32, INT64
+from everview.catalog import ViewDefinition, ViewOptions
+from everview.relational.expressions import Call, Column
+from everview.relational.nodes import Aggregate, AggregateCall, Distinct, Join, JoinKind, Project
+from everview.relational.types import BOOLEAN, FLOAT64, INT32, INT64
+from everview.session.durable.recovery import manifest_in_force
 from everview.session.feeds.lake_feed import read_content
 from everview.storage.definitions import definition_to_json
 from tests.durable.shop import add_view, check, contents, make_shop, prepared, transaction
@@ -85,7 +86,8 @@ def test_changes_of_every_kind_are_replayed(folder: Path) -> None:
         db.table("orders").delete_keys([2])
         db.table("pairs").insert(ev.Product({"a": [1, 2]}, {"b": [3, 4, 5]}))
         batch = pa.record_batch({"kind": ["a", None], "size": [1, None]})
-        db.apply({"events": pa.Table.from_batches([batch, batch.slice(1), batch.slice(0, 0)])})
+        several = pa.Table.from_batches([batch, batch.slice(1), batch.slice(0, 0)])
+        db.apply({"events": several, "signals": several.append_column("note", pa.nulls(3, pa.string()))})
         db.apply({"events": []})
         db.apply({})
         before, version = contents(db), db.version
@@ -147,7 +149,7 @@ def test_drops_and_new_definitions_are_replayed(folder: Path) -> None:
         db.table("events").insert([(5,)])
     for _ in range(2):
         with ev.connect(folder) as db:
-            assert list(db.views) == ["by_customer", "by_city"]
+            assert list(db.views) == ["by_customer", "by_city", "by_signal", "signals_by_city"]
             assert db.table("events").rows() == [(5,)]
             db.checkpoint()
 
@@ -162,25 +164,145 @@ def test_checkpoints_come_by_themselves(folder: Path) -> None:
     assert len(list((folder / "checkpoints").iterdir())) == 1
 
 
+def make_passing(db: ev.Database) -> None:
+    """A table that keeps no rows, with a sum, a count without columns, and a listing over it; nobody reads column ``x``."""
+    db.create_table("passing", "x STRING, k INT, v DOUBLE", retain=False)
+    scan, count = db._core.catalog.table("passing").scan, AggregateCall("count", (), INT64)
+    calls = (count, AggregateCall("sum", (Column(2, FLOAT64),), FLOAT64))
+    add_view(db, "sums", Aggregate(scan, (Column(1, INT32),), calls, ("k", "n", "s")))
+    add_view(db, "keys", Distinct(Project(scan, (Column(1, INT32),), ("k",))))
+
+
+def log_length(db: ev.Database) -> int:
+    """Bytes of the records that opening would replay."""
+    return db._core.backend._log.bytes_behind(0)  # type: ignore[attr-defined, no-any-return]
+
+
 def test_a_table_that_keeps_no_rows(folder: Path) -> None:
-    """Views over it come back, with rows that nothing else keeps."""
-
-    def make(db: ev.Database) -> None:
-        db.create_table("passing", "k INT, v DOUBLE", retain=False)
-        calls = (AggregateCall("count", (), INT64), AggregateCall("sum", (Column(1, FLOAT64),), FLOAT64))
-        plan = Aggregate(db._core.catalog.table("passing").scan, (Column(0, INT32),), calls, ("k", "n", "s"))
-        add_view(db, "sums", plan)
-
-    with ev.connect(folder, checkpoint_bytes=10_000) as db:
-        make(db)
-        for number in range(20):
-            db.table("passing").insert([(number % 3, 1.5)])
+    """A checkpoint has what has passed, summed up in the columns that are read; the log is cut, and views come back."""
+    with ev.connect(folder) as db:
+        make_passing(db)
+        for number in range(60):
+            db.table("passing").insert([(f"unread {number}", number % 3, 1.5), ("gone", 7, None)])
+            db.table("passing").delete([("gone", 7, None)])
         db.checkpoint()
+        assert log_length(db) == 0
+        (file,) = [f for f in manifest_in_force(db._core.backend._log).tables if f.table == "passing"]  # type: ignore[attr-defined]
+        assert file.rows == 3  # (0, 1.5), (1, 1.5) and (2, 1.5), each twenty times
+        before, version = (contents_of(db, "sums"), contents_of(db, "keys")), db.version
+    for again in range(3):  # from the checkpoint, from one made of that, and from one with a log behind it
+        with ev.connect(folder) as db:
+            assert (contents_of(db, "sums"), contents_of(db, "keys")) == before
+            assert db.version == version + 2 * again
+            with pytest.raises(ev.UnsupportedOperation, match="retain=False"):
+                db.table("passing").rows()
+            with pytest.raises(ev.UnsupportedOperation, match="has received some"):
+                add_view(db, "late", db._core.catalog.table("passing").scan)
+            db.table("passing").delete([("whatever", 0, 1.5)] * 20)
+            assert contents_of(db, "keys") == [(1,), (2,)]
+            if again == 0:
+                db.checkpoint()
+            db.table("passing").insert([(None, 0, 1.5)] * 20)
+
+
+def test_rows_that_spark_calls_equal_cancel_in_a_checkpoint(folder: Path) -> None:
+    """NaN with NaN, 0.0 with -0.0, NULL with NULL: nothing is left of them; and more deletes than inserts are kept, too."""
+    rows = [("x", None, float("nan")), ("x", 1, 0.0), (None, 2, None), ("x", 5, 2.0)]
+    with ev.connect(folder) as db:
+        make_passing(db)
+        db.table("passing").insert(rows)
+        db.table("passing").delete([("y", None, float("nan")), ("y", 1, -0.0), ("y", 2, None)])
+        db.checkpoint()
+        (file,) = [f for f in manifest_in_force(db._core.backend._log).tables if f.table == "passing"]  # type: ignore[attr-defined]
+        assert file.rows == 1
+    with ev.connect(folder) as db:
+        assert contents_of(db, "sums") == [(5, 1, 2.0)]
+        db.table("passing").delete([("y", 5, 2.0)] * 2)  # trusted, though one was never there
+        db.checkpoint()
+    with ev.connect(folder) as db:
+        db.table("passing").insert([("y", 5, 2.0)] * 2)
+        assert contents_of(db, "sums") == [(5, 1, 2.0)]
+        assert contents_of(db, "keys") == [(5,)]
+
+
+def test_only_a_count_of_what_is_not_kept(folder: Path) -> None:
+    """Where no column is read, a checkpoint has one number; where nobody reads the table, nothing."""
+    with ev.connect(folder) as db:
+        db.create_table("passing", "k INT", retain=False)
+        db.create_table("unread", "k INT", retain=False)
+        count = Aggregate(db._core.catalog.table("passing").scan, (), (AggregateCall("count", (), INT64),), ("n",))
+        add_view(db, "counted", count)
+        db.apply({"passing": [(1,), (2,), (2,)], "unread": [(5,)]})
+        db.checkpoint()
+        db.apply({"passing": [(4,)], "unread": [(5,)]})
+    for _ in range(2):
+        with ev.connect(folder) as db:
+            assert db.view("counted").rows() == [(4,)]
+            db.checkpoint()
+            assert log_length(db) == 0
+            files = {f.table: f.rows for f in manifest_in_force(db._core.backend._log).tables}  # type: ignore[attr-defined]
+            assert files == {"passing": 1, "unread": 0}
+
+
+def test_a_table_that_keeps_no_rows_is_made_anew(folder: Path) -> None:
+    """What had passed before it was dropped, or renamed, is not counted for its successor."""
+    with ev.connect(folder) as db:
+        make_passing(db)
+        db.table("passing").insert([("a", 1, 1.0)])
+        db.checkpoint()
+        db.table("passing").insert([("b", 2, 2.0)])
+        for name in ("sums", "keys", "passing"):
+            db.drop(name)
+        make_passing(db)
+        db.table("passing").insert([("c", 3, 3.0)])
+        db.checkpoint()
+    with ev.connect(folder) as db:
+        assert contents_of(db, "sums") == [(3, 1, 3.0)]
+        assert contents_of(db, "keys") == [(3,)]
+
+
+def test_an_assertion_over_what_is_not_kept(folder: Path) -> None:
+    """It holds when the database is opened, for it sees what has passed; and it goes on holding."""
+    with ev.connect(folder) as db:
+        db.create_table("known", "k INT", retain=False)
+        db.create_table("used", "k INT")
+        known, used = (db._core.catalog.table(t).scan for t in ("known", "used"))
+        unknown = Join(used, known, JoinKind.ANTI, Call("=", (Column(0, INT32), Column(1, INT32)), BOOLEAN))
+        core = db._core
+        with core.locked():
+            assertion = ViewDefinition("all_known", unknown, None, "UTC", ViewOptions(), is_assertion=True)
+            core.backend.create_view(assertion)
+            core.catalog.add(assertion)
+        db.apply({"known": [(1,), (2,)], "used": [(1,)]})
+        db.checkpoint()
+    with ev.connect(folder) as db:
+        with pytest.raises(ev.AssertionViolated):
+            db.table("used").insert([(3,)])
+        with pytest.raises(ev.AssertionViolated):
+            db.table("known").delete([(1,)])
+        db.table("used").insert([(2,)])
+
+
+def test_products_that_are_too_large_for_a_checkpoint(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The log is kept for them, until their table is dropped; smaller ones are written as rows."""
+    with ev.connect(folder) as db:
+        make_passing(db)
+        db.table("passing").insert(ev.Product({"x": ["a", "b"]}, {"k": [1, 2], "v": [0.5, 0.25]}))
+        db.checkpoint()
+        assert log_length(db) == 0
+        monkeypatch.setattr("everview.session.durable.logged_changes.LARGEST_EXPANDED", 3)
+        db.table("passing").insert(ev.Product({"x": ["a", "b"]}, {"k": [1, 2], "v": [0.5, 0.25]}))
+        db.checkpoint()
+        assert log_length(db) > 0
         before = contents_of(db, "sums")
     with ev.connect(folder) as db:
-        assert contents_of(db, "sums") == before
-        db.table("passing").delete([(0, 1.5)])
-        assert sum(row[1] for row in db.view("sums").rows()) == 19
+        assert contents_of(db, "sums") == before == [(1, 4, 2.0), (2, 4, 1.0)]
+        db.checkpoint()
+        assert log_length(db) > 0
+        for name in ("sums", "keys", "passing"):
+            db.drop(name)
+        db.checkpoint()
+        assert log_length(db) == 0
 
 
 def contents_of(db: ev.Database, view: str) -> list[tuple[Any, ...]]:

@@ -88,6 +88,6 @@ def test_definitions_that_belong_together(tmp_path: Path) -> None:
         assert "large" in db.views
         assert "largest" not in db.views
     with ev.connect(tmp_path / "shop") as db:
-        assert sorted(db.views) == ["by_city", "by_customer", "by_kind", "largest"]
+        assert sorted(db.views) == ["by_city", "by_customer", "by_kind", "by_signal", "largest", "signals_by_city"]
         assert db.view("by_city").columns == db.view("by_kind").columns
         check(db)

@@ -29,7 +29,8 @@ from everview.storage.sqlite_errors import error_for, is_lasting, told_of
 from everview.storage.wal_tail import changed_at
 
 FILE: Final = "everview.sqlite"
-FORMAT: Final = 1
+FORMAT: Final = 2
+"""1 had no checkpoints of what has passed through tables with ``retain=False``."""
 DURABILITIES: Final = ("commit", "batch", "none")
 BATCH_SECONDS: Final = 0.05
 _FORGOTTEN_AT_ONCE: Final = 256

@@ -118,7 +118,7 @@ class EmbeddedBackend(InMemory):
         self._settle()
         for name in tables_of(view.plan):
             source = self._graph.tables.get(name.lower())
-            if source is not None and not source.table.definition.retain and source.table.has_received_rows:
+            if source is not None and source.table.has_received_rows and not source.table.has_rows_to_read:
                 raise rejections.too_late_for_view(view, source.table.definition)
             if name.lower() in self._views and self._views[name.lower()].has_no_listing:
                 raise rejections.view_has_no_listing(self._views[name.lower()].definition, "another view reads it")
@@ -268,22 +268,22 @@ class EmbeddedBackend(InMemory):
         """The last committed batch of every source."""
         return dict(self._batches)
 
-    @property
-    def has_forgotten_rows(self) -> bool:
-        """Whether views count rows that their tables have not kept (``retain=False``)."""
-        return any(not t.table.definition.retain and t.table.has_received_rows for t in self._graph.tables.values())
-
-    def table_contents(self) -> list[Callable[[], TableContent]]:
-        """What gives the rows of each table as they are now, also after later transactions, and in another thread."""
-        return [source.table.whole() for source in self._graph.tables.values()]
+    def stored(self, table: str) -> StoredTable:
+        """What is kept of a table, for checkpoints."""
+        return self._graph.tables[table.lower()].table
 
     def restore(self, version: int, batches: Mapping[str, int], contents: Iterable[TableContent]) -> None:
-        """Fills the tables, which are new and which no view reads yet, with what ``table_contents`` gave at a version."""
+        """Fills the tables, which are new and which no view reads yet, with what they held at a version."""
         assert not self._views, "tables are restored before their views"
         for content in contents:
             self._graph.tables[content.table.lower()].table.restore(content)
         self._version = version
         self._batches = dict(batches)
+
+    def restored(self) -> None:
+        """The views over the restored tables are made."""
+        for source in self._graph.tables.values():
+            source.table.let_go()
 
     def refreshed(self) -> Mapping[str, Refresh]:
         """How the views over what the last transaction changed were brought up to date."""

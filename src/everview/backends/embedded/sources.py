@@ -210,7 +210,7 @@ class TableInput:
         return shared.reader(scan.columns, own)
 
     def _rows_to_arrange(self, columns: Sequence[int]) -> Batch:
-        if self.table.definition.retain:
+        if self.table.has_rows_to_read:
             return self.content(columns)
         # No view is made after the first row of a table that keeps none.
         return empty_batch(tuple(self.all_fields[c].type for c in columns))
@@ -267,9 +267,9 @@ class ScanOperator(Operator):
         return delta
 
     def recompute(self, contents: Sequence[Batch]) -> Batch:
-        # A table that keeps no rows has none before its views exist, and no view is made after some have come.
-        definition = self.source.table.definition
-        return self.source.content(self.columns) if definition.retain else self.nothing()
+        # A table that keeps no rows has none before its views exist, and no view is made after some have come; unless the
+        # database is being opened, when it holds what has passed.
+        return self.source.content(self.columns) if self.source.table.has_rows_to_read else self.nothing()
 
     def load(self, contents: Sequence[Batch]) -> Batch:
         return self.recompute(contents)

@@ -1,8 +1,9 @@
 """Writing checkpoints: the tables' files first, then one SQLite transaction that puts them in force, then the old ones go.
 
 A snapshot is taken between two transactions and costs next to nothing, because tables keep immutable batches; its files are
-written by a thread while transactions go on. Contract: at every moment the checkpoint in force is whole, and the log has what
-comes behind it; a checkpoint that fails changes nothing.
+written by a thread while transactions go on. What tables have not kept is summed up from the log by that thread
+(``passed_rows``). Contract: at every moment the checkpoint in force is whole, and the log has what comes behind it; a
+checkpoint that fails changes nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from pathlib import Path
 
 from everview.backends.embedded.tables.stored_table import TableContent
 from everview.catalog import Definition
-from everview.errors import EverviewError
+from everview.errors import EverviewError, StorageFailed
 from everview.session.durable.recovery import CHECKPOINTS, checkpoint_folder
 from everview.storage.change_log import ChangeLog
 from everview.storage.checkpoint_files import write_rows
@@ -69,6 +70,8 @@ class Checkpointing:
             self.write(snapshot)
         except EverviewError as error:
             self.failure = error
+        except MemoryError:
+            self.failure = StorageFailed("there was no memory for a checkpoint.")
 
     def write(self, snapshot: Snapshot) -> None:
         """Writes a checkpoint, and forgets what it makes superfluous.

@@ -14,6 +14,7 @@ import datetime
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from everview.session.durable.checkpointing import Checkpointing, Snapshot
 from everview.session.durable.engine_reads import EngineReads
 from everview.session.durable.logged_alterations import altered_to_log
 from everview.session.durable.logged_changes import changes_to_log
+from everview.session.durable.passed_rows import PassedRows, columns_read
 from everview.session.durable.recovery import RecoveredEngine
 from everview.storage.change_log import ChangeLog
 from everview.storage.definitions import definition_to_json
@@ -64,6 +66,7 @@ class DurableBackend(EngineReads):
         memory_limit: int | None = None,
         disk: Disk | None = None,
     ) -> None:
+        self._folder = path
         self._disk = disk or Disk()
         self._disk.make_folder(path)
         with told_as_storage_failure("locking", path):
@@ -126,7 +129,7 @@ class DurableBackend(EngineReads):
         except BaseException:
             self._differs(f"'{definition.name}' is dropped on disk and not in memory")
             raise
-        self._recovered.catalog.remove(definition)
+        self._recovered.forget(definition)
 
     def alter_table(self, name: str, altered: AlteredTable) -> None:
         """Alters a table that nothing reads."""
@@ -168,6 +171,7 @@ class DurableBackend(EngineReads):
         }
         assert self._gathered is None, "a transaction among definitions that belong together"
         self._append(header, segments)
+        self._recovered.note_changes(changes)
         return at
 
     @contextmanager
@@ -231,7 +235,7 @@ class DurableBackend(EngineReads):
         self._check_usable()
         self._checkpointing.wait()
         self._take_note()
-        if not self._engine.has_forgotten_rows and self._recovered.number > self._recovered.checkpoint_number:
+        if not self._recovered.only_in_log and self._recovered.number > self._recovered.checkpoint_number:
             self._checkpointing.write(self._snapshot())
             self._take_note()
 
@@ -241,7 +245,7 @@ class DurableBackend(EngineReads):
         self._take_note()
         if self._recovered.cost < max(self._checkpoint_bytes, self._recovered.checkpoint_length):
             return
-        if not self._engine.has_forgotten_rows:  # what views have counted of these is in the log only
+        if not self._recovered.only_in_log:
             self._checkpointing.start(self._snapshot())
             self._recovered.cost = 0  # of what comes behind this one
 
@@ -258,11 +262,15 @@ class DurableBackend(EngineReads):
             )
 
     def _snapshot(self) -> Snapshot:
+        tables = self._recovered.catalog.tables
+        passing = [t for t in tables if not t.retain and self._engine.stored(t.name).has_received_rows]
+        columns = columns_read(self._recovered.catalog, passing)
+        passed = PassedRows(self._folder, passing, columns, self._recovered.number)
         return Snapshot(
             self._engine.version,
             self._recovered.number,
             self._recovered.definitions,
-            tuple(self._engine.table_contents()),
+            tuple(partial(passed.content, t) if t in passing else self._engine.stored(t.name).whole() for t in tables),
             self._engine.batches,
             self.publications,
         )

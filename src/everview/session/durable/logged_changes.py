@@ -7,8 +7,9 @@ acts on the tables as the one that was written.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +22,15 @@ from everview.relational.arrow import arrow_schema
 from everview.storage.records import Bytes
 
 Segments = list[Bytes]
+LARGEST_EXPANDED: Final = 1 << 22
+"""Rows of a product of factors that a checkpoint may write as rows."""
+
+
+def is_too_large_to_expand(change: Change) -> bool:
+    """Whether a change is a product of more rows than a checkpoint may write as rows."""
+    if not isinstance(change, FactorizedChange):
+        return False
+    return sum(math.prod(len(f) for f in product) for product in change.products) > LARGEST_EXPANDED
 
 
 def changes_to_log(changes: Sequence[Change]) -> tuple[list[dict[str, Any]], Segments]:

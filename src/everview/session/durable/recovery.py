@@ -10,14 +10,14 @@ code follows a log that another process writes. Contract: the engine is at a who
 from __future__ import annotations
 
 import datetime
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from everview.algebra.registry import is_registered
-from everview.backends.base import AlteredTable
+from everview.backends.base import AlteredTable, Change
 from everview.backends.embedded.backend import EmbeddedBackend
 from everview.backends.embedded.tables.stored_table import TableContent
 from everview.catalog import Catalog, Definition, TableDefinition, ViewDefinition
@@ -26,7 +26,7 @@ from everview.relational.arrow import arrow_schema
 from everview.relational.nodes import Aggregate
 from everview.relational.traverse import nodes_of
 from everview.session.durable.logged_alterations import altered_from_log
-from everview.session.durable.logged_changes import changes_from_log
+from everview.session.durable.logged_changes import changes_from_log, is_too_large_to_expand
 from everview.session.durable.progress import OpeningProgress
 from everview.storage.change_log import ChangeLog
 from everview.storage.checkpoint_files import read_rows
@@ -63,6 +63,8 @@ class RecoveredEngine:
         """What the log behind the checkpoint would cost to replay."""
         self.checkpoint_number = 0
         self.checkpoint_length = 0
+        self.only_in_log: set[str] = set()
+        """Tables that keep no rows and have received products that are too large for a checkpoint."""
         self.publications: dict[tuple[str, str], bool] = {}
         """Views and the places where they are published; whether it was with storage options, which are not kept."""
 
@@ -79,18 +81,13 @@ class RecoveredEngine:
             UnknownName: a view uses a ring that is not registered.
         """
         while True:
-            found = self._log.checkpoint()
-            manifest = Manifest(0, 0) if found is None else manifest_from_json(found[1])
+            manifest = manifest_in_force(self._log)
             try:
                 self._fill(manifest)
-            except (FileNotFoundError, CorruptDatabase) as error:
+            except CorruptDatabase:
                 again = self._log.checkpoint()
                 if again is not None and again[0] > manifest.log_number:
                     continue  # a writer has made another checkpoint meanwhile, and removed this one and its log
-                if isinstance(error, FileNotFoundError):
-                    raise CorruptDatabase(
-                        f"'{error.filename}' is missing, a file of the checkpoint in force."
-                    ) from error
                 raise
             return
 
@@ -114,6 +111,7 @@ class RecoveredEngine:
                 self._create_view(view)
                 self.catalog.add(view)
                 progress.advance(each)
+            self.engine.restored()
             self.number = self.checkpoint_number = manifest.log_number
             self.checkpoint_length = manifest.length
             self.publications = {(view, uri): has_options for view, uri, has_options in manifest.publications}
@@ -123,18 +121,8 @@ class RecoveredEngine:
 
     def _contents(self, manifest: Manifest, progress: OpeningProgress) -> Iterator[TableContent]:
         for file in manifest.tables:
-            yield self._content(manifest, file)
+            yield read_content(self._folder, manifest, file, self.catalog.table(file.table))
             progress.advance(file.written.length)
-
-    def _content(self, manifest: Manifest, file: TableFile) -> TableContent:
-        path = self._folder / CHECKPOINTS / checkpoint_folder(manifest) / file.file
-        if Path(file.file).name != file.file:
-            raise CorruptDatabase(f"the checkpoint names a file outside its folder: '{file.file}'.")
-        table = self.catalog.table(file.table)
-        rows, weights = read_rows(path, file.written)
-        if not rows.schema.equals(arrow_schema(table.fields)) or rows.num_rows != file.rows:
-            raise CorruptDatabase(f"'{path}' does not hold the rows of table '{file.table}'.")
-        return TableContent(table.name, rows, weights, file.received)
 
     def follow(self) -> list[tuple[int, Mapping[str, pa.Table]]]:
         """Takes in what has been written since; returns the versions, with the changes of views.
@@ -200,6 +188,11 @@ class RecoveredEngine:
                     hint="open the database with the version of everview that wrote it, or a newer one.",
                 )
 
+    def note_changes(self, changes: Sequence[Change]) -> None:
+        """These changes are part of a transaction."""
+        large = (self.catalog.table(c.table) for c in changes if is_too_large_to_expand(c))
+        self.only_in_log.update(t.name for t in large if not t.retain)
+
     def note(self, number: int, length: int) -> None:
         """The engine has come to this piece of the log."""
         self.number = number
@@ -221,6 +214,7 @@ class RecoveredEngine:
             self.engine.journal = journal
         if self.engine.version != header["version"]:
             raise CorruptDatabase(f"the log has version {header['version']} where {self.engine.version} was expected.")
+        self.note_changes(changes)
         return deltas
 
     def define(self, definition: Definition) -> None:
@@ -260,7 +254,37 @@ class RecoveredEngine:
             for constraint in reversed(self.catalog.constraint_views(definition)):
                 self.engine.drop(constraint.name)
         self.engine.drop(definition.name)
+        self.forget(definition)
+
+    def forget(self, definition: Definition) -> None:
+        """What the engine has dropped is no longer in the catalog."""
         self.catalog.remove(definition)
+        self.only_in_log.discard(definition.name)
+
+
+def manifest_in_force(log: ChangeLog) -> Manifest:
+    """What is said of the checkpoint in force; of an empty one, where there is none."""
+    found = log.checkpoint()
+    return Manifest(0, 0) if found is None else manifest_from_json(found[1])
+
+
+def read_content(folder: Path, manifest: Manifest, file: TableFile, table: TableDefinition) -> TableContent:
+    """What a checkpoint has of a table.
+
+    Raises:
+        CorruptDatabase: the file is missing, or is not what was written.
+    """
+    path = folder / CHECKPOINTS / checkpoint_folder(manifest) / file.file
+    if Path(file.file).name != file.file:
+        raise CorruptDatabase(f"the checkpoint names a file outside its folder: '{file.file}'.")
+    try:
+        rows, weights = read_rows(path, file.written)
+    except FileNotFoundError as error:
+        raise CorruptDatabase(f"'{path}' is missing, a file of the checkpoint in force.") from error
+    fields = table.fields if table.retain else tuple(f for f in table.fields if f.name in rows.schema.names)
+    if not rows.schema.equals(arrow_schema(fields)) or rows.num_rows != file.rows:
+        raise CorruptDatabase(f"'{path}' does not hold the rows of table '{file.table}'.")
+    return TableContent(table.name, rows, weights, file.received)
 
 
 def checkpoint_folder(manifest: Manifest) -> str:

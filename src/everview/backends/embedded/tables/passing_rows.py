@@ -1,4 +1,7 @@
-"""The rows of a table that keeps none (``retain=False``): they pass, and deletes are trusted."""
+"""The rows of a table that keeps none (``retain=False``): they pass, and deletes are trusted.
+
+While a database is opened, what has passed before is held for as long as the views over it are made.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +10,21 @@ from collections.abc import Sequence
 import pyarrow as pa
 
 from everview.backends.base import Change, ChangeKind
-from everview.backends.embedded.tables.transaction_rows import Content, TableDelta, consolidated, joined, rows_of
+from everview.backends.embedded.tables.transaction_rows import (
+    Content,
+    TableDelta,
+    WeightedRows,
+    consolidated,
+    joined,
+    rows_of,
+)
 from everview.backends.embedded.vectors import Ints, unit_weights
 from everview.backends.rejections import not_retained
 from everview.catalog import TableDefinition
 
 
 class PassingRows:
-    """Nothing."""
+    """Nothing, or what views are being made of."""
 
     row_count = 0
     data_bytes = 0
@@ -22,10 +32,19 @@ class PassingRows:
 
     def __init__(self, definition: TableDefinition) -> None:
         self._definition = definition
+        self.held: WeightedRows | None = None
+        """Some columns of what has passed, while views are made of it."""
 
     def content(self, columns: Sequence[int]) -> tuple[pa.Table, Ints]:
-        """Raises: there is none."""
-        raise not_retained(self._definition)
+        """What is held.
+
+        Raises:
+            UnsupportedOperation: nothing is.
+        """
+        if self.held is None:
+            raise not_retained(self._definition)
+        names = [self._definition.fields[c].name for c in columns]
+        return self.held.rows.select(names), self.held.each_weight()
 
     def frozen(self) -> Content:
         """Raises: there is none."""

@@ -19,7 +19,7 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.tables.bag_rows import BagRows
 from everview.backends.embedded.tables.keyed_rows import KeyedRows
 from everview.backends.embedded.tables.passing_rows import PassingRows
-from everview.backends.embedded.tables.transaction_rows import Content, TableDelta
+from everview.backends.embedded.tables.transaction_rows import Content, TableDelta, rows_of
 from everview.backends.embedded.vectors import Ints
 from everview.backends.rejections import not_retained, static_changed
 from everview.catalog import TableDefinition
@@ -36,7 +36,10 @@ class TableBytes:
 
 @dataclass(frozen=True, slots=True)
 class TableContent:
-    """All rows of a table, without weights where each is 1; ``received`` is whether any change ever came."""
+    """All rows of a table, without weights where each is 1; ``received`` is whether any change ever came.
+
+    Of a table that keeps no rows: what has passed, summed up, in the columns that views read.
+    """
 
     table: str
     rows: pa.Table
@@ -168,11 +171,23 @@ class StoredTable:
         return read
 
     def restore(self, content: TableContent) -> None:
-        """Takes in what ``whole`` gave; the table is new."""
-        if content.rows.num_rows:
+        """Takes in what ``whole`` gave; the table is new. One that keeps no rows holds them until ``let_go``."""
+        if isinstance(self._rows, PassingRows):
+            self._rows.held = rows_of(Change(self.name, ChangeKind.WEIGHTED, content.rows, content.weights))
+        elif content.rows.num_rows:
             self.prepare([Change(self.name, ChangeKind.WEIGHTED, content.rows, content.weights)])
             self.commit()
         self.has_received_rows = content.received
+
+    def let_go(self) -> None:
+        """The views over the table are made: what it does not keep, it forgets."""
+        if isinstance(self._rows, PassingRows):
+            self._rows.held = None
+
+    @property
+    def has_rows_to_read(self) -> bool:
+        """Whether ``content`` can be asked for: the rows are kept, or held for the moment."""
+        return not isinstance(self._rows, PassingRows) or self._rows.held is not None
 
     def altered(self, altered: AlteredTable) -> StoredTable:
         """Another table: the rows of this one in the columns that are asked for."""
@@ -188,6 +203,7 @@ class StoredTable:
         ]
         rows = pa.table(columns, schema=arrow_schema(fields))
         made.restore(TableContent(made.name, rows, content.weights, content.received))
+        made.let_go()
         return made
 
     def lookup(self, keys: pa.Table) -> tuple[Ints, pa.Table]:

@@ -148,9 +148,13 @@ def _local_vector(column: pa.ChunkedArray | pa.Array, data_type: DataType) -> Ve
 
 
 def _numbered(column: pa.ChunkedArray | pa.Array, data_type: DataType) -> Vector:
-    if isinstance(column, pa.ChunkedArray):
-        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
-    indices = column.dictionary_encode().indices
+    encoded = column.dictionary_encode()
+    if isinstance(
+        encoded, pa.ChunkedArray
+    ):  # one dictionary for all chunks, whose text together may be too long for an array
+        indices = pa.chunked_array([c.indices for c in encoded.chunks], pa.int32()).combine_chunks()
+    else:
+        indices = encoded.indices
     if indices.null_count == 0:
         return Vector(data_type, indices.to_numpy().astype(np.int64))
     nulls = indices.is_null().to_numpy(zero_copy_only=False)
