@@ -44,9 +44,12 @@ from everview.relational.nodes import (
 from everview.relational.ordered_condition import is_interval, ordered_condition
 from everview.relational.range_condition import is_one_word
 from everview.relational.schema import columns, schema
-from everview.relational.types import BOOLEAN, INT32, is_numeric
+from everview.relational.types import BOOLEAN, INT32, Decimal, is_floating, is_integral, is_numeric
 
 NO_COLUMN = -1
+_FUNCTIONS = ("sum", "avg", "max", "min", "count")
+_WIDEST_AVERAGED = 28
+"""The most digits of decimals whose average has four digits more, and whose sum cannot overflow."""
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
@@ -242,7 +245,9 @@ def _middle(relation: Relation) -> _Middle | None:
     if not isinstance(relation, Aggregate) or len(relation.aggregates) != 1:
         return None
     (call,) = relation.aggregates
-    if call.function not in ("sum", "max", "min", "count") or call.distinct or call.filter is not None or call.is_ring:
+    if call.function not in _FUNCTIONS or call.distinct or call.filter is not None or call.is_ring:
+        return None
+    if call.function == "avg" and not _is_exact_average(call):
         return None
     flat = flatten(relation.child)
     domain, *others = flat.inputs
@@ -272,6 +277,14 @@ def _middle(relation: Relation) -> _Middle | None:
     found = tuple(None if p < width else read.index(p - width) for p in places)
     held = replace(inner, outputs=kept)
     return _Middle(domain, as_relation(held, names), found, key, len(read), comparison, call, len(read) + 1)
+
+
+def _is_exact_average(call: AggregateCall) -> bool:
+    """Whether what is averaged has an exact sum: integers and decimals."""
+    (argument,) = call.args
+    if isinstance(argument.type, Decimal):
+        return argument.type.precision <= _WIDEST_AVERAGED
+    return is_integral(argument.type) and is_floating(call.type)
 
 
 def _columns_of_inputs(flat: FlatJoin) -> tuple[Column, ...]:

@@ -37,15 +37,9 @@ from everview.relational.rules.split_outer_join import split_outer_join
 from everview.relational.schema import columns, schema
 from everview.relational.traverse import inputs, nodes_of, rewrite_bottom_up, with_inputs
 from everview.trigger.block_source import block_source
-from everview.trigger.find_nested import (
-    as_relation,
-    find_nested,
-    origins_of,
-    outer_columns,
-    without_nested,
-)
+from everview.trigger.find_nested import as_relation, find_nested, origins_of, outer_columns, without_nested
 from everview.trigger.find_threshold import find_threshold, without_threshold
-from everview.trigger.join_partners import is_searched, is_surely_single
+from everview.trigger.join_partners import finds_few, is_searched, is_surely_single
 from everview.trigger.operator_rules import rules_of
 from everview.trigger.order_accesses import has_ranges, has_scans, order_accesses
 from everview.trigger.plan_block import (
@@ -196,9 +190,8 @@ class _Lowering:
 
     def finish(self, root: Scan) -> Program:
         """The program whose view is ``root``, verified."""
-        inputs_read = tuple(
-            ProgramInput(scan.table, scan.fields, self._facts_of(scan).updatable) for scan in self._inputs.values()
-        )
+        read = self._inputs.values()
+        inputs_read = tuple(ProgramInput(s.table, s.fields, self._facts_of(s).updatable) for s in read)
         program = Program(inputs_read, tuple(self._collections.values()), root.table)
         if self._blocks.strategy == "skew" and not self._has_parts and (self._why_no_parts or not self._is_summed):
             raise NoSkewPlan(self._why_no_parts or "it sums nothing")
@@ -272,10 +265,12 @@ class _Lowering:
             case Aggregate():
                 return self._aggregate(relation)
             case _:
-                return self._apply(with_inputs(relation, tuple(self.visit(i) for i in inputs(relation))))
+                few = isinstance(relation, Join) and finds_few(relation, self._facts_of)
+                return self._apply(with_inputs(relation, tuple(map(self.visit, inputs(relation)))), keeps_slices=few)
 
-    def _apply(self, node: Relation, why_no_tree: str | None = None) -> Scan:
-        return self.add(Apply(node, rules_of(node), why_no_tree), schema(node))
+    def _apply(self, node: Relation, why_no_tree: str | None = None, *, keeps_slices: bool = False) -> Scan:
+        made = Apply(node, rules_of(node, keeps_slices=keeps_slices), why_no_tree, keeps_slices)
+        return self.add(made, schema(node))
 
     def _single(self, join: Join) -> Scan:
         """A left join over a left side that has been checked to have at most one partner a row, unless it surely has."""

@@ -50,8 +50,8 @@ from everview.trigger.tree_program import AccessKind
 LINEAR, POINTWISE, ORDERED = StatementKind.LINEAR, StatementKind.POINTWISE, StatementKind.ORDERED
 
 
-def rules_of(node: Relation) -> tuple[ChangeRule, ...]:
-    """A rule for each input of a node.
+def rules_of(node: Relation, *, keeps_slices: bool = False) -> tuple[ChangeRule, ...]:
+    """A rule for each input of a node; with ``keeps_slices`` a join keeps no order beside its equalities.
 
     >>> from everview.relational.nodes import Field
     >>> from everview.relational.types import INT64
@@ -64,7 +64,7 @@ def rules_of(node: Relation) -> tuple[ChangeRule, ...]:
         case Filter() | Project() | Generate() | UnionAll():
             return tuple(ChangeRule(side, LINEAR) for side in range(len(inputs(node))))
         case Join():
-            return _join(node)
+            return _join(node, keeps_slices=keeps_slices)
         case Recursive():
             rows = tuple(Search(side, Place.ROWS, AccessKind.SLICE) for side in range(1, len(inputs(node))))
             return tuple(ChangeRule(side, LINEAR, rows) for side in range(len(inputs(node))))
@@ -88,11 +88,12 @@ def rules_of(node: Relation) -> tuple[ChangeRule, ...]:
             assert_never(node)
 
 
-def _join(join: Join) -> tuple[ChangeRule, ...]:
+def _join(join: Join, *, keeps_slices: bool) -> tuple[ChangeRule, ...]:
     condition = split_join_condition(join)
     keys = tuple(e.left for e in condition.equalities), tuple(e.right for e in condition.equalities)
     own = columns(join.left), columns(join.right)
-    ranges = range_searches(conjunction(condition.residual), len(own[0]), len(own[1]))
+    bounding = None if keeps_slices else conjunction(condition.residual)
+    ranges = range_searches(bounding, len(own[0]), len(own[1]))
 
     def rows(side: int) -> Search:
         search = ranges[side]

@@ -14,19 +14,16 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from everview.planner.block import BlockAtom, Residual
-from everview.planner.block_flatten import flatten
 from everview.planner.block_join_builder import Facts, FactsOf
 from everview.planner.bound import Bound
 from everview.planner.cost import UpdateCost
 from everview.planner.dependencies import closure
-from everview.relational.expressions import Column, substitute
+from everview.relational.expressions import Expression
 from everview.relational.ordered_condition import has_order, ordered_condition
-from everview.relational.unique_keys import unique_keys
+from everview.trigger.join_partners import MANY, is_keyed_by, mean_matches
 from everview.trigger.tree_program import Access, AccessKind, Add, Compute, TreeProgram, TreeStatement
 
 LOGARITHMIC = Bound(logs=1)
-MANY = 100
-"""So many rows that agree are summed faster in order than one by one."""
 
 
 def order_accesses(program: TreeProgram, facts_of: FactsOf = lambda _: Facts()) -> TreeProgram:
@@ -39,10 +36,10 @@ def order_accesses(program: TreeProgram, facts_of: FactsOf = lambda _: Facts()) 
         return program
 
     def finds_few(access: Access) -> bool:
-        if not any(_is_keyed_by(atom, access.bound, facts_of) for atom in program.block.atoms):
+        if not any(is_keyed_by(a.input, _read(a, access.bound), facts_of) for a in program.block.atoms):
             return False
         met = [program.block.atoms[i] for i in program.view(access.view).atoms]
-        return all(_mean_matches(atom, access.bound, facts_of) < MANY for atom in met)
+        return all(mean_matches(a.input, _read(a, access.bound), facts_of) < MANY for a in met)
 
     def ordered(statement: TreeStatement) -> TreeStatement:
         return _ordered(program, statement, finds_few)
@@ -51,20 +48,8 @@ def order_accesses(program: TreeProgram, facts_of: FactsOf = lambda _: Facts()) 
     return replace(program, triggers=triggers)
 
 
-def _is_keyed_by(atom: BlockAtom, variables: tuple[str, ...], facts_of: FactsOf) -> bool:
-    """Whether some of these variables are a key of an atom: a table, or groups by them."""
-    known = {e.index for name, e in atom.variables if isinstance(e, Column) and name in variables}
-    keys = unique_keys(atom.input, lambda scan: facts_of(scan).keys)
-    return any(key.columns and key.columns <= known for key in keys)
-
-
-def _mean_matches(atom: BlockAtom, variables: tuple[str, ...], facts_of: FactsOf) -> float:
-    """How many rows of an atom agree on these variables, by the rows that its table has now; 0 where nobody knows."""
-    flat = flatten(atom.input)
-    matches = facts_of(flat.inputs[0]).matches if len(flat.inputs) == 1 else None
-    read = [substitute(e, flat.outputs) for name, e in atom.variables if name in variables]
-    columns = tuple(e.index for e in read if isinstance(e, Column))
-    return 0.0 if matches is None or not columns or len(columns) < len(read) else matches(columns)
+def _read(atom: BlockAtom, variables: tuple[str, ...]) -> tuple[Expression, ...]:
+    return tuple(e for name, e in atom.variables if name in variables)
 
 
 def _ordered(program: TreeProgram, statement: TreeStatement, finds_few: Callable[[Access], bool]) -> TreeStatement:

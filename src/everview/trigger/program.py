@@ -90,6 +90,8 @@ class Apply:
     rules: tuple[ChangeRule, ...]
     why_no_tree: str | None = None
     """Why no view tree does this, where one could have been expected to."""
+    keeps_slices: bool = False
+    """A join that finds few rows by its equalities, and keeps no order beside them."""
 
 
 @dataclass(frozen=True, slots=True)

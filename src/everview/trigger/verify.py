@@ -96,7 +96,8 @@ def _verify_statement(collection: Collection) -> None:
             verify(node)
             is_single = isinstance(node, Join) and node.kind is JoinKind.SINGLE
             _require(not is_single, collection.name, "a single join, which is to be checked and split")
-            _require(rules == rules_of(node), collection.name, "another delta rule than its node has")
+            own = rules_of(node, keeps_slices=statement.keeps_slices)
+            _require(rules == own, collection.name, "another delta rule than its node has")
             made = schema(node)
         case CheckSingle(node=join, rules=rules):
             verify(join)

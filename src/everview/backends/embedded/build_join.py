@@ -12,15 +12,20 @@ from everview.relational.nodes import Join, JoinKind
 from everview.relational.schema import schema
 
 
-def join_operator(join: Join, inputs: tuple[Operator, ...], dictionary: Dictionary) -> Operator:
-    """The operator of a join of two inputs; that of a single join checks its left side and passes it on."""
+def join_operator(
+    join: Join, inputs: tuple[Operator, ...], dictionary: Dictionary, *, keeps_slices: bool = False
+) -> Operator:
+    """The operator of a join of two inputs; that of a single join checks its left side and passes it on.
+
+    With ``keeps_slices`` an inner join meets all rows that agree on its equalities, and keeps them in no order.
+    """
     left, right = inputs
     condition = split_join_condition(join)
     keys = tuple(_key_columns(q.left, q.right, q.null_safe) for q in condition.equalities)
     residual = conjunction(condition.residual) if condition.residual else None
     match join.kind:
         case JoinKind.INNER:
-            return JoinOperator(schema(join), left, right, keys, residual, dictionary)
+            return JoinOperator(schema(join), left, right, keys, residual, dictionary, keeps_slices=keeps_slices)
         case JoinKind.SEMI | JoinKind.ANTI if residual is None:
             return MatchByKeyOperator(schema(join.left), left, right, join.kind, keys)
         case JoinKind.SEMI | JoinKind.ANTI | JoinKind.SINGLE:

@@ -135,13 +135,16 @@ class _Building:
         names = {scan.table: str(id(i)) for scan, i in zip(scans(statement), inputs, strict=True)}
         fields, dictionary = collection.fields, self.dictionary
         match statement:
+            case Apply(node=Join() as join, keeps_slices=True):
+                key: Hashable = ("slices", rename_scans(join, names))
+                return self._shared(key, lambda: join_operator(join, inputs, dictionary, keeps_slices=True))
             case Apply(node=node):
                 made = self._shared(rename_scans(node, names), lambda: _operator(node, inputs, dictionary))
                 if statement.why_no_tree is not None:
                     made.why_no_tree = statement.why_no_tree
                 return made
             case CheckSingle(node=node):
-                key: Hashable = ("check", rename_scans(node, names))
+                key = ("check", rename_scans(node, names))
                 return self._shared(key, lambda: join_operator(node, inputs, dictionary))
             case NestedFilter():
                 key = ("nested", tuple(names[scan.table] for scan in scans(statement)), _without_scans(statement))

@@ -217,12 +217,12 @@ Keys = tuple[tuple[int, int, bool], ...]
 
 
 def sides(
-    left: Operator, right: Operator, keys: Keys, residual: Expression | None, dictionary: Dictionary
+    left: Operator, right: Operator, keys: Keys, bounding: Expression | None, dictionary: Dictionary
 ) -> tuple[Side, Side]:
-    """The two sides of a join with these equalities and this further condition."""
+    """The two sides of a join with these equalities, in the order that a further condition bounds."""
     null_safe = tuple(k[2] for k in keys)
     widths = len(left.fields), len(right.fields)
-    of_left, of_right = range_searches(residual, *widths)
+    of_left, of_right = range_searches(bounding, *widths)
     return (
         Side(left, tuple(k[0] for k in keys), null_safe, of_left, widths[1], dictionary),
         Side(right, tuple(k[1] for k in keys), null_safe, of_right, widths[0], dictionary),
@@ -242,9 +242,11 @@ class JoinOperator(Operator):
         keys: Keys,
         residual: Expression | None,
         dictionary: Dictionary,
+        *,
+        keeps_slices: bool = False,
     ) -> None:
         super().__init__(fields, (left, right))
-        self.left, self.right = sides(left, right, keys, residual, dictionary)
+        self.left, self.right = sides(left, right, keys, None if keeps_slices else residual, dictionary)
         self._residual = None if residual is None else compile_predicate(residual, dictionary)
 
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:

@@ -20,6 +20,7 @@ import numpy as np
 from everview.backends.embedded.arrow_columns import vector_to_arrow
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.base import Cost, Operator, Searched, consolidated
+from everview.backends.embedded.operators.nested_averages import NestedAverages
 from everview.backends.embedded.operators.nested_bounds import NOTHING, NestedBounds, Within
 from everview.backends.embedded.operators.nested_values import (
     ExactSums,
@@ -75,6 +76,8 @@ class NestedFilterOperator(Operator):
 
     def _made(self) -> NestedValues:
         order, call = Order(self._group_words, is_strict=self._is_strict), self._statement.call
+        if call.function == "avg":
+            return NestedAverages(order, call.type)
         if call.function in ("max", "min"):
             return NestedExtremes(order, is_least=call.function == "min")
         if is_floating(call.type):

@@ -19,7 +19,7 @@ from fractions import Fraction
 import numpy as np
 
 from everview.backends.embedded.state.float_order import float_from_order, float_order
-from everview.backends.embedded.state.running_values import ANY, Bounds
+from everview.backends.embedded.state.running_values import ANY, LEVEL, Bounds
 from everview.relational.bounds import type_bound
 from everview.relational.evaluate import Compiled, compile_expression
 from everview.relational.expressions import Call, Column, Expression, columns_of
@@ -33,10 +33,14 @@ NESTED = 0
 
 @dataclass(frozen=True, slots=True)
 class Within:
-    """The values that satisfy a condition: those within bounds or, with ``is_outside``, all others."""
+    """The values that satisfy a condition: those within bounds or, with ``is_outside``, all others.
+
+    Bounds of a sum may move with the number of rows that it sums, each by its slope.
+    """
 
     bounds: Bounds
     is_outside: bool = False
+    slopes: Bounds = LEVEL
 
 
 NOTHING = Within((0, -1))

@@ -1,7 +1,7 @@
 """Nested aggregates along an order: running values in groups, asked for by places of the order.
 
 A key is the words of a group and a *place*, a word of the order. The nested value of an outer row is that of the entries of
-its group up to its place. Three kinds hold it: exact sums, extremes, and sums of floats.
+its group up to its place. Three kinds hold it: exact sums, extremes, and sums of floats (averages: ``nested_averages``).
 
 Sums of floats are exact, too. A finite float is an integer number of units 2^u, so a running sum is one, and it is rounded
 once, when it is compared: with x = round(s), x ≥ b holds from the middle between b and the float before it on. So the order
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -34,12 +35,12 @@ Steps: TypeAlias = tuple[int, ...]
 
 BITS = 128
 MANTISSA = 53
+EXACT_FLOATS = 1 << MANTISSA
+"""Integers up to it are floats."""
 NOWHERE = 1 << 64
 _SLACK = 8
 """Bits below the lowest one that is met: a unit should not change often."""
-_BEYOND = 1 << 4000
-_UNSET = 2000
-"""Above the exponent of any float."""
+BEYOND, _UNSET = 1 << 4000, 2000  # above any sum, and above the exponent of any float
 _INFINITY, _MINUS_INFINITY = (int(float_order(np.array([v]))[0]) for v in (math.inf, -math.inf))
 
 
@@ -124,7 +125,7 @@ class ExactSums:
         return len(self._sums)
 
     def add(self, keys: Ints, values: Vector, weights: Ints) -> None:
-        self.add_wide(keys, wide.from_int64(np.ones_like(weights)) if self._is_count else _wide(values), weights)
+        self.add_wide(keys, wide.from_int64(np.ones_like(weights)) if self._is_count else as_wide(values), weights)
         if self._limit is not None:
             self._require_range(keys, self._limit)
 
@@ -133,7 +134,7 @@ class ExactSums:
         if isinstance(self._sums, RunningSums):
             size = float(np.abs(wide.to_float64(numbers)) @ np.abs(weights.astype(np.float64)))
             if not self._has_room(size):
-                self._widen()
+                self.widen()
         sums = self._sums
         if isinstance(sums, LongSums):
             self.add_long(keys, wide.to_ints(numbers), weights)
@@ -146,8 +147,7 @@ class ExactSums:
 
     def add_long(self, keys: Ints, numbers: Sequence[int], weights: Ints) -> None:
         """Adds numbers of any length, as often as weights say."""
-        if isinstance(self._sums, RunningSums):
-            self._widen()
+        self.widen()
         long = self._sums
         assert isinstance(long, LongSums)
         products = [n * w for n, w in zip(numbers, weights.tolist(), strict=True)]
@@ -156,15 +156,19 @@ class ExactSums:
 
     def scale(self, bits: int) -> None:
         """Multiplies all numbers by a power of 2."""
-        if isinstance(self._sums, RunningSums) and not self._has_room(0.0, bits):
-            self._widen()
-        old = self._sums
-        keys, counts, numbers = old.entries()
-        self._replace(type(old)(old.width), keys, counts, [n << bits for n in numbers])
+        self.move(lambda _count, number: number << bits)
 
-    def _widen(self) -> None:
+    def move(self, moved: Callable[[int, int], int]) -> None:
+        """Gives every entry another number, by its count and the number that it has."""
+        keys, counts, old = self._sums.entries()
+        numbers = [moved(c, n) for c, n in zip(counts.tolist(), old, strict=True)]
+        fits = 2 * sum(map(abs, numbers)) < 1 << (BITS - 3)
+        self._replace((RunningSums if fits else LongSums)(self._sums.width), keys, counts, numbers)
+
+    def widen(self) -> None:
         """Goes on with numbers of any length."""
-        self._replace(LongSums(self._sums.width), *self._sums.entries())
+        if isinstance(self._sums, RunningSums):
+            self._replace(LongSums(self._sums.width), *self._sums.entries())
 
     def _replace(self, new: RunningSums | LongSums, keys: Ints, counts: Ints, numbers: Sequence[int]) -> None:
         old = self._sums
@@ -175,11 +179,20 @@ class ExactSums:
         self._sums = new
         self._undo.append(lambda: setattr(self, "_sums", old))
 
-    def _has_room(self, size: float, bits: int = 0) -> bool:
-        """Whether no sum leaves its 128 bits if so much is added, and everything is then shifted."""
+    def _has_room(self, size: float) -> bool:
+        """Whether no sum leaves its 128 bits if so much is added."""
         assert isinstance(self._sums, RunningSums)
         held = float(max(map(abs, self._sums.extent())))
-        return bits < BITS and 2 * (size + held) * 2.0**bits < 2.0 ** (BITS - 3)
+        return 2 * (size + held) < 2.0 ** (BITS - 3)
+
+    @property
+    def opened(self) -> int:
+        """How many nodes were opened for the last turns that were asked for."""
+        return self._sums.opened if isinstance(self._sums, RunningSums) else len(self)
+
+    def entries(self) -> tuple[Ints, Ints, list[int]]:
+        """All keys, their counts and numbers, in order."""
+        return self._sums.entries()
 
     def _require_range(self, keys: Ints, limit: Bounds) -> None:
         """A sum that its type cannot hold is an error, as it is for Spark, whether an outer row asks for it or not."""
@@ -202,7 +215,7 @@ class ExactSums:
         if isinstance(self._sums, LongSums):
             return within
         (low, high), (least, most) = within.bounds, ANY
-        return Within((min(max(low, least), most + 1), max(min(high, most), least - 1)), within.is_outside)
+        return replace(within, bounds=(min(max(low, least), most + 1), max(min(high, most), least - 1)))
 
     def groups(self) -> Ints:
         return self._order.groups(self._sums)
@@ -314,8 +327,8 @@ class FloatSums:
         low, high = within.bounds
         if low > _INFINITY or high < _MINUS_INFINITY:
             return Within((1, 0), within.is_outside)
-        least = -_BEYOND if low <= _MINUS_INFINITY else _from_float(low, shift)
-        most = _BEYOND if high >= _INFINITY else _from_float(high + 1, shift) - 1
+        least = -BEYOND if low <= _MINUS_INFINITY else _from_float(low, shift)
+        most = BEYOND if high >= _INFINITY else _from_float(high + 1, shift) - 1
         return Within((least, most), within.is_outside)
 
     def turns(self, group: Ints, within: Within) -> Steps:
@@ -374,12 +387,13 @@ class FloatSums:
 
 
 def _turns(entries: RunningSums | RunningExtremes | LongSums, first: int, last: int, within: Within) -> Ints:
-    ranks = entries.turns(first, last, within.bounds)
-    return np.setxor1d(ranks, entries.turns(first, last, ANY)) if within.is_outside else ranks
+    every = entries.turns(first, last, ANY) if within.is_outside else None
+    ranks = entries.turns(first, last, within.bounds, within.slopes)
+    return ranks if every is None else np.setxor1d(ranks, every)
 
 
 def _held(entries: RunningSums | RunningExtremes | LongSums, first: Ints, last: Ints, within: Within) -> Bools:
-    held = entries.is_within(first, last, within.bounds)
+    held = entries.is_within(first, last, within.bounds, within.slopes)
     return entries.is_within(first, last, ANY) & ~held if within.is_outside else held
 
 
@@ -427,7 +441,8 @@ def _shifted(numbers: Ints, shifts: Ints) -> Ints:
     return words
 
 
-def _wide(value: Vector) -> Ints:
+def as_wide(value: Vector) -> Ints:
+    """Integers and decimals as numbers of 128 bits."""
     return value.values if kind_of(value.type) is Kind.WIDE else wide.from_int64(value.values)
 
 

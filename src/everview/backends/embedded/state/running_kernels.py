@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from everview.backends.embedded.state.intrinsics import is_below
+from everview.backends.embedded.state.intrinsics import is_below, multiply_high
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
 from everview.backends.embedded.state.ordered_sums_kernels import (
     KEY,
@@ -20,24 +20,43 @@ from everview.backends.embedded.state.ordered_sums_kernels import (
 from everview.backends.embedded.vectors import Ints
 
 OUT, IN, MIXED = range(3)
-"""How many running sums of a node are within bounds: none, all, or some."""
+"""How many running sums of a node are between lines: none, all, or some."""
+
+LINE = 4
+"""Words of a line: where it starts, and its slope by rows, 128 bits each, low word first."""
 
 
 @inlined
-def _is_within(low: Word, high: Word, bounds: Ints) -> Word:
-    """Whether a number of 128 bits is between two, both included: ``bounds`` has their words."""
-    return not is_less(low, high, bounds[0], bounds[1]) and not is_less(bounds[2], bounds[3], low, high)
+def _is_below_line(low: Word, high: Word, rows: Word, line: Ints, at: Word) -> Word:
+    """Whether a number of 128 bits is below a start and a slope times the rows: the line has the words of both at a place."""
+    slope = line[at + 2]
+    rise = slope * rows
+    start = line[at] + rise
+    start_high = line[at + 1] + multiply_high(slope, rows) + line[at + 3] * rows + is_below(start, rise)
+    return is_less(low, high, start, start_high)
+
+
+@inlined
+def _is_within(low: Word, high: Word, rows: Word, lines: Ints) -> Word:
+    """Whether a running sum of so many rows is not below the first line, and below the second."""
+    return not _is_below_line(low, high, rows, lines, 0) and _is_below_line(low, high, rows, lines, LINE)
 
 
 @kernel
-def _side_of(nodes: Ints, node: Word, place: Word, low: Word, high: Word, bounds: Ints) -> Word:
-    """Whether all running sums of a node, which begin at a number, are within bounds, or none, or some."""
+def _side_of(nodes: Ints, node: Word, place: Word, low: Word, high: Word, rows: Word, more: Word, lines: Ints) -> Word:
+    """Whether all running sums of a node, which begin at a number and some rows, are between lines, or none, or some."""
     least, greatest = low + nodes[node, place], low + nodes[node, place + 2]
     least_high = high + nodes[node, place + 1] + is_below(least, low)
     greatest_high = high + nodes[node, place + 3] + is_below(greatest, low)
-    if is_less(greatest, greatest_high, bounds[0], bounds[1]) or is_less(bounds[2], bounds[3], least, least_high):
+    first, last = rows + 1, rows + more
+    low_end, low_start = (first, last) if lines[3] < 0 else (last, first)
+    high_end, high_start = (first, last) if lines[LINE + 3] < 0 else (last, first)
+    if _is_below_line(greatest, greatest_high, low_start, lines, 0):
         return OUT
-    if _is_within(least, least_high, bounds) and _is_within(greatest, greatest_high, bounds):
+    if not _is_below_line(least, least_high, high_end, lines, LINE):
+        return OUT
+    is_above = not _is_below_line(least, least_high, low_end, lines, 0)
+    if is_above and _is_below_line(greatest, greatest_high, high_start, lines, LINE):
         return IN
     return MIXED
 
@@ -59,14 +78,15 @@ def _open(nodes: Ints, stack: Ints, depth: Word, node: Word, base: Word) -> Word
 
 
 @kernel
-def sum_turns(nodes: Ints, meta: Ints, stack: Ints, first: Word, last: Word, bounds: Ints, out: Ints) -> Word:
-    """The ranks from ``first`` to ``last`` at which it turns whether the running sum, from ``first`` on, is within bounds.
+def sum_turns(nodes: Ints, meta: Ints, stack: Ints, first: Word, last: Word, lines: Ints, out: Ints) -> Word:
+    """The ranks from ``first`` to ``last`` at which it turns whether the running sum, from ``first`` on, is between lines.
 
-    Before the first entry that counts, it is not. Only nodes whose running sums lie on both sides of a bound are opened, which
-    is one path for each turn. Returns how many turns there are; ``out`` gets as many of them as it has room for.
+    Before the first entry that counts, it is not. Only nodes whose running sums may lie on both sides of a line are opened,
+    which is one path for each turn where lines are level. Returns how many turns there are; ``out`` gets as many of them as it
+    has room for, and ``stack`` the number of nodes that were opened.
     """
     own, total, count, last_part = own_at(meta), total_at(meta), 0, meta[PAYLOAD_WORDS] - 2
-    low, high, rows, is_in = 0, 0, 0, False
+    low, high, rows, is_in, opened = 0, 0, 0, False, 0
     stack[0], stack[1] = meta[ROOT], 0
     depth = 2 if meta[ROOT] != 0 else 0
     while depth > 0:
@@ -86,16 +106,17 @@ def sum_turns(nodes: Ints, meta: Ints, stack: Ints, first: Word, last: Word, bou
         turned = is_in
         if is_single:
             rows += more
-            turned = rows > 0 and _is_within(after, after_high, bounds)
+            turned = rows > 0 and _is_within(after, after_high, rows, lines)
         else:
             is_whole = base >= first and base + size <= last
             side = MIXED
             if is_whole and rows + more == 0:
                 side = OUT
             elif is_whole and rows > 0:
-                side = _side_of(nodes, node, bounds_at(meta), low, high, bounds)
+                side = _side_of(nodes, node, bounds_at(meta), low, high, rows, more, lines)
             if side == MIXED:
                 depth = _open(nodes, stack, depth, node, base)
+                opened += 1
                 continue
             turned = side == IN
             rows += more
@@ -105,6 +126,7 @@ def sum_turns(nodes: Ints, meta: Ints, stack: Ints, first: Word, last: Word, bou
                 out[count] = base
             count += 1
             is_in = turned
+    stack[0] = opened
     return count
 
 

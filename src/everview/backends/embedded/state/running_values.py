@@ -8,6 +8,9 @@ the tree begins (``ordered_sums_kernels``), so that a change of one entry moves 
 
 A *turn* is an entry at which it changes whether the running value is within bounds. Values that grow along the order turn
 twice at most; those of any other sequence as often as they cross a bound, and each crossing costs one way down the tree.
+
+Bounds of a running sum may have *slopes*: they move by so much with each row that is summed. Nodes know sums and numbers of
+rows apart, so that more of them may have to be opened than there are turns, the more the steeper the slope is.
 """
 
 from __future__ import annotations
@@ -28,6 +31,8 @@ Bounds = tuple[int, int]
 """The least and the greatest value that is within; none is if the second is below the first."""
 ANY: Bounds = (-(1 << 126), 1 << 126)
 """All values."""
+LEVEL: Bounds = (0, 0)
+"""The slopes of bounds that do not move."""
 _FEW = 64
 _WORD = 1 << 64
 _LEAST, _GREATEST = -(1 << 63), (1 << 63) - 1
@@ -40,13 +45,21 @@ class RunningSums(OrderedSums):
         super().__init__(width, (COUNTED, EXACT), nodes_know=RELATIVE)
         self._stack: Ints = np.zeros(4 * DEEPEST, dtype=np.int64)
 
-    def turns(self, first: int, last: int, within: Bounds) -> Ints:
+    @property
+    def opened(self) -> int:
+        """How many nodes were opened for the last turns that were asked for."""
+        return int(self._stack[0])
+
+    def turns(self, first: int, last: int, within: Bounds, slopes: Bounds = LEVEL) -> Ints:
         """The ranks at which it turns whether the sum from ``first`` on is within bounds; at first it is not."""
-        bounds = np.array([*_split(within[0]), *_split(within[1])], dtype=np.int64)
+        starts = within[0], within[1] + 1
+        lines = np.array(
+            [w for s, slope in zip(starts, slopes, strict=True) for n in (s, slope) for w in _split(n)], dtype=np.int64
+        )
         room = _FEW
         while True:
             found = np.empty(room, dtype=np.int64)
-            count = kernels.sum_turns(self.nodes, self.meta, self._stack, first, last, bounds, found)
+            count = kernels.sum_turns(self.nodes, self.meta, self._stack, first, last, lines, found)
             if count <= room:
                 return found[:count]
             room = count
@@ -57,15 +70,12 @@ class RunningSums(OrderedSums):
         words = [int(w) for w in self.nodes[root, -BOUNDS:]] if root else [0] * BOUNDS
         return words[0] % _WORD + (words[1] << 64), words[2] % _WORD + (words[3] << 64)
 
-    def is_within(self, first: Ints, last: Ints, within: Bounds) -> Bools:
+    def is_within(self, first: Ints, last: Ints, within: Bounds, slopes: Bounds = LEVEL) -> Bools:
         """Whether the sums of the entries between ranks are within bounds; those of no entry that counts are not."""
         sums = self.between(first, last)
-        low, high = sums[:, 1].view(np.uint64), sums[:, 2]
-        (least, least_high), (most, most_high) = (_split(b) for b in within)
-        least_low, most_low = np.uint64(least % _WORD), np.uint64(most % _WORD)
-        is_above = (high > least_high) | ((high == least_high) & (low >= least_low))
-        is_below = (high < most_high) | ((high == most_high) & (low <= most_low))
-        held: Bools = is_above & is_below & (sums[:, 0] > 0)
+        counts, totals = np.ascontiguousarray(sums[:, 0]), np.ascontiguousarray(sums[:, 1:])
+        least, most = (_line(b, slope, counts) for b, slope in zip(within, slopes, strict=True))
+        held: Bools = (wide.compare(totals, least) >= 0) & (wide.compare(totals, most) <= 0) & (counts > 0)
         return held
 
     def entries(self) -> tuple[Ints, Ints, list[int]]:
@@ -98,19 +108,19 @@ class LongSums(OrderedSums):
         keys = self.keys_at(places)
         return keys, self.payloads_at(places)[:, 0], [self._numbers.get(tuple(k), 0) for k in keys.tolist()]
 
-    def turns(self, first: int, last: int, within: Bounds) -> Ints:
+    def turns(self, first: int, last: int, within: Bounds, slopes: Bounds = LEVEL) -> Ints:
         """The ranks at which it turns whether the sum from ``first`` on is within bounds; at first it is not."""
-        held = [False, *self._held(self._running(first, last), within)]
+        held = [False, *self._held(self._running(first, last), within, slopes)]
         return np.array([first + i for i in range(last - first) if held[i] != held[i + 1]], dtype=np.int64)
 
-    def is_within(self, first: Ints, last: Ints, within: Bounds) -> Bools:
+    def is_within(self, first: Ints, last: Ints, within: Bounds, slopes: Bounds = LEVEL) -> Bools:
         """Whether the sums of the entries between ranks are within bounds; those of no entry that counts are not."""
         sums = [(0, 0), *self._running(0, len(self))]
         pairs = [
             (sums[b][0] - sums[a][0], sums[b][1] - sums[a][1])
             for a, b in zip(first.tolist(), np.maximum(first, last).tolist(), strict=True)
         ]
-        return np.array(self._held(pairs, within), dtype=np.bool_)
+        return np.array(self._held(pairs, within, slopes), dtype=np.bool_)
 
     def _running(self, first: int, last: int) -> list[tuple[int, int]]:
         """Counts and sums from an entry on."""
@@ -119,9 +129,10 @@ class LongSums(OrderedSums):
         sums = accumulate(self._numbers.get(tuple(k), 0) for k in keys)
         return list(zip(accumulate(counts), sums, strict=True))
 
-    def _held(self, running: list[tuple[int, int]], within: Bounds) -> list[bool]:
+    def _held(self, running: list[tuple[int, int]], within: Bounds, slopes: Bounds) -> list[bool]:
         low, high = (-math.inf, math.inf) if within == ANY else within
-        return [count > 0 and low <= total <= high for count, total in running]
+        start, end = slopes
+        return [n > 0 and low <= total - start * n and total - end * n <= high for n, total in running]
 
     @property
     def nbytes(self) -> int:
@@ -135,15 +146,17 @@ class RunningExtremes(OrderedSums):
     def __init__(self, width: int) -> None:
         super().__init__(width, (COUNTED,), nodes_know=EXTREME)
 
-    def turns(self, first: int, last: int, within: Bounds) -> Ints:
+    def turns(self, first: int, last: int, within: Bounds, slopes: Bounds = LEVEL) -> Ints:
         """The ranks at which it turns whether the greatest value from ``first`` on is within bounds."""
+        assert slopes == LEVEL, "an extreme does not move with the number of rows"
         found = [self._first(first, last, bound) for bound in (within[0], within[1] + 1)]
         if found[0] >= found[1]:
             return np.zeros(0, dtype=np.int64)
         return np.array([rank for rank in found if rank < last], dtype=np.int64)
 
-    def is_within(self, first: Ints, last: Ints, within: Bounds) -> Bools:
+    def is_within(self, first: Ints, last: Ints, within: Bounds, slopes: Bounds = LEVEL) -> Bools:
         """Whether the greatest values of the entries between ranks are within bounds."""
+        assert slopes == LEVEL, "an extreme does not move with the number of rows"
         reached = [self._reach(first, last, bound) < last for bound in (within[0], within[1] + 1)]
         held: Bools = (first < last) & reached[0] & ~reached[1]
         return held
@@ -179,6 +192,16 @@ class RunningExtremes(OrderedSums):
     def at(self, ranks: Ints) -> Ints:
         """The place of the entry with each rank, from 0."""
         return self.select(ranks)
+
+
+def _line(start: int, slope: int, counts: Ints) -> Ints:
+    """Where a bound is for so many rows, as numbers of 128 bits."""
+    starts = np.broadcast_to(wide.from_ints([start]), (len(counts), 2)).copy()
+    if slope == 0:
+        return starts
+    return wide.add(
+        starts, wide.multiply_word(np.broadcast_to(wide.from_ints([slope]), starts.shape).copy(), counts)[0]
+    )
 
 
 def _split(number: int) -> tuple[int, int]:

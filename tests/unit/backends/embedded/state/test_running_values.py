@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from everview.backends.embedded.operators.nested_averages import NestedAverages
 from everview.backends.embedded.operators.nested_bounds import Within
 from everview.backends.embedded.operators.nested_values import (
     ExactSums,
@@ -21,12 +22,14 @@ from everview.backends.embedded.operators.nested_values import (
 from everview.backends.embedded.state.float_order import float_order
 from everview.backends.embedded.state.running_values import ANY
 from everview.backends.embedded.vectors import Ints, Vector
-from everview.relational.types import FLOAT64, INT64
+from everview.relational.types import FLOAT64, INT64, Decimal
 
 Entry = tuple[int, int, float]
 """Group, place, value."""
 OPERATIONS = 100_000
-NAMES = ("sum", "max", "min", "float")
+NAMES = ("sum", "max", "min", "float", "average", "decimal", "large")
+"""Averages: of integers, of decimals, and of integers whose sums floats do not hold."""
+AVERAGED = Decimal(13, 6)
 SPECIAL = (math.nan, math.inf, -math.inf, 1e300, -1e300, 5e-324, 1e22, 0.0)
 
 
@@ -34,6 +37,8 @@ def _made(name: str, *, is_strict: bool) -> NestedValues:
     order = Order(1, is_strict=is_strict)
     if name == "sum":
         return ExactSums(order, ANY)
+    if name in ("average", "decimal", "large"):
+        return NestedAverages(order, AVERAGED if name == "decimal" else FLOAT64)
     return FloatSums(order) if name == "float" else NestedExtremes(order, is_least=name == "min")
 
 
@@ -45,6 +50,11 @@ def _nested(name: str, values: list[float]) -> int | None:
     """The nested value by definition, as what bounds are given in."""
     if not values:
         return None
+    if name == "decimal":
+        double = 20_000 * Fraction(sum(map(int, values)), len(values))
+        return int((abs(double) + 1) // 2) * (1 if double > 0 else -1)
+    if name in ("average", "large"):
+        return _word(float(sum(int(float(v)) for v in values)) / len(values))
     if name != "float":
         return int({"sum": sum, "max": max, "min": min}[name](values))
     if any(not math.isfinite(v) for v in values):
@@ -84,6 +94,8 @@ class Model:
         self.values.add(keys, Vector(FLOAT64 if is_float else INT64, numbers), np.array(weights, dtype=np.int64))
 
     def _value(self) -> float:
+        if self.name == "large" and self.rng.random() < 0.1:
+            return int(self.rng.choice([2**53 + 1, 2**62 + 1, -(2**53) - 1]))
         if self.name != "float":
             return int(self.rng.integers(-20, 20))
         if self.rng.random() < 0.02:
@@ -92,7 +104,9 @@ class Model:
 
     def within(self) -> Within:
         low, high = sorted(self.rng.integers(-30, 30, 2).tolist())
-        if self.name == "float":
+        if self.name == "decimal":
+            low, high = low * 2_500, high * 2_500 + int(self.rng.integers(-1, 2))
+        if self.name in ("float", "average", "large"):
             low, high = _word(low / 10), _word(high / 10)
             low = _word(-math.inf) if self.rng.random() < 0.2 else low
             high = _word(math.nan) if self.rng.random() < 0.2 else high
@@ -118,7 +132,8 @@ class Model:
         return nested is not None and (low <= nested <= high) != within.is_outside
 
     def state(self) -> list[tuple[list[bool], Steps]]:
-        every = [Within((_word(v) - 1, _word(v))) for v in (0.3, -2.5)] if self.name == "float" else []
+        is_float = self.name in ("float", "average", "large")
+        every = [Within((_word(v) - 1, _word(v))) for v in (0.3, -2.5)] if is_float else []
         keys = np.array([[g, p] for g in range(3) for p in range(-10, 11)], dtype=np.int64)
         every += [Within(ANY), Within((-3, 4)), Within((-3, 4), is_outside=True)]
         return [(self.values.passes(keys, w).tolist(), self.values.turns(np.array([1]), w)) for w in every]
@@ -183,3 +198,18 @@ def test_sums_beyond_128_bits_are_right() -> None:
     assert sums.passes(keys, exactly).tolist() == [True, False, True]
     add([2, 3], [1e300, -1e300], -1)
     assert sums.passes(keys, exactly).tolist() == [True, True, True]
+
+
+def test_an_average_follows_a_bound_that_moves() -> None:
+    """However far a bound moves from where averages were kept relative to, turns are those of the definition."""
+    averages, rng = NestedAverages(Order(0, is_strict=False), FLOAT64), np.random.default_rng(1)
+    numbers = rng.integers(0, 1_000, 3_000)
+    places = np.arange(len(numbers), dtype=np.int64).reshape(-1, 1)
+    averages.add(places, Vector(INT64, numbers), np.ones(len(numbers), dtype=np.int64))
+    running = np.cumsum(numbers) / np.arange(1, len(numbers) + 1)
+    for bound in (*rng.uniform(400, 600, 300).tolist(), 0.0, 1e-9, 1e300, -1.0, *running[-3:].tolist()):
+        within = Within((_word(bound), _word(math.nan)))
+        assert (averages.passes(places, within) == (running >= bound)).all()
+        turned = np.zeros(len(numbers), dtype=np.int64)
+        turned[list(averages.turns(np.zeros(0, dtype=np.int64), within))] = 1
+        assert (np.cumsum(turned) % 2 == (running >= bound)).all()
