@@ -10,7 +10,7 @@ transaction has a fixed cost of some hundred microseconds, under which √N disa
 dearest kind of updates, in processor time and in rows touched, and of the bytes of state. Loading is not timed there; a
 strategy whose load exhausts its budget is not tried at larger sizes, and says so.
 
-A part of the suite alone, as ``python benchmarks/triangle.py --part growth --graph 'worst case' --strategy skew``: the parts are
+A part of the suite alone, as ``python benchmarks/triangle.py --part growth --graph "worst case" --strategy skew``: parts are
 ``growth``, ``epsilon`` and ``scratch``; ``--largest`` leaves larger graphs out, ``--plot`` draws what there is.
 
 Then: time and rows touched against ε, over a graph of every degree, and space, over the worst case (figures 1 and 7 of the
