@@ -10,6 +10,9 @@ transaction has a fixed cost of some hundred microseconds, under which √N disa
 dearest kind of updates, in processor time and in rows touched, and of the bytes of state. Loading is not timed there; a
 strategy whose load exhausts its budget is not tried at larger sizes, and says so.
 
+A part of the suite alone, as ``python benchmarks/triangle.py --part growth --graph "worst case" --strategy skew``: parts are
+``growth``, ``epsilon`` and ``scratch``; ``--largest`` leaves larger graphs out, ``--plot`` draws what there is.
+
 Then: time and rows touched against ε, over a graph of every degree, and space, over the worst case (figures 1 and 7 of the
 paper); all edges inserted from nothing, whose total time is compared with a static count (``ratio_to_static``); and batches of
 1,000 edges against single ones (``ratio_to_single``). Every count is compared with the static one.
@@ -17,11 +20,14 @@ paper); all edges inserted from nothing, whose total time is compared with a sta
 
 from __future__ import annotations
 
+import argparse
 import gc
+import importlib
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +71,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "factorized": {"strategy": "factorized"},
     "first_order": {"strategy": "first_order"},
 }
+PARTS_OF_SUITE = ("growth", "epsilon", "scratch")
 
 
 def run(*, quick: bool) -> Iterator[Figure]:
@@ -73,16 +80,24 @@ def run(*, quick: bool) -> Iterator[Figure]:
         yield from measure(spark, QUICK if quick else FULL)
 
 
-def measure(spark: SparkSession, sizes: TriangleSizes) -> Iterator[Figure]:
-    """All figures of the suite."""
+def measure(
+    spark: SparkSession,
+    sizes: TriangleSizes,
+    parts: Sequence[str] = PARTS_OF_SUITE,
+    graphs: Sequence[str] = tuple(GRAPHS),
+    strategies: Sequence[str] = tuple(VARIANTS),
+) -> Iterator[Figure]:
+    """All figures of the suite, or of some parts of it."""
     table = Table(title="Triangles under updates of one edge: slopes over N", title_justify="left")
     for heading in ("graph", "strategy", "edges up to", "time", "rows", "space", "µs at last", "rows at last"):
         table.add_column(heading, justify="left" if heading in ("graph", "strategy") else "right")
-    for name in GRAPHS:
-        for variant in VARIANTS:
+    for name in graphs if "growth" in parts else ():
+        for variant in strategies:
             yield from _grow(spark, name, variant, sizes, table)
-    yield from _against_epsilon(spark, sizes)
-    yield from _from_scratch(spark, sizes)
+    if "epsilon" in parts:
+        yield from _against_epsilon(spark, sizes)
+    if "scratch" in parts:
+        yield from _from_scratch(spark, sizes)
     Console(width=max(Console().width, 120)).print(table)
 
 
@@ -251,6 +266,34 @@ def answers(results: Sequence[Figure]) -> Mapping[str, int]:
     return {answer: told.count(answer) for answer in sorted(set(told))}
 
 
+def main() -> int:
+    """Runs the suite, or a part of it, and prints each figure when it is there."""
+    parser = argparse.ArgumentParser(description="Triangles under updates: the whole suite, or a part of it.")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--part", action="append", choices=PARTS_OF_SUITE)
+    parser.add_argument("--graph", action="append", choices=tuple(GRAPHS))
+    parser.add_argument("--strategy", action="append", choices=tuple(VARIANTS))
+    parser.add_argument("--largest", type=float, default=float("inf"), help="the most edges of a graph")
+    parser.add_argument("--plot", type=Path, help="draw the figures")
+    given = parser.parse_args()
+    sizes = QUICK if given.quick else FULL
+    sizes = replace(
+        sizes,
+        rows=tuple(n for n in sizes.rows if n <= given.largest),
+        scratch=tuple(n for n in sizes.scratch if n <= given.largest),
+        epsilon_rows=int(min(sizes.epsilon_rows, given.largest)),
+    )
+    found = []
+    with spark_session() as spark:
+        chosen = (given.part or PARTS_OF_SUITE, given.graph or tuple(GRAPHS), given.strategy or tuple(VARIANTS))
+        for figure in measure(spark, sizes, *chosen):
+            sys.stdout.write(f"{figure.case} {figure.metric} {figure.value:.4g} {figure.unit} {dict(figure.params)}\n")
+            sys.stdout.flush()
+            found.append(figure)
+    if given.plot is not None:
+        importlib.import_module("everview.cli.bench_plot").plot("triangle", found, given.plot)
+    return 1 if "WRONG" in answers(found) else 0
+
+
 if __name__ == "__main__":
-    found = list(run(quick="--quick" in sys.argv))
-    sys.exit(1 if "WRONG" in answers(found) else 0)
+    sys.exit(main())

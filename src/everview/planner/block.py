@@ -152,6 +152,8 @@ class Block:
     failures: tuple[Failure, ...] = ()
     moments: MomentsShape | None = None
     """Where all sums of floats are moments of some features, what they are: engines may keep them together."""
+    further: tuple[Monomial, ...] = ()
+    """Products that no answer needs, and that are summed as well."""
 
     @property
     def may_leave_tree(self) -> bool:
@@ -160,12 +162,12 @@ class Block:
 
     @property
     def monomials(self) -> tuple[Monomial, ...]:
-        """All that the answers need, the count of rows first, and the failures that survive."""
+        """All that the answers need, the count of rows first, the failures that survive, and what is summed besides."""
         needed: dict[Monomial, None] = {frozenset(): None}
         for answer in self.answers:
             for _, monomial in chain(*answer.sums, answer.valid):
                 needed[monomial] = None
-        return (*needed, *(failure.count for failure in self.failures))
+        return (*needed, *(failure.count for failure in self.failures), *self.further)
 
     def number_of(self, monomial: Monomial) -> Number:
         """The kind of a product of lifts."""

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TypeAlias
 
+from everview.planner.block import Monomial
 from everview.planner.bound import Bound
 from everview.planner.cost import UpdateCost
 from everview.planner.join_query import JoinQuery
@@ -129,6 +130,27 @@ class SkewBranch:
 
 
 @dataclass(frozen=True, slots=True)
+class Rotation:
+    """For each occurrence of one table, in the order of the first one's: its variables, and the places of its numbers.
+
+    ``keys``, for each occurrence, says which key of the first one each key is that it is partitioned on.
+    """
+
+    variables: tuple[tuple[str, ...], ...]
+    lifts: tuple[tuple[int, ...], ...]
+    keys: tuple[tuple[int, ...], ...]
+
+    def turned(self, monomial: Monomial, by: int) -> Monomial:
+        """A product of numbers of several occurrences after these have moved on by so many places."""
+        places = (((atom + by) % 3, self.lifts[atom].index(i)) for atom, i in monomial)
+        return frozenset((atom, self.lifts[atom][place]) for atom, place in places)
+
+    def occurrence(self, part: RelationPart, atom: int) -> RelationPart:
+        """A part of the first occurrence, as one of another."""
+        return RelationPart(atom, tuple(part.heavy[place] for place in self.keys[atom]))
+
+
+@dataclass(frozen=True, slots=True)
 class SkewPlan:
     """The partitions, by atom; the auxiliary views, each after those that keep it; and by atom the cases of a change."""
 
@@ -140,6 +162,8 @@ class SkewPlan:
     cases: tuple[tuple[SkewCase, ...], ...]
     branches: tuple[SkewBranch, ...] = ()
     """Where the result is no sum but a listing that stays factorized: its rows are those of all branches."""
+    rotation: Rotation | None = None
+    """Where all atoms are one table, stored once: there are cases for the first atom only, and views over the parts of all."""
 
     def name_of(self, step: Element | AuxiliaryView) -> str:
         """A name for what is joined: of a part the relation's own, where there is only one."""
@@ -158,7 +182,11 @@ class SkewPlan:
             case HeavyKeys():
                 return self.partitions[step.atom][step.place].variables
             case RelationPart():
-                return self.query.atoms[step.atom].variables
+                return (
+                    self.query.atoms[step.atom].variables
+                    if self.rotation is None
+                    else self.rotation.variables[step.atom]
+                )
 
     def parts_of(self, atom: int) -> tuple[RelationPart, ...]:
         """The parts that a relation can have."""
@@ -182,8 +210,12 @@ class SkewPlan:
     @property
     def exponents(self) -> tuple[Fraction, ...]:
         """What changes cost, for all relations that change, the dearest first."""
-        changing = (i for i, a in enumerate(self.query.atoms) if a.updatable)
-        return tuple(sorted(map(self.exponent_of, changing), reverse=True))
+        return tuple(sorted(map(self.exponent_of, self._changing()), reverse=True))
+
+    def _changing(self) -> list[int]:
+        """The atoms with changes of their own."""
+        changing = [i for i, a in enumerate(self.query.atoms) if a.updatable]
+        return changing if self.rotation is None else changing[:1]
 
     def _joins_of(self, atom: int) -> list[tuple[PartJoin, Fraction, AuxiliaryView | None]]:
         """All joins that a changed row of a relation makes, with their amortized exponents, and the view each is for."""
@@ -191,7 +223,7 @@ class SkewPlan:
         found = [(case.join, case.exponent, None) for case in self.cases[atom]]
         for view in self.views:
             for own, join in zip(view.parts, view.upkeep, strict=True):
-                if own.atom == atom:
+                if own.atom == atom or self.rotation is not None:
                     turns = self.partitions[atom][own.place].epsilon if isinstance(own, HeavyKeys) else Fraction(0)
                     found.append((join, max(Fraction(0), join.exponent - turns), view))
         return found
@@ -204,9 +236,7 @@ class SkewPlan:
     def costs(self) -> tuple[UpdateCost, ...]:
         """The amortized cost of a row of each relation that changes, and the case that it comes from."""
         return tuple(
-            UpdateCost(a.name, Bound(self.exponent_of(i)), self._reason(i))
-            for i, a in enumerate(self.query.atoms)
-            if a.updatable
+            UpdateCost(self.query.atoms[i].name, Bound(self.exponent_of(i)), self._reason(i)) for i in self._changing()
         )
 
     def _reason(self, atom: int) -> str:

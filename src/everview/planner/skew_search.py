@@ -17,7 +17,9 @@ from everview.planner.skew_plan import PartitionKey, SkewPlan
 from everview.planner.skew_ways import Keys, plan_parts
 
 MOST_ATOMS = 6
-"""A change meets 2^(n-1) combinations of parts, so there is a limit to n."""
+"""A change meets up to 2^(n-1) combinations of parts, and each has its own search over the ways to join them.
+
+Only Loomis-Whitney queries may be larger: what they are partitioned on is known."""
 MOST_CANDIDATES = 30
 """So many choices of partitions are tried, those with the fewest keys first."""
 Chosen = tuple[tuple[tuple[str, ...], ...], ...]
@@ -43,9 +45,10 @@ def plan_skew(query: JoinQuery, epsilons: Mapping[str, Fraction], *, is_refined:
         raise NoSkewPlan(f"relations are partitioned on several keys in joins of three, and it joins {count}")
     if query.across_atoms:
         raise NoSkewPlan("it has predicates over several relations that are no equalities")
-    if not 3 <= count <= MOST_ATOMS:
-        raise NoSkewPlan(f"it joins {count} relations, and heavy and light parts are planned for 3 to {MOST_ATOMS}")
     search = _Search(query)
+    if count < 3 or (count > MOST_ATOMS and not search.is_cyclic):
+        planned = f"3 to {MOST_ATOMS}, or for more in Loomis-Whitney queries"
+        raise NoSkewPlan(f"it joins {count} relations, and heavy and light parts are planned for {planned}")
     best: SkewPlan | None = None
     bound = max(max(e, 1 - e) for e in epsilons.values())
     for keys, given_up in search.candidates(epsilons, is_refined=is_refined):

@@ -12,6 +12,8 @@ def skew_lines(plan: SkewPlan) -> list[str]:
     """The plan in words."""
     names = [a.name for a in plan.query.atoms]
     lines = [f"query: {plan.shape}, maintained by heavy and light parts (IVM^ε)", "parts:"]
+    if plan.rotation is not None:
+        lines[-1] = f"one set of parts for all occurrences of {names[0]}:"
     for i, (name, keys) in enumerate(zip(names, plan.partitions, strict=True)):
         lines.append(f"  {name}: {_partition(plan, i, keys_text(plan, i)) if keys else 'not partitioned'}")
     lines.append("auxiliary views, * stored:" if plan.views else "auxiliary views: none")
@@ -26,7 +28,12 @@ def skew_lines(plan: SkewPlan) -> list[str]:
             upkeep = zip(view.parts, view.upkeep, strict=True)
             lines += [f"  δ{plan.name_of(own)} for {view.name}: {_join(plan, join)}" for own, join in upkeep]
     else:
-        lines.append("a changed row meets the parts of the others:")
+        times = "" if plan.rotation is None else ", counted three times"
+        lines.append(f"a changed row meets the parts of the others{times}:")
+    if plan.rotation is not None:
+        lines.append(
+            f"  δ{names[0]} * δ{names[0]}: pairs of changed rows, one of a loop, meet {names[0]} in look-ups: O(1)"
+        )
     for name, cases in zip(names, plan.cases, strict=True):
         for case in cases:
             how = f"a look-up in {case.view.name}: O(1)" if case.view and not case.exponent else _join(plan, case.join)

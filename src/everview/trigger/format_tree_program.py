@@ -32,6 +32,7 @@ from everview.trigger.tree_program import (
     KeyMoves,
     LiftRows,
     Partition,
+    Rename,
     Split,
     TreeProgram,
     TreeStatement,
@@ -168,7 +169,10 @@ def format_stored(program: TreeProgram) -> Iterable[str]:
             yield f"indicator {format_view(view)} of {program.block.atoms[view.indicates].name}"
         else:
             what = "result" if view.name == program.result else kinds.get(view.name, "view")
-            yield f"{what} {format_view(view)}: {format_payload(program.block, view.payload)}"
+            passing = ", emptied after each trigger" if view.name in program.passing else ""
+            yield f"{what} {format_view(view)}: {format_payload(program.block, view.payload)}{passing}"
+    for twin, stored in program.twins:
+        yield f"{format_view(program.view(twin))} is {format_view(program.view(stored))}"
 
 
 def _statement(program: TreeProgram, atom: int, statement: TreeStatement) -> list[str]:
@@ -176,8 +180,12 @@ def _statement(program: TreeProgram, atom: int, statement: TreeStatement) -> lis
     match statement:
         case LiftRows():
             return [f"δ{view} := {_lifted(program, atom, statement)}"]
-        case Add():
-            return [f"{view} += δ{view}"]
+        case Add(turns=turns):
+            if len(set(turns)) < 2:
+                return [f"{view} += {f'{len(turns)} ' if turns else ''}δ{view}"]
+            return [f"{view} += δ{view}, {len(turns)} times, once for each turn of its sums around the triangle"]
+        case Rename():
+            return [f"δ{view} := δ{format_view(program.view(statement.source))}"]
         case AddIndicator():
             return _indicated(program, statement, view)
         case Compute():

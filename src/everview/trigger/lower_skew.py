@@ -9,8 +9,15 @@
       r_h[a, b] += δr_h[a, b]
       r_degree_a[a] += the keys that r_h has gained
 
-No atom occurs twice in a product, so the statements of one trigger do not see what the others of it have changed. An internal
-trigger moves rows between parts when a key turns heavy or light. The result stays as it is then: it is the sum over all parts.
+No atom occurs twice in a product, so the statements of one trigger do not see what the others of it have changed. Where a plan
+stores the occurrences of a table once (``planner.skew_self_join``), the change itself is stored until the trigger is through,
+to be joined with, and parts are seen under the names of each occurrence:
+
+      δresult[] := Σ δe[a, b] * e#2_new[c, a] * e#1_h[b, c]  -- three times, for pairs of changed rows
+      δe#1_h[b, c] := δe_h[a, b]
+
+An internal trigger moves rows between parts when a key turns heavy or light. The result stays as it is then: it is the sum over
+all parts.
 """
 
 from __future__ import annotations
@@ -20,8 +27,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import product
 
-from everview.planner.block import Block
-from everview.planner.skew_plan import Element, HeavyKeys, PartitionKey, PartJoin, RelationPart, SkewPlan
+from everview.planner.block import Block, Monomial
+from everview.planner.skew_plan import Element, HeavyKeys, PartitionKey, PartJoin, RelationPart, Rotation, SkewPlan
 from everview.trigger.lower_factorized import Branch, EnumerationStep, FactorizedProgram
 from everview.trigger.lower_tree import RESULT, restrict
 from everview.trigger.tree_program import (
@@ -33,6 +40,7 @@ from everview.trigger.tree_program import (
     KeyMoves,
     LiftRows,
     Partition,
+    Rename,
     Split,
     TreeProgram,
     TreeStatement,
@@ -49,8 +57,19 @@ def lower_skew(block: Block, plan: SkewPlan) -> TreeProgram:
     triggers = tuple(Trigger(i, tuple(lowering.statements(i))) for i in range(len(block.atoms)))
     partitions = tuple(p for i in range(len(block.atoms)) for p in lowering.partitions(i))
     sizes = tuple(lowering.size_view(i) for i in range(len(block.atoms))) if plan.is_partitioned else ()
-    views, result = lowering.views, "" if plan.branches else RESULT
-    return TreeProgram(block, tuple(views.values()), frozenset(lowering.stored), result, triggers, partitions, sizes)
+    is_shared = plan.rotation is not None
+    return TreeProgram(
+        block,
+        tuple(lowering.views.values()),
+        frozenset(lowering.stored),
+        "" if plan.branches else RESULT,
+        triggers,
+        partitions,
+        sizes,
+        tuple(lowering.twins.items()),
+        frozenset({lowering.change(0)} if is_shared else ()),
+        frozenset(range(1, len(block.atoms)) if is_shared else ()),
+    )
 
 
 def lower_skew_listing(block: Block, plan: SkewPlan) -> FactorizedProgram:
@@ -75,6 +94,7 @@ class _SkewLowering:
     plan: SkewPlan
     views: dict[str, TreeViewDefinition] = field(default_factory=dict)
     stored: set[str] = field(default_factory=set)
+    twins: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         everything = frozenset(range(len(self.block.atoms)))
@@ -82,6 +102,12 @@ class _SkewLowering:
             self._define(RESULT, tuple(dict.fromkeys(self.block.keys)), everything)
         for i, atom in enumerate(self.block.query.atoms):
             own = frozenset({i})
+            if self.plan.rotation is not None:
+                self._define_as(self.change(i), i, self.plan.rotation)
+                if i:
+                    self._define_occurrence(i, self.plan.rotation)
+                    continue
+                self.stored.add(self.change(i))
             self._define(atom.name, atom.variables, own, is_stored=len(self.plan.parts_of(i)) == 1)
             for name in self._split_names(i):
                 self._define(name, atom.variables, own, is_stored=False)
@@ -101,7 +127,27 @@ class _SkewLowering:
         if is_stored:
             self.stored.add(name)
 
+    def _define_occurrence(self, atom: int, rotation: Rotation) -> None:
+        """A table again that is stored already: what there is of it are the first occurrence's views, under other names."""
+        self._define_as(self._name(atom), atom, rotation)
+        self.twins[self.change(atom)] = self.change(0)
+        for part in self.plan.parts_of(0):
+            name = self.plan.name_of(rotation.occurrence(part, atom))
+            self._define_as(name, atom, rotation)
+            self.twins[name] = self.plan.name_of(part)
+
+    def _define_as(self, name: str, atom: int, rotation: Rotation) -> None:
+        """A view of one occurrence, whose keys and sums lie as those of the first one do."""
+        lifts = rotation.lifts[atom]
+        own = restrict(self.block.monomials, frozenset({0}))
+        payload = tuple(frozenset((atom, lifts[i]) for _, i in monomial) for monomial in own)
+        self.views[name] = TreeViewDefinition(name, rotation.variables[atom], payload, frozenset({atom}))
+
     # Names
+
+    def change(self, atom: int) -> str:
+        """The view that holds a change while it is joined with itself."""
+        return f"{self._name(atom)}_new"
 
     def _name(self, atom: int) -> str:
         return self.block.query.atoms[atom].name
@@ -121,7 +167,7 @@ class _SkewLowering:
 
     def size_view(self, atom: int) -> str:
         """The view whose sum is the number of an atom's keys."""
-        return self._degrees(atom)[0][0]
+        return self._degrees(atom if self.plan.rotation is None else 0)[0][0]
 
     def _split_names(self, atom: int) -> list[str]:
         """What is split further: the prefixes of the parts' flags."""
@@ -140,12 +186,34 @@ class _SkewLowering:
         """What a change of an atom does."""
         leaf = self._name(atom)
         yield LiftRows(leaf)
+        if atom and self.plan.rotation is not None:
+            return
         for case in self.plan.cases[atom]:
             yield self._compute(RESULT, leaf, case.join)
-            yield Add(RESULT)
+            yield Add(RESULT, self._turns())
+        if self.plan.rotation is not None:
+            yield from self._join_changes(leaf)
         yield from self._split(atom, (), leaf)
         for part in self.plan.parts_of(atom):
             yield from self._take_in(part, counts=self.plan.is_partitioned)
+
+    def _turns(self) -> tuple[tuple[Monomial, ...], ...]:
+        """The sums of the result as they are when the change is that of each occurrence of the table."""
+        if self.plan.rotation is None:
+            return ()
+        payload, turned = self.views[RESULT].payload, self.plan.rotation.turned
+        return tuple(tuple(turned(monomial, by) for monomial in payload) for by in range(3))
+
+    def _join_changes(self, leaf: str) -> Iterator[TreeStatement]:
+        """Pairs of changed rows that meet a third row, in each of three places, and triangles of changed rows."""
+        own, second, third = (self.change(i) for i in range(3))
+        yield Rename(own, leaf)
+        yield Add(own)
+        for part in self.plan.parts_of(1):
+            yield self._joined(RESULT, leaf, (third, self.plan.name_of(part)))
+            yield Add(RESULT, self._turns())
+        yield self._joined(RESULT, leaf, (third, second))
+        yield Add(RESULT)
 
     def _split(self, atom: int, heavy: tuple[bool, ...], source: str) -> Iterator[TreeStatement]:
         """Splits a change into its parts, key after key."""
@@ -160,13 +228,30 @@ class _SkewLowering:
             yield from self._split(atom, target, self._prefix_name(atom, target))
 
     def _take_in(self, part: RelationPart, *, counts: bool) -> Iterator[TreeStatement]:
-        """What a change of a part does to the auxiliary views that it is in, and to the part."""
+        """What a change of a part does to the auxiliary views that it is in, and to the part.
+
+        A view over two occurrences of a part meets it as it was, by the first, and as it then is, by the second.
+        """
         name = self.plan.name_of(part)
         yield from self._keep_views(part)
-        yield Add(name)
+        if self.plan.rotation is None:
+            yield Add(name)
+        else:
+            yield from self._keep_as_others(part, self.plan.rotation)
         if counts:
             for degrees, _ in self._degrees(part.atom):
                 yield CountDegrees(degrees, name)
+
+    def _keep_as_others(self, part: RelationPart, rotation: Rotation) -> Iterator[TreeStatement]:
+        """The same for a part that is stored once, and is one of each occurrence."""
+        name = self.plan.name_of(part)
+        for i in (1, 2):
+            own = rotation.occurrence(part, i)
+            if statements := list(self._keep_views(own)):
+                yield Rename(self.plan.name_of(own), name)
+                yield from statements
+            if i == 1:
+                yield Add(name)
 
     def _keep_views(self, element: Element) -> Iterator[TreeStatement]:
         """What a change of a part, or of heavy keys, does to the auxiliary views over it."""
@@ -177,9 +262,11 @@ class _SkewLowering:
                     yield Add(view.name)
 
     def _compute(self, target: str, source: str, join: PartJoin) -> Compute:
+        return self._joined(target, source, [self.plan.name_of(step) for step in join.steps])
+
+    def _joined(self, target: str, source: str, names: Sequence[str]) -> Compute:
         known, atoms, joins = set(self.views[source].keys), self.views[source].atoms, []
-        for step in join.steps:
-            name = self.plan.name_of(step)
+        for name in names:
             view = self.views[name]
             bound = tuple(k for k in view.keys if k in known)
             kind = AccessKind.LOOKUP if len(bound) == len(view.keys) else AccessKind.SLICE
@@ -194,6 +281,8 @@ class _SkewLowering:
 
     def partitions(self, atom: int) -> Iterator[Partition]:
         """The partitions of an atom, with what moves its rows."""
+        if atom and self.plan.rotation is not None:
+            return
         flags = [key.flags for key in self.plan.partitions[atom]]
         for n, key in enumerate(self.plan.partitions[atom]):
             if len(key.flags) == 1:

@@ -17,6 +17,7 @@ from everview.planner.skew_choice import choose_skew, tree_exponents
 from everview.planner.skew_options import SkewOptions
 from everview.planner.skew_plan import SkewPlan
 from everview.planner.skew_search import NoSkewPlan, dearness, plan_skew
+from everview.planner.skew_self_join import share_parts
 from everview.planner.view_tree import InnerView, Leaf, ViewTree
 from everview.relational.nodes import Aggregate, Relation
 from everview.trigger.lower_recursive import lower_recursive
@@ -83,7 +84,8 @@ def plan_block(
     plan = None if options.strategy == "first_order" else plan_tree(block.query, indicators="useful")
     choice = choose_skew(block, plan, facts_of) if may_split and plan is not None else None
     if choice is not None and choice.is_taken:
-        return Lowered(lower_skew(block, choice.plan), None, None, choice.plan, choice.why)
+        shared, parts = share_parts(block, choice.plan)
+        return Lowered(lower_skew(shared, parts), None, None, parts, choice.why)
     hierarchy, why = None, ""
     if plan is not None and options.strategy == "auto" and options.has_recursive:
         hierarchy, why = compare_with_tree(plan)
@@ -137,6 +139,7 @@ def plan_skew_block(
     except NoSkewPlan as none:
         note = f"no heavy and light parts here: {none}"
         return replace(_lowered(block, tree, keeps_result=True), note=note, why_no_parts=str(none))
+    block, plan = share_parts(block, plan)
     return Lowered(lower_skew(block, plan), None, None, plan)
 
 

@@ -89,9 +89,18 @@ class Compute:
 
 @dataclass(frozen=True, slots=True)
 class Add:
-    """target += δtarget."""
+    """target += δtarget; where there are ``turns``, once for each of them, with the parts of δtarget in that order."""
 
     target: str
+    turns: tuple[tuple[Monomial, ...], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """δtarget := δsource: the same rows, seen as those of another occurrence of the table."""
+
+    target: str
+    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +139,7 @@ class TurnKeys:
     target: str
 
 
-TreeStatement: TypeAlias = LiftRows | Compute | Add | AddIndicator | Split | CountDegrees | TurnKeys
+TreeStatement: TypeAlias = LiftRows | Compute | Add | AddIndicator | Rename | Split | CountDegrees | TurnKeys
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,6 +193,16 @@ class TreeProgram:
     """Which atoms have heavy and light parts; their rows move between them when degrees cross a threshold."""
     sizes: tuple[str, ...] = ()
     """Where there are partitions, for each atom a view of degrees, whose sum is the number of the atom's keys."""
+    twins: tuple[tuple[str, str], ...] = ()
+    """Views that are stored views seen as those of another occurrence of a table: the same entries, other names of the keys."""
+    passing: frozenset[str] = frozenset()
+    """Stored views that are emptied when a trigger is through: they hold the change itself, for it to be joined with."""
+    followers: frozenset[int] = frozenset()
+    """Occurrences of a table whose changes the trigger of another one takes in, too."""
+
+    def is_joinable(self, name: str) -> bool:
+        """Whether a view has entries that a change can be joined with."""
+        return name in self.stored or any(twin == name for twin, _ in self.twins)
 
     def view(self, name: str) -> TreeViewDefinition:
         """The view of this name."""

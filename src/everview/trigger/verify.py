@@ -40,6 +40,7 @@ from everview.trigger.tree_program import (
     Compute,
     CountDegrees,
     LiftRows,
+    Rename,
     Split,
     TreeProgram,
     TreeViewDefinition,
@@ -149,6 +150,10 @@ def verify_tree(program: TreeProgram) -> None:
     _require(not program.result or program.result in names, "a tree", "a result that is not defined")
     atoms = range(len(program.block.atoms))
     _require([t.atom for t in program.triggers] == list(atoms), "a tree", "an atom without a trigger, or with two")
+    _require(program.passing <= program.stored, "a tree", "a passing view that is not stored")
+    for twin, stored in program.twins:
+        is_one = stored in program.stored and twin not in program.stored
+        _require(is_one, twin, f"a twin of {stored}, which is to be the stored one")
     for trigger in program.triggers:
         _verify_trigger(program, trigger)
     _require(len(program.sizes) == (len(atoms) if program.partitions else 0), "a tree", "an atom that is not counted")
@@ -170,9 +175,8 @@ def _verify_trigger(program: TreeProgram, trigger: Trigger) -> None:
     _require(set(_view(program, first.target).keys) == variables, name, "a leaf with other keys than its atom")
     made = _verify_statements(program, trigger, name)
     is_changing = program.block.query.atoms[trigger.atom].updatable
-    _require(
-        not is_changing or not program.result or program.result in made, name, "its changes do not reach the result"
-    )
+    is_taken = not program.result or program.result in made or trigger.atom in program.followers
+    _require(not is_changing or is_taken, name, "its changes do not reach the result")
 
 
 def _verify_statements(program: TreeProgram, trigger: Trigger, name: str) -> set[str]:
@@ -198,6 +202,8 @@ def _verify_statements(program: TreeProgram, trigger: Trigger, name: str) -> set
                 _require(
                     target.name in made & program.stored, name, f"{target.name} is added to, and not made or stored"
                 )
+                is_turned = all(set(order) == set(target.payload) for order in statement.turns)
+                _require(is_turned, name, f"{target.name} has other sums than are added to it")
                 added.add(target.name)
             case AddIndicator():
                 leaf = _view(program, statement.source)
@@ -207,11 +213,18 @@ def _verify_statements(program: TreeProgram, trigger: Trigger, name: str) -> set
                 _require(is_known and target.name not in made, name, f"what {target.name} has is not known")
                 made.add(target.name)
                 added |= {target.name} & program.stored
+            case Rename():
+                source = _view(program, statement.source)
+                _require(source.name in made, name, f"δ{source.name} is renamed before it is made")
+                is_alike = (len(target.keys), len(target.payload)) == (len(source.keys), len(source.payload))
+                _require(is_alike, name, f"{target.name} has other keys or sums than {source.name}")
+                made.add(target.name)
             case Compute():
                 _require(statement.source in made, name, f"δ{statement.source} is used before it is made")
                 _verify_compute(program, statement, name)
                 made.add(target.name)
-                is_added = following == Add(target.name) or isinstance(first, TurnKeys)  # those are added in the end
+                is_added = isinstance(following, Add) and following.target == target.name
+                is_added |= isinstance(first, TurnKeys)  # those are added in the end
                 _require(
                     is_added or target.name not in program.stored, name, f"{target.name} is stored, and not added to"
                 )
@@ -227,7 +240,7 @@ def _verify_compute(program: TreeProgram, compute: Compute, name: str) -> None:
     _require(all(set(r.variables) <= known for r in checked), name, "a predicate over variables that are not known yet")
     for access in compute.joins:
         view = _view(program, access.view)
-        _require(access.view in program.stored, name, f"{access.view} is joined, and not stored")
+        _require(program.is_joinable(access.view), name, f"{access.view} is joined, and not stored")
         _require(
             access.is_indicator or not atoms & view.atoms, name, f"{access.view} has an atom that is joined already"
         )

@@ -62,6 +62,7 @@ from everview.trigger.tree_program import (
     Compute,
     CountDegrees,
     LiftRows,
+    Rename,
     Split,
     TreeViewDefinition,
     Trigger,
@@ -351,6 +352,13 @@ class Assembler(CodeBuilder[RowDelta, PayloadPart]):
         self.code.append(Take(kept.frame, rows, turned, self._part_registers(kept, count)))
         kept.atoms, kept.repeats = frozenset(), False
         return kept
+
+    def _seen_as(self, statement: Rename, delta: RowDelta) -> RowDelta:
+        source, target = self.program.view(statement.source), self.program.view(statement.target)
+        keys = {new: delta.keys[old] for new, old in zip(target.keys, source.keys, strict=True)}
+        renamed = zip(self._parts(target.payload), self._parts(source.payload), strict=True)
+        parts = {new: delta.parts[old] for new, old in renamed}
+        return Delta(delta.frame, keys, parts, target.atoms, delta.repeats)
 
     def _split(self, statement: Split, delta: RowDelta) -> tuple[RowDelta, RowDelta]:
         inside, outside = self._register(delta.frame), self._register(delta.frame)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, Generic, TypeVar
 
@@ -41,6 +41,7 @@ from everview.trigger.tree_program import (
     Compute,
     CountDegrees,
     LiftRows,
+    Rename,
     Split,
     TreeProgram,
     TreeViewDefinition,
@@ -131,8 +132,12 @@ class CodeBuilder(ABC, Generic[D, P]):
                     deltas[target] = self._lifted(trigger, statement)
                 case Compute(target=target, source=source):
                     deltas[target] = self._computed(statement, deltas[source])
-                case Add(target=target):
-                    self._added(self.program.view(target), deltas[target])
+                case Add(target=target, turns=turns):
+                    view = self.program.view(target)
+                    for payload in turns or (view.payload,):
+                        self._added(replace(view, payload=payload), deltas[target])
+                case Rename(target=target, source=source):
+                    deltas[target] = self._seen_as(statement, deltas[source])
                 case AddIndicator(target=target, source=source):
                     deltas[target] = self._indicated(statement, deltas[source])
                 case Split(target=target, heavy=heavy, source=source):
@@ -160,6 +165,10 @@ class CodeBuilder(ABC, Generic[D, P]):
     @abstractmethod
     def _indicated(self, statement: AddIndicator, delta: D) -> D:
         """Appends what makes the delta of an indicator, and adds it where the indicator is stored."""
+
+    def _seen_as(self, statement: Rename, delta: D) -> D:
+        """The same delta under the names of another occurrence of its table."""
+        raise AssertionError("parts are for rows")
 
     def _split(self, statement: Split, delta: D) -> tuple[D, D]:
         """Appends what makes the light and the heavy part of a delta."""

@@ -98,6 +98,12 @@ class HeavyLightState:
         """θ."""
         return float(np.power(float(self.base), partition.epsilon))
 
+    @property
+    def cost_of_a_row(self) -> int:
+        """About how many rows a changed row may touch: N^max(ε, 1-ε)."""
+        exponents = (max(p.epsilon, 1 - p.epsilon) for p in self.program.partitions)
+        return int(np.power(float(self.base), max(exponents)))
+
     def rebalance(self, atom: int) -> None:
         """Restores the invariants after a change of an atom."""
         sizes = list(self._now.sizes)

@@ -32,12 +32,16 @@ from everview.trigger.tree_program import (
     Compute,
     CountDegrees,
     LiftRows,
+    Rename,
     Split,
     TreeProgram,
     TreeStatement,
     Trigger,
     TurnKeys,
 )
+
+FEW_AT_ONCE = 512
+"""A change that is joined with itself is taken in by so many rows, or by N^max(ε, 1-ε) where that is more."""
 
 
 class TreeState:
@@ -82,6 +86,10 @@ class TreeState:
         self._owned = np.array([*owned, 0], dtype=np.int64)
         self._settled = (address_of(self._owned), len(owned))
         numbers = {v.name: i for i, v in enumerate(stored)}
+        numbers |= {twin: numbers[name] for twin, name in program.twins}
+        seen = self.maps | {twin: self.maps[name] for twin, name in program.twins}
+        passing = [self.maps[name].address for name in sorted(program.passing)]
+        self._passing = np.array([*passing, 0], dtype=np.int64)
         self.scratch = scratch = Scratch()
         self.masks = masks = Masks(program, dictionary)
         held = list(self.maps.values())
@@ -91,10 +99,10 @@ class TreeState:
             without_writes(program, t, borrowed) for t in sorted(program.triggers, key=lambda t: t.atom)
         ]
         for trigger in triggers:
-            code = Assembler(program, self.maps, numbers.__getitem__).assemble(trigger)
+            code = Assembler(program, seen, numbers.__getitem__).assemble(trigger)
             leaf = leaf_program_of(self, trigger.atom, code)
             self.machines.append(Machine(code, held, self._views, scratch, masks, leaf))
-        self._is_idle = [bool(borrowed) and len(t.statements) == 1 for t in triggers]
+        self._is_idle = [t.atom in program.followers or (bool(borrowed) and len(t.statements) == 1) for t in triggers]
         self.leaves = [LeafBatch(program, i, operator.fields, dictionary) for i, operator in enumerate(inputs)]
         self._products = ProductTriggers(
             Surroundings(program, triggers, self.maps, self._views, numbers.__getitem__, scratch, masks, dictionary)
@@ -103,7 +111,7 @@ class TreeState:
         if program.partitions:
 
             def machine_of(trigger: Trigger) -> Machine:
-                code = Assembler(program, self.maps, numbers.__getitem__).assemble(trigger)
+                code = Assembler(program, seen, numbers.__getitem__).assemble(trigger)
                 return Machine(code, held, self._views, scratch, masks)
 
             self.partitions = HeavyLightState(program, self.maps, machine_of)
@@ -129,10 +137,24 @@ class TreeState:
         rows: Batch | None = delta
         if isinstance(delta, FactorizedBatch) and after_chunk is None and self.partitions is None:
             rows = self._take_products(atom, delta)
+        if self.program.passing:
+            assert self.partitions is not None, "changes that are joined with themselves are those of parts"
+            self._take_in_pieces(atom, delta, self.partitions)
+            return
         if rows is not None and len(rows):
             self.run_rows(self.machines[atom], atom, rows, after_chunk)
         if self.partitions is not None:
             self.partitions.rebalance(atom)
+
+    def _take_in_pieces(self, atom: int, delta: Batch, partitions: HeavyLightState) -> None:
+        """A change that is joined with itself, and with parts that it goes into: few rows at a time, so these are small."""
+        start = 0
+        while start < len(delta):
+            end = min(len(delta), start + max(FEW_AT_ONCE, partitions.cost_of_a_row))
+            piece = delta if (start, end) == (0, len(delta)) else delta.take(np.arange(start, end))
+            self.run_rows(self.machines[atom], atom, piece, lambda _: undo(address_of(self._passing), 1))
+            partitions.rebalance(atom)
+            start = end
 
     def run_rows(self, machine: Machine, atom: int, rows: Batch, after_chunk: AfterChunk | None) -> None:
         """Runs a machine over a change of an atom, by its leaf program as far as that can."""
@@ -257,7 +279,7 @@ def without_writes(program: TreeProgram, trigger: Trigger, borrowed: frozenset[s
                 needed.add(source)
             case LiftRows():
                 pass
-            case Split() | CountDegrees() | TurnKeys():
+            case Rename() | Split() | CountDegrees() | TurnKeys():
                 raise AssertionError("trees with parts share no views")
         kept.append(statement)
     return Trigger(trigger.atom, tuple(reversed(kept)))

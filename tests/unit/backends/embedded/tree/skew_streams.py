@@ -141,8 +141,11 @@ def check_invariants(operator: TreeOperator | FactorizedOperator) -> None:
     partitions = state.partitions
     if partitions is None:
         return
-    parts = {p: _counts(state, plan.name_of(p)) for i in range(len(plan.query.atoms)) for p in plan.parts_of(i)}
-    size = sum(len(content) for content in parts.values())
+    stored = dict(state.program.twins)
+    names = {p: plan.name_of(p) for i in range(len(plan.query.atoms)) for p in plan.parts_of(i)}
+    parts = {p: _counts(state, stored.get(name, name)) for p, name in names.items()}
+    size = sum(len(parts[p]) for p, name in names.items() if name not in stored)
+    assert not any(len(state.maps[name]) for name in state.program.passing), "a change that has not passed"
     assert partitions.size == size
     assert partitions.base // 4 <= size < partitions.base
     for partition in state.program.partitions:

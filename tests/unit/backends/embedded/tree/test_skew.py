@@ -50,6 +50,12 @@ SHAPES: dict[str, Shape] = {
 EPSILONS: tuple[float, ...] = (0.5, 0.3, 0.7)
 
 
+def loomis_whitney(degree: int) -> Shape:
+    """As many relations as variables, each of which lacks one."""
+    variables = "abcdefgh"[:degree]
+    return [(f"t{v}", "".join(u for u in variables if u != v)) for v in variables]
+
+
 def skew(epsilon: float | tuple[tuple[str, float], ...] | None = None, partitions: str = "single") -> ViewOptions:
     """The options of a view by parts."""
     return ViewOptions(strategy="skew", epsilon=epsilon, partitions=partitions)
@@ -93,6 +99,23 @@ def test_counts_equal_recomputation(name: str, partitions: str, seed: int, epsil
         check_invariants(db.operator)
         assert db.answer() == Counter({(count_joined(shape, db.held),): 1})
     assert db.operator.rows is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("degree", [5, 6, 7])
+def test_loomis_whitney_queries_of_higher_degree(degree: int) -> None:
+    """Counts and invariants, after every transaction, with more relations than other joins may have."""
+    shape = loomis_whitney(degree)
+    plan, _ = joined(shape)
+    db = SkewDatabase(Aggregate(plan, (), (COUNT,), ("n",)), skew())
+    rng = random.Random(degree)
+    counts = set()
+    for _ in range(15):
+        db.apply(random_changes(rng, db, shape, 12, 2))
+        check_invariants(db.operator)
+        counts.add(count_joined(shape, db.held))
+        assert db.answer() == Counter({(count_joined(shape, db.held),): 1})
+    assert len(counts) > 2
 
 
 @pytest.mark.parametrize("number", [INT64, FLOAT64, Decimal(12, 2)])
