@@ -59,7 +59,8 @@ def test_a_dependency_makes_no_relation_of_a_predicate(shop: ev.Database) -> Non
     assert (
         "query over the output aggregate: free-connex acyclic, counting the predicate over avg(y), x as an edge" in text
     )
-    assert text.endswith("one changed row costs:\n  a: O(log N)\n  b: O(log N)\n")
+    for table in "ab":
+        assert f"a changed row of {table} costs O(log N): " in text
 
 
 def test_the_class_of_a_part_says_what_it_is_a_part_of(shop: ev.Database) -> None:
@@ -68,7 +69,8 @@ def test_the_class_of_a_part_says_what_it_is_a_part_of(shop: ev.Database) -> Non
     text = view.explain()
     shop.drop("lonely")
     assert "query over the output unionall: q-hierarchical\n" in text
-    assert text.endswith("one changed row costs:\n  a: O(matches)\n  b: O(matches)\n")
+    for table in "ab":
+        assert f"a changed row of {table} costs O(matches): " in text
 
 
 LISTED = {

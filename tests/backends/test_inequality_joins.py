@@ -84,7 +84,7 @@ def test_few_pairs_are_made_of_many_rows(db: ev.Database, met: list[int], sql: s
         met.clear()
         db.apply(change)
         assert sum(met) <= 100
-        assert set(view.explain().split("one changed row costs:\n")[1].split("\n")) & {f"  s: {FEW[sql]}"}
+        assert f"a changed row of s costs {FEW[sql]}: " in view.explain()
     met.clear()
     db.apply({"r": _rows(7), "s": _rows(8)})
     assert sum(met) <= 60 * ROWS
@@ -102,4 +102,4 @@ def test_what_no_order_answers_is_called_a_scan(db: ev.Database, sql: str) -> No
     text = db.create_view("v", sql).explain()
     db.drop("v")
     assert "scan (no comparison bounds a column of it)" in text
-    assert "O(N)" in text.split("one changed row costs:")[1]
+    assert "costs O(N): it meets all rows of " in text

@@ -338,7 +338,5 @@ def test_example_31(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def costs(view: ev.View) -> dict[str, str]:
     """What one changed row of each relation costs, as ``explain`` says."""
-    lines = view.explain().splitlines()
-    start = lines.index("     one changed row of") + 1
-    told = [line.split(": ") for line in lines[start : start + 3]]
-    return {words[0].strip(): words[1].split(" ")[0] for words in told}
+    lines = [line.split(" costs ") for line in view.explain().splitlines() if line.startswith("a changed row of ")]
+    return {subject.split()[-1]: words.split(":")[0] for subject, words in lines}

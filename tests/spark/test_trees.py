@@ -276,7 +276,8 @@ def test_explain(tmp_path: Path) -> None:
             backend.create_view(ViewDefinition(strategy, PLANS["three"], None, "UTC", ViewOptions(strategy)))
         text = backend.explain("factorized", "text")
         assert "query: free-connex acyclic" in text
-        assert "one changed row of\n      r: O(N) a row" in text
+        assert "a changed row of r costs O(matches): it meets all rows of s with the same " in text
+        assert "a changed row of\n      r: at " in text
         assert "no view tree: the view's strategy has none" in backend.explain("first_order", "text")
         told = json.loads(backend.explain("factorized", "json"))
         assert told["strategy"] == "factorized"

@@ -10,7 +10,7 @@ import everview as ev
 from everview.cli.connection import backend_option
 from everview.cli.script import read_statements
 
-MODES = ("text", "json", "svg", "triggers", "code")
+MODES = ("text", "json", "svg", "triggers", "code", "analyze")
 
 
 @click.command()

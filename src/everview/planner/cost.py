@@ -35,9 +35,18 @@ class UpdateCost:
 
     @property
     def text(self) -> str:
-        """A sentence for ``explain``."""
+        """A sentence with the bound."""
+        return f"{self.atom}: {self.bound} a row: {self._reason}"
+
+    @property
+    def why(self) -> str:
+        """The same for ``explain``, which says the cost of a table elsewhere, once."""
+        return f"{self.atom}: {self._reason}"
+
+    @property
+    def _reason(self) -> str:
         more = "" if self.indicator_bound is None else f"; {self.indicator_bound} when an indicator of it changes"
-        return f"{self.atom}: {self.bound} a row: {self.reason}{more}"
+        return f"{self.reason}{more}"
 
 
 def update_costs(query: JoinQuery, tree: ViewTree) -> tuple[UpdateCost, ...]:

@@ -22,7 +22,7 @@ from everview.relational.column_names import find_column
 from everview.session.changing.history_rows import given_columns, with_history
 from everview.session.changing.sequenced_rows import latest_rows
 from everview.session.database_lock import DatabaseLock
-from everview.session.explain_spark_code import explain_spark_code
+from everview.session.explain_views import explain_view
 from everview.session.feeds.lake_storage import StoredInDelta
 from everview.session.results import Changes, Readable
 from everview.session.rows.changes import read_changes
@@ -362,10 +362,13 @@ class View(_Relation):
             publication.cancel()
 
     def explain(self, mode: str = "text") -> str:
-        """How it is maintained: ``text``, ``json``, ``svg``, ``triggers`` or ``code``, as far as the backend has it."""
+        """How it is maintained: ``text``, ``json``, ``svg``, ``triggers``, ``code`` or ``analyze``; not all on every backend.
+
+        ``text`` begins with what a changed row of each table costs, with numbers of the rows that are there (it counts them),
+        and advice that was tried. ``analyze`` is what has been measured since the view was made.
+        """
         with self._locked():
-            told = self._core.backend.explain(self.name, mode)
-            return told + explain_spark_code(self._definition.plan) if mode == "text" else told
+            return explain_view(self._core.backend, self._definition, mode)
 
     def stats(self) -> dict[str, Any]:
         """Rows, bytes of state, updates and seconds so far; of a view that is recomputed after every change, that it is."""
@@ -400,7 +403,7 @@ class Assertion:
     def explain(self, mode: str = "text") -> str:
         """How the assertion is checked."""
         with self._core.locked():
-            return self._core.backend.explain(self.name, mode)
+            return explain_view(self._core.backend, self._definition, mode)
 
     def __repr__(self) -> str:
         return f"<Assertion {self.name}>"

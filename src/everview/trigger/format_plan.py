@@ -45,8 +45,8 @@ def _condition(program: TreeProgram, number: int) -> str:
 
 
 def cost_lines(plan: TreePlan | RecursivePlan, program: TreeProgram) -> list[str]:
-    """What a changed row of each relation costs, and why."""
-    return ["one changed row of", *(f"  {cost.text}" for cost in costs_by_ranges(program, plan.costs))]
+    """Why a changed row of each relation costs what it costs."""
+    return ["a changed row of", *(f"  {cost.why}" for cost in costs_by_ranges(program, plan.costs))]
 
 
 def update_json(cost: UpdateCost) -> dict[str, str | float]:

@@ -103,11 +103,12 @@ def is_summed_by_ranges(program: TreeProgram, atom: int) -> bool:
     trigger = next(t for t in program.triggers if t.atom == atom)
     accesses = [j for s in trigger.statements if isinstance(s, Compute) for j in s.joins]
     return any(j.kind is AccessKind.RANGE for j in accesses) and not any(
-        j.kind in (AccessKind.SLICE, AccessKind.SCAN) and not _finds_one(program, j) for j in accesses
+        j.kind in (AccessKind.SLICE, AccessKind.SCAN) and not finds_one(program, j) for j in accesses
     )
 
 
-def _finds_one(program: TreeProgram, access: Access) -> bool:
+def finds_one(program: TreeProgram, access: Access) -> bool:
+    """Whether dependencies leave one entry at most for a join to find."""
     keys = set(program.view(access.view).keys)
     return keys <= closure(access.bound, program.block.query.dependencies)
 

@@ -408,8 +408,8 @@ class EmbeddedBackend(InMemory):
         """How the view is maintained."""
         if view.lower() in self._suspended.by_key:
             return self._suspended.explain(view.lower(), mode)
-        known = self._views[view.lower()]
-        return explain_view(known.definition, self._graph.programs[view.lower()], known.root, mode)
+        self._share_out()
+        return explain_view(self._graph, self._views[view.lower()], mode, self.query)
 
     def _share_out(self) -> None:
         share_out(self._views, self._graph.operators)

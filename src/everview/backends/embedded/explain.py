@@ -2,36 +2,45 @@
 
 ``text`` and ``svg`` show the operators with their access paths and the view trees with what they store, ``json`` the same for
 programs, ``triggers`` the trigger program, in which every search says its access path, ``code`` what runs as machine code and
-what does not. ``text``, ``json`` and ``svg`` say what one changed row of each table costs: the most expensive step on its way,
-where a step that yields several rows is O(matches).
+what does not, ``analyze`` what each operator has done. ``text``, ``json`` and ``svg`` say what one changed row of each table
+costs (``trigger.row_cost``), ``text`` first of all, in words, and then what declarations would make it cheaper.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
 
+import pyarrow as pa
+
 from everview.backends import rejections
-from everview.backends.embedded.explain_tree import (
-    as_tree,
-    code_lines,
-    is_constant,
-    tree_json,
-    tree_lines,
-)
+from everview.backends.embedded.explain_tree import as_tree, code_lines, tree_json, tree_lines
+from everview.backends.embedded.graph import Graph
 from everview.backends.embedded.matrix.chain_operator import MatrixChainOperator
-from everview.backends.embedded.operators.base import Cost, Operator
+from everview.backends.embedded.measured import measured_line
+from everview.backends.embedded.operators.accumulators import accumulator_for
+from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.operators.recompute import RecomputeOperator
+from everview.backends.embedded.restoration import plan_view
 from everview.backends.embedded.sources import ScanOperator
+from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.tree.tree_operator import TreeOperator
+from everview.backends.embedded.view_choices import choices_of
+from everview.backends.embedded.views import MaintainedView
+from everview.backends.row_spread import spread_by
 from everview.catalog import ViewDefinition
+from everview.planner.block_join_builder import FactsOf, Refused
+from everview.planner.skew_search import NoSkewPlan
 from everview.relational.expressions import columns_of
-from everview.relational.nodes import Project
+from everview.relational.nodes import Aggregate, Project, Relation
+from everview.trigger.advice import advice_lines
 from everview.trigger.format_program import format_program
-from everview.trigger.order_accesses import kept_in_order
 from everview.trigger.program import Apply, Program, ProgramStatement, scans
+from everview.trigger.row_cost import Cost, PlannedView, RowCost
+from everview.trigger.summary import summary_lines
 
 
 def _ordered(root: Operator) -> list[Operator]:
@@ -50,43 +59,46 @@ def _ordered(root: Operator) -> list[Operator]:
     return order
 
 
-def _touched(order: list[Operator], table: str) -> list[tuple[Operator, Cost]]:
-    """What a change of the table sets in motion, with the cost of each step."""
-    moving: set[int] = set()
-    steps: list[tuple[Operator, Cost]] = []
-    for operator in order:
-        if isinstance(operator, ScanOperator):
-            if operator.source.table.name == table:
-                moving.add(id(operator))
-                steps.append((operator, Cost.CONSTANT))
-            continue
-        costs = [_cost(operator, i) for i, child in enumerate(operator.inputs) if id(child) in moving]
-        if costs:
-            moving.add(id(operator))
-            steps.append((operator, max(costs)))
-    return steps
+def planned_view(graph: Graph, program: Program, facts_of: FactsOf) -> PlannedView:
+    """A program as this engine runs it."""
+
+    def aggregate_cost(aggregate: Aggregate) -> Cost:
+        groups = KeyMap(1)
+        return max(accumulator_for(call, groups, graph.dictionary).cost for call in aggregate.aggregates)
+
+    return PlannedView(program, facts_of, graph.programs, aggregate_cost=aggregate_cost)
 
 
-def _cost(operator: Operator, side: int) -> Cost:
-    """What one row of an input costs; a slice that dependencies leave one match of is O(1), but for an order that is kept."""
-    tree = as_tree(operator)
-    if tree is not None and is_constant(tree, side):
-        return Cost.LOGARITHMIC if kept_in_order(tree.program, side) else Cost.CONSTANT
-    return operator.update_cost(side)
+@dataclass(frozen=True, slots=True)
+class ExplainedView:
+    """What is explained: a view, its operators, what changed rows cost, and for ``text`` what to say of that first."""
+
+    view: ViewDefinition
+    root: Operator
+    program: Program
+    costs: tuple[RowCost, ...]
+    head: Callable[[], list[str]]
+    updates: int
+    seconds: float
 
 
-def update_costs(root: Operator) -> dict[str, Cost]:
-    """The cost of one changed row, by table; a static one that is loaded does not change."""
-    order = _ordered(root)
-    scanned = (o.source.table for o in order if isinstance(o, ScanOperator))
-    tables = dict.fromkeys(t.name for t in scanned if not (t.definition.static and t.has_received_rows))
-    return {table: max(cost for _, cost in _touched(order, table)) for table in tables}
+def explain_text(told: ExplainedView) -> str:
+    """What changed rows cost, advice, and the operators as an indented tree; one that is used twice is referred to."""
+    lines = [f"view {told.view.name}: {_means(told.root)}", *told.head(), "operators:"]
+    return "\n".join([*lines, *_operator_lines(told.root, _details)]) + "\n"
 
 
-def explain_text(view: ViewDefinition, root: Operator) -> str:
-    """The operators as an indented tree; one that is used twice is printed once and referred to afterwards."""
+def explain_analyze(told: ExplainedView) -> str:
+    """The operators, each with what it has done since it was made."""
+    some = "1 transaction" if told.updates == 1 else f"{told.updates:,} transactions"
+    head = f"view {told.view.name}: {some} since it was made, {told.seconds:.6f} s of its own"
+    return "\n".join([head, *_operator_lines(told.root, lambda o: [measured_line(o)])]) + "\n"
+
+
+def _operator_lines(root: Operator, details: Callable[[Operator], list[str]]) -> list[str]:
+    """The operators as an indented tree, with lines below each."""
     labels: dict[int, int] = {}
-    lines = [f"view {view.name}: {_means(root)}"]
+    lines: list[str] = []
 
     def visit(operator: Operator, depth: int) -> None:
         pad = "  " * depth
@@ -96,14 +108,12 @@ def explain_text(view: ViewDefinition, root: Operator) -> str:
         labels[id(operator)] = len(labels) + 1
         kept = " (output kept)" if operator.keeps_output else ""
         lines.append(f"{pad}#{labels[id(operator)]} {operator.describe()}{kept}")
-        lines.extend(f"{pad}   {line}" for line in _details(operator))
+        lines.extend(f"{pad}   {line}" for line in details(operator))
         for child in operator.inputs:
             visit(child, depth + 1)
 
     visit(root, 1)
-    lines.append("one changed row costs:")
-    lines.extend(f"  {table}: {cost}" for table, cost in update_costs(root).items())
-    return "\n".join(lines) + "\n"
+    return lines
 
 
 def _means(root: Operator) -> str:
@@ -128,9 +138,9 @@ def _details(operator: Operator) -> list[str]:
     return [] if operator.why_no_tree is None else [f"view tree: no, {operator.why_no_tree}"]
 
 
-def explain_json(view: ViewDefinition, root: Operator) -> str:
+def explain_json(told: ExplainedView) -> str:
     """The same as JSON: a list of operators, inputs by number."""
-    order = _ordered(root)
+    order = _ordered(told.root)
     number = {id(o): i for i, o in enumerate(order)}
     operators = [
         {
@@ -142,15 +152,14 @@ def explain_json(view: ViewDefinition, root: Operator) -> str:
         }
         for o in order
     ]
-    costs = {table: str(cost) for table, cost in update_costs(root).items()}
-    told = {
-        "view": view.name,
+    found = {
+        "view": told.view.name,
         "backend": "embedded",
-        "strategy": view.options.strategy,
-        "update": costs,
+        "strategy": told.view.options.strategy,
+        "update": {cost.table: str(cost) for cost in told.costs},
         "operators": operators,
     }
-    return json.dumps(told, indent=2)
+    return json.dumps(found, indent=2)
 
 
 def _json_details(operator: Operator) -> dict[str, Any]:
@@ -160,8 +169,9 @@ def _json_details(operator: Operator) -> dict[str, Any]:
     return {} if operator.why_no_tree is None else {"why_no_tree": operator.why_no_tree}
 
 
-def explain_triggers(view: ViewDefinition, program: Program, root: Operator) -> str:
+def explain_triggers(told: ExplainedView) -> str:
     """The trigger program, and in words where this engine does otherwise."""
+    view, program, root = told.view, told.program, told.root
     tested = {}
     for collection in program.collections:
         texts = _tests_of(collection.statement, root)
@@ -185,13 +195,13 @@ def _tests_of(statement: ProgramStatement, root: Operator) -> list[str]:
     return [read.fields[p].name for p in positions if p >= own]
 
 
-def explain_code(view: ViewDefinition, root: Operator) -> str:
+def explain_code(told: ExplainedView) -> str:
     """Where each operator's work is done, and the instructions of view trees."""
     lines = [
-        f"view {view.name}: operators run compiled kernels and whole-column NumPy, view trees run instructions "
+        f"view {told.view.name}: operators run compiled kernels and whole-column NumPy, view trees run instructions "
         "in one compiled machine"
     ]
-    for operator in _ordered(root):
+    for operator in _ordered(told.root):
         lines.append(f"  {operator.describe()}")
         tree = as_tree(operator)
         if tree is not None:
@@ -205,8 +215,9 @@ def explain_code(view: ViewDefinition, root: Operator) -> str:
 _WIDTH, _HEIGHT, _GAP, _LINE = 460, 34, 22, 15
 
 
-def explain_svg(view: ViewDefinition, root: Operator) -> str:
+def explain_svg(told: ExplainedView) -> str:
     """The operators as boxes, inputs below their users."""
+    view, root = told.view, told.root
     order = _ordered(root)[::-1]
     depth: dict[int, int] = {id(root): 0}
     for operator in order:  # users come before their inputs
@@ -222,7 +233,7 @@ def explain_svg(view: ViewDefinition, root: Operator) -> str:
             at[id(o)] = (20 + i * (_WIDTH + _GAP), top)
         top += max(tall[id(o)] for o in rows[level]) + 2 * _GAP
     width = 40 + max(len(r) for r in rows.values()) * (_WIDTH + _GAP)
-    costs = ", ".join(f"{table} {cost}" for table, cost in update_costs(root).items())
+    costs = ", ".join(f"{cost.table} {cost}" for cost in told.costs)
     title = f'<text x="20" y="28" font-weight="bold">{escape(f"view {view.name}: one changed row of {costs}")}</text>'
     arrows = [_arrow(at[id(child)], at[id(o)], tall[id(o)]) for o in order for child in o.inputs]
     boxes = [_box(at[id(o)], tall[id(o)], [o.describe(), *_details(o)]) for o in order]
@@ -251,24 +262,42 @@ def _arrow(below: tuple[int, int], above: tuple[int, int], height: int) -> str:
     return f'<line x1="{x1 + _WIDTH // 2}" y1="{y1}" x2="{x2 + _WIDTH // 2}" y2="{y2 + height}" stroke="#889"/>'
 
 
-EXPLAINERS: dict[str, Callable[[ViewDefinition, Operator], str]] = {
+EXPLAINERS: dict[str, Callable[[ExplainedView], str]] = {
     "text": explain_text,
     "json": explain_json,
     "svg": explain_svg,
+    "triggers": explain_triggers,
     "code": explain_code,
+    "analyze": explain_analyze,
 }
-"""The modes of ``explain`` that tell of operators."""
+"""The modes of ``explain``."""
 
 
-def explain_view(view: ViewDefinition, program: Program, root: Operator, mode: str) -> str:
-    """How a view is maintained.
+def explain_view(graph: Graph, known: MaintainedView, mode: str, query: Callable[[Relation], pa.Table]) -> str:
+    """How a view is maintained; ``query`` counts the rows that are there.
 
     Raises:
         UnsupportedOperation: there is no such mode.
     """
-    if mode == "triggers":
-        return explain_triggers(view, program, root)
     explainer = EXPLAINERS.get(mode)
     if explainer is None:
-        raise rejections.unknown_explain_mode(mode, "embedded", (*EXPLAINERS, "triggers"))
-    return explainer(view, root)
+        raise rejections.unknown_explain_mode(mode, "embedded", tuple(EXPLAINERS))
+    view = known.definition
+    program = graph.programs[view.name.lower()]
+    planned = planned_view(graph, program, graph.facts_of)
+    costs = planned.row_costs()
+
+    def head() -> list[str]:
+        spread_of = spread_by(query, graph.can_be_counted)
+        advice = advice_lines(planned, replan, spread_of, graph.unchanged_tables(view.plan))
+        return [*summary_lines(costs, spread_of), *advice]
+
+    def replan(facts_of: FactsOf, by_deltas: bool) -> PlannedView | None:
+        choices = choices_of(view)
+        choices = replace(choices, strategy="auto") if by_deltas else choices
+        try:
+            return planned_view(graph, plan_view(graph, view, choices, facts_of).program, facts_of)
+        except (Refused, NoSkewPlan):
+            return None
+
+    return explainer(ExplainedView(view, known.root, program, costs, head, known.updates, known.seconds))

@@ -143,12 +143,6 @@ def tree_json(tree: Tree) -> dict[str, Any]:
     return {"kind": plan.representation, **classes, "order": plan.order.text, **told, "updates": updates}
 
 
-def is_constant(tree: Tree, side: int) -> bool:
-    """Whether the plan promises O(1) for a row of an input."""
-    name = tree.program.block.atoms[side].name
-    return tree.plan is not None and any(cost.atom == name and cost.is_constant for cost in tree.plan.costs)
-
-
 def code_lines(tree: Tree) -> list[str]:
     """The instructions of every trigger, those of its leaf first."""
     program, state = tree.program, tree.state

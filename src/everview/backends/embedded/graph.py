@@ -18,14 +18,18 @@ from everview.backends.embedded.sources import TableInput
 from everview.backends.embedded.tables.mean_matches import mean_matches
 from everview.backends.embedded.tables.stored_table import StoredTable, TableContent
 from everview.backends.embedded.vectors import Batch
+from everview.backends.row_spread import MOST_COUNTED
 from everview.catalog import TableDefinition
 from everview.planner.block_join_builder import Facts
 from everview.relational.nodes import Relation, Scan
 from everview.relational.rules import SPLIT_JOINS, run_rules
+from everview.relational.traverse import tables_of
 from everview.relational.unique_keys import UniqueKey
 from everview.trigger.lower_plan import lower_plan
 from everview.trigger.program import Program
 
+MANY_CHANGES = 10
+"""A table that has not changed while another changed so often is taken to be one that does not change."""
 Programs = dict[Relation, Program]
 """The programs of queries, by their plans."""
 
@@ -131,3 +135,19 @@ class Graph:
         """Whether a table or view can be read again."""
         source = self.tables.get(name.lower())
         return source is None or source.table.definition.retain
+
+    def can_be_counted(self, name: str) -> bool:
+        """Whether the rows of a table or view are at hand, and not too many to be read for ``explain``."""
+        source = self.tables.get(name.lower())
+        if source is not None:
+            return source.table.definition.retain and source.table.row_count <= MOST_COUNTED
+        root = self.roots.get(name.lower())
+        return root is not None and root.keeps_output and root.count() <= MOST_COUNTED
+
+    def unchanged_tables(self, plan: Relation) -> list[str]:
+        """The tables of a plan that were loaded and not changed since, while another one of them was, many times."""
+        read = [t for name in dict.fromkeys(tables_of(plan)) if (t := self.tables.get(name.lower())) is not None]
+        if max((t.changes for t in read), default=0) < MANY_CHANGES:
+            return []
+        loaded = [t.table for t in read if t.changes <= 1 and t.table.has_received_rows]
+        return [t.name for t in loaded if not t.definition.static]

@@ -244,10 +244,18 @@ class Propagation:
             touched.append(operator)
             try:
                 made = operator.push(given)
-                if made is not None and (isinstance(made, DeferredBatch) or len(made)):
+                if isinstance(made, DeferredBatch):
                     deltas[id(operator)] = made
-                    if is_limited and not isinstance(made, DeferredBatch):
-                        reserve(8 * len(made) * (1 + len(made.columns)))
+                    if made.counter is None:
+                        made.counter = operator.out
+                        operator.out.unread += 1
+                    if operator.arrangement is not None:
+                        operator.arrangement.apply(made)
+                elif made is not None and (count := len(made)):
+                    deltas[id(operator)] = made
+                    operator.out.rows += count
+                    if is_limited:
+                        reserve(8 * count * (1 + len(made.columns)))
                     if operator.arrangement is not None:
                         operator.arrangement.apply(made)
             except TreeOutgrown as error:

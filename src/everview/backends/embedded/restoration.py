@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from everview.backends import rejections
 from everview.backends.embedded.graph import Graph
 from everview.backends.embedded.operators.base import Operator
-from everview.backends.embedded.text_tests import TestedPlan, expose_text_tests
+from everview.backends.embedded.text_tests import TestedPlan, TextTest, expose_text_tests
 from everview.backends.embedded.view_choices import ViewChoices, choices_of
 from everview.backends.embedded.views import MaintainedView
 from everview.catalog import ViewDefinition
 from everview.errors import OutOfMemory
+from everview.planner.block_join_builder import FactsOf
 from everview.planner.skew_search import NoSkewPlan
+from everview.relational.nodes import Relation
 from everview.relational.rules import WITH_TREES, run_rules
 from everview.relational.traverse import tables_of
 from everview.relational.unique_keys import unique_keys
 from everview.trigger.lower_plan import lower_factorized_view, lower_matrix_chain, lower_plan
 from everview.trigger.plan_block import Refused
+from everview.trigger.program import Program
 
 
 def add_to_graph(graph: Graph, view: ViewDefinition, choices: ViewChoices) -> Operator:
@@ -34,32 +38,50 @@ def add_to_graph(graph: Graph, view: ViewDefinition, choices: ViewChoices) -> Op
         raise rejections.not_by_parts(view, str(refused)) from refused
 
 
-def _added(graph: Graph, view: ViewDefinition, choices: ViewChoices) -> Operator:
+@dataclass(frozen=True, slots=True)
+class PlannedProgram:
+    """A program, the plan that it computes, and the tests of text that tables make for it."""
+
+    program: Program
+    plan: Relation
+    tests: Mapping[str, tuple[TextTest, ...]]
+
+
+def plan_view(graph: Graph, view: ViewDefinition, choices: ViewChoices, facts_of: FactsOf) -> PlannedProgram:
+    """How a view is to be maintained, given what is known of the tables; nothing is made.
+
+    Raises:
+        Refused: the view is to be factorized, and cannot.
+        NoSkewPlan: it is to have heavy and light parts, and cannot.
+    """
     if choices.representation == "matrix":
-        keys = unique_keys(view.plan, lambda scan: graph.facts_of(scan).keys)
-        return graph.add_view(view.name, lower_matrix_chain(view.plan, graph.facts_of), keys, shares=False)
+        return PlannedProgram(lower_matrix_chain(view.plan, facts_of), view.plan, {})
     tested = TestedPlan(run_rules(view.plan, WITH_TREES), {})
     if choices.strategy != "recompute":
         tested = expose_text_tests(tested.plan, {name: source.tests for name, source in graph.tables.items()})
-    plan = tested.plan
     if choices.representation == "factorized":
         skew = choices.skew if choices.strategy == "skew" else None
-        program = lower_factorized_view(plan, graph.facts_of, skew)
-    else:
-        program = lower_plan(
-            plan,
-            graph.facts_of,
-            choices.strategy,
-            keeps_rows=graph.keeps_rows,
-            skew=choices.skew,
-            depth=choices.depth,
-            has_order=True,
-            has_recursive=True,
-        )
-    for name, tests in tested.tests.items():
+        return PlannedProgram(lower_factorized_view(tested.plan, facts_of, skew), tested.plan, tested.tests)
+    program = lower_plan(
+        tested.plan,
+        facts_of,
+        choices.strategy,
+        keeps_rows=graph.keeps_rows,
+        skew=choices.skew,
+        depth=choices.depth,
+        has_order=True,
+        has_recursive=True,
+    )
+    return PlannedProgram(program, tested.plan, tested.tests)
+
+
+def _added(graph: Graph, view: ViewDefinition, choices: ViewChoices) -> Operator:
+    planned = plan_view(graph, view, choices, graph.facts_of)
+    for name, tests in planned.tests.items():
         graph.tables[name].tests = tests
-    keys = unique_keys(plan, lambda scan: graph.facts_of(scan).keys)
-    return graph.add_view(view.name, program, keys, shares=choices.shares)
+    keys = unique_keys(planned.plan, lambda scan: graph.facts_of(scan).keys)
+    shares = choices.shares and choices.representation != "matrix"
+    return graph.add_view(view.name, planned.program, keys, shares=shares)
 
 
 def restore_views(graph: Graph, views: Sequence[MaintainedView], version: int, lost: OutOfMemory) -> None:

@@ -50,6 +50,11 @@ class TableInput:
         """That of the change at hand."""
 
     @property
+    def changes(self) -> int:
+        """How many transactions have brought rows for it since the database was opened."""
+        return self._number
+
+    @property
     def all_fields(self) -> Schema:
         """The table's columns, and its tests behind them."""
         return (*self.fields, *(t.as_field(self.fields) for t in self.tests))

@@ -144,6 +144,15 @@ class Batch:
         return Batch(self.columns, -self.weights)
 
 
+class RowCount:
+    """How many rows deltas had that have been computed, and how many deltas nobody has looked at so far."""
+
+    __slots__ = ("rows", "unread")
+
+    def __init__(self) -> None:
+        self.rows = self.unread = 0
+
+
 class DeferredBatch(Batch):
     """A batch that is computed when somebody looks at it; nobody pays for a delta that nobody reads.
 
@@ -151,16 +160,19 @@ class DeferredBatch(Batch):
     to tell whether an expression over it fails, which must be known before the transaction commits.
     """
 
-    __slots__ = ("_compute", "_made", "arriving")
+    __slots__ = ("_compute", "_made", "arriving", "counter")
 
     _compute: Callable[[], Batch] | None
     _made: Batch | None
     arriving: Callable[[], Row] | None
+    counter: RowCount | None
+    """To be told of its rows when they are computed."""
 
     def __init__(self, compute: Callable[[], Batch], arriving: Callable[[], Row] | None = None) -> None:
         self._compute = compute
         self._made = None
         self.arriving = arriving
+        self.counter = None
 
     @property
     def is_made(self) -> bool:
@@ -173,6 +185,9 @@ class DeferredBatch(Batch):
         if self._made is None:
             assert self._compute is not None, "a batch is computed once"
             self._made, self._compute = self._compute(), None
+            if self.counter is not None:
+                self.counter.rows += len(self._made)
+                self.counter.unread -= 1
         return self._made
 
     @property

@@ -38,6 +38,7 @@ def share_out(views: Mapping[str, Timed], operators: Iterable[Operator]) -> None
         found = users.get(id(operator), [])
         for view in found:
             view.seconds += operator.seconds / len(found)
+        operator.spent += operator.seconds
         operator.seconds = 0.0
 
 

@@ -20,7 +20,7 @@ from everview.backends.spark.commit_log import Move
 from everview.backends.spark.compaction import compaction_of
 from everview.backends.spark.database_files import DatabaseFiles, Fault
 from everview.backends.spark.evaluate import plan_sql
-from everview.backends.spark.explain import EXPLAINERS
+from everview.backends.spark.explain import Explaining
 from everview.backends.spark.lookup_copies import LOOKUP_BYTES
 from everview.backends.spark.maintain import Maintenance, Work
 from everview.backends.spark.reading import Reading
@@ -364,15 +364,9 @@ class SparkBackend:
 
     def explain(self, view: str, mode: str) -> str:
         """The stages of the view."""
-        known = self._views[view.lower()]
-        explainer = EXPLAINERS.get(mode)
-        if explainer is None:
-            raise rejections.unknown_explain_mode(mode, self.name, tuple(EXPLAINERS))
-        why = self._files.last.suspended.get(view.lower())
-        if why is not None and mode != "text":
-            raise rejections.suspended(known.definition, why)
-        told = explainer(known.definition, known.program)
-        return told if why is None else f"{why}\n{told}"
+        return Explaining(self._files, self._programs, self._tables, self.query).explain(
+            self._views[view.lower()], mode
+        )
 
     def stats(self, view: str) -> dict[str, Any]:
         """Rows, bytes on disk by relation, updates, seconds, and Spark jobs of the last transaction."""

@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
+import pyarrow as pa
+
+from everview.backends import rejections
+from everview.backends.row_spread import MOST_COUNTED, spread_by
+from everview.backends.spark.database_files import DatabaseFiles
+from everview.backends.spark.measured import StageWork
 from everview.backends.spark.payloads import is_ring_aggregate
 from everview.backends.spark.stages import (
     Answered,
@@ -18,17 +25,22 @@ from everview.backends.spark.stages import (
     TreeView,
 )
 from everview.backends.spark.terms import Term
-from everview.backends.spark.transactions import SHARE
-from everview.catalog import ViewDefinition
+from everview.backends.spark.transactions import SHARE, ViewWithStages, relations_of
+from everview.backends.spark.view_programs import ViewPrograms
+from everview.catalog import TableDefinition, ViewDefinition
+from everview.planner.block_join_builder import FactsOf
 from everview.planner.plan_tree import TreePlan
 from everview.relational.format import format_plan
 from everview.relational.join_condition import split_join_condition
-from everview.relational.nodes import Aggregate, Join, JoinKind, Scan, TopK
+from everview.relational.nodes import Aggregate, Join, JoinKind, Relation, Scan, TopK
+from everview.trigger.advice import advice_lines
 from everview.trigger.format_plan import class_lines, cost_lines, update_json
 from everview.trigger.format_program import format_program
 from everview.trigger.format_tree_program import format_tree_program
 from everview.trigger.order_accesses import has_ranges, order_accesses
 from everview.trigger.program import Anew, Apply, FactorizedBlock, MatrixBlock, ProgramStatement, TreeBlock
+from everview.trigger.row_cost import PlannedView
+from everview.trigger.summary import summary_lines
 from everview.trigger.tree_program import AccessKind
 
 _LOOKUPS: Final = (
@@ -38,8 +50,9 @@ _LOOKUPS: Final = (
 )
 
 
-def _text(view: ViewDefinition, program: StageProgram) -> str:
-    lines = [format_plan(view.plan).rstrip(), "", "stages:"]
+def _text(view: ViewDefinition, program: StageProgram, head: Sequence[str]) -> str:
+    how = "recomputed when something below has changed" if view.options.is_recomputed else "maintained incrementally"
+    lines = [f"view {view.name}: {how} by stages", *head, "", format_plan(view.plan).rstrip(), "", "stages:"]
     stored = program.stored()
     for stage in program.stages:
         told = _told(stage, stored)
@@ -81,7 +94,7 @@ def _update(view: ViewDefinition) -> str:
             return incremental
 
 
-def _json(view: ViewDefinition, program: StageProgram) -> str:
+def _json(view: ViewDefinition, program: StageProgram, _head: Sequence[str]) -> str:
     stored = program.stored()
     told = {
         "view": view.name,
@@ -142,7 +155,7 @@ def _term(term: Term) -> str:
     return " ⋈ ".join(leaf.table if isinstance(leaf, Scan) else "values" for leaf in term.inputs)
 
 
-def _triggers(view: ViewDefinition, program: StageProgram) -> str:
+def _triggers(view: ViewDefinition, program: StageProgram, _head: Sequence[str]) -> str:
     """The trigger program, and in words where Spark does otherwise."""
     notes = {}
     for collection in program.program.collections:
@@ -207,9 +220,76 @@ def _groups(node: Aggregate) -> str:
     return "a payload is kept for each group" if is_kept else "the touched groups are computed anew"
 
 
-EXPLAINERS: Final[dict[str, Callable[[ViewDefinition, StageProgram], str]]] = {
+def _analyze(view: ViewDefinition, program: StageProgram, head: Sequence[str]) -> str:
+    """The stages with what they have done, which is told by ``head``, a line a stage."""
+    stored = program.stored()
+    lines = [f"view {view.name}: since the database was opened", "stages:"]
+    for stage, done in zip(program.stages, head, strict=True):
+        lines += [f"  {stage.name}: {_told(stage, stored)['kind']}", f"    {done}"]
+    return "\n".join(lines) + "\n"
+
+
+EXPLAINERS: Final[dict[str, Callable[[ViewDefinition, StageProgram, Sequence[str]], str]]] = {
     "text": _text,
     "json": _json,
     "triggers": _triggers,
+    "analyze": _analyze,
 }
-"""The modes that this backend has."""
+"""The modes that this backend has; ``text`` and ``analyze`` are given lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explaining:
+    """Explains views; ``query`` counts the rows that are there."""
+
+    files: DatabaseFiles
+    programs: ViewPrograms
+    tables: Mapping[str, TableDefinition]
+    query: Callable[[Relation], pa.Table]
+
+    def explain(self, known: ViewWithStages, mode: str) -> str:
+        """How a view is maintained.
+
+        Raises:
+            UnsupportedOperation: there is no such mode.
+            ViewSuspended: it has no answer, and the mode would tell of one.
+        """
+        explainer = EXPLAINERS.get(mode)
+        if explainer is None:
+            raise rejections.unknown_explain_mode(mode, "spark", tuple(EXPLAINERS))
+        why = self.files.last.suspended.get(known.definition.name.lower())
+        if why is not None and mode != "text":
+            raise rejections.suspended(known.definition, why)
+        if why is not None:
+            return f"{why}\n{explainer(known.definition, known.program, ())}"
+        lines: list[str] = []
+        if mode == "text":
+            lines = self._summary(known)
+        elif mode == "analyze":
+            lines = self._done(known)
+        return explainer(known.definition, known.program, lines)
+
+    def _summary(self, known: ViewWithStages) -> list[str]:
+        view = known.definition
+        lowering = next(e.lowering for e in self.files.entries if e.definition is view)
+        planned = self.programs.planned(view, lowering)
+        spread_of = spread_by(self.query, self._can_be_counted)
+
+        def replan(facts_of: FactsOf, by_deltas: bool) -> PlannedView:
+            return self.programs.planned(view, lowering, facts_of, by_deltas=by_deltas)
+
+        return [*summary_lines(planned.row_costs(), spread_of), *advice_lines(planned, replan, spread_of, ())]
+
+    def _can_be_counted(self, name: str) -> bool:
+        table, stored = self.tables.get(name.lower()), self.files.relations.get(name.lower())
+        is_kept = (table is None or table.retain) and name.lower() not in self.files.last.suspended
+        return is_kept and stored is not None and stored.row_count <= MOST_COUNTED
+
+    def _done(self, known: ViewWithStages) -> list[str]:
+        """What each stage has done."""
+        own = {n: sum(s.size for s in self.files.relations[n].segments) for n in relations_of(known.program)}
+        told = []
+        for stage in known.program.stages:
+            size = own.get(stage.name, 0) + (own.get(stage.state_name, 0) if isinstance(stage, Grouped) else 0)
+            told.append(known.done.get(stage.name, StageWork()).text(size))
+        return told

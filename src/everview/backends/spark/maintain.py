@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from everview.backends.spark import stage_plans
 from everview.backends.spark.far_rows import Rows, brought_near, count_rows
 from everview.backends.spark.local_engine import run_locally
+from everview.backends.spark.measured import StageWork
 from everview.backends.spark.relation_store import Layout, StoredRelation
 from everview.backends.spark.restrict import BoundSource, Restriction, Source, source_of
 from everview.backends.spark.segments import Segment, empty_rows
@@ -33,14 +34,21 @@ from everview.backends.spark.stages import (
     TreeView,
     scanned,
 )
-from everview.backends.spark.term_plans import consolidated, negated, scan_name, sum_plan, weighted
+from everview.backends.spark.term_plans import (
+    consolidated,
+    negated,
+    on_consolidated_leaves,
+    scan_name,
+    sum_plan,
+    weighted,
+)
 from everview.backends.spark.terms import Term
 from everview.errors import EvaluationError
 from everview.relational.expressions import Column
 from everview.relational.nodes import Relation, Scan, Schema, UnionAll
 from everview.relational.rules.prune_columns import prune_columns
 from everview.relational.schema import schema
-from everview.relational.traverse import inputs, nodes_of, with_inputs
+from everview.relational.traverse import nodes_of
 
 Wrap = Callable[[Relation], Relation]
 
@@ -59,6 +67,8 @@ class Work:
     """The whole new content of stored relations: rows, or segments that executors have written."""
     scratch: dict[str, StoredRelation] = field(default_factory=dict)
     """Where executors wrote contents that are needed only on the way."""
+    done: dict[str, StageWork] = field(default_factory=dict)
+    """What each stage has done, for ``explain``."""
 
     def forget_scratch(self) -> None:
         """Removes what was needed only on the way."""
@@ -117,7 +127,7 @@ class Maintenance:
 
         def plan(wrap: Wrap) -> Relation:
             total = sum_plan(stage.terms, starts)
-            return wrap(_on_consolidated_leaves(total) if sum_up else total)
+            return wrap(on_consolidated_leaves(total) if sum_up else total)
 
         match stage:
             case Linear():
@@ -215,7 +225,12 @@ class Maintenance:
         for stage in program.stages:
             if not any(isinstance(i, Scan) and i.table in work.changes for t in stage.terms for i in t.inputs):
                 continue
-            delta = self._delta(stage, work, zone)
+            done = work.done.setdefault(stage.name, StageWork())
+            with done.timed(self._engine):
+                delta = self._delta(stage, work, zone)
+            read = (work.changes.get(i.table) for t in stage.terms for i in t.inputs if isinstance(i, Scan))
+            done.rows_in += sum(count_rows(rows) for rows in read if rows is not None)
+            done.rows_out += 0 if delta is None else count_rows(delta)
             if delta is not None and count_rows(delta):
                 work.changes[stage.name] = delta
                 if stage.name in stored:
@@ -427,18 +442,3 @@ def _rows(rows: Rows) -> BoundSource:
 def _own(stage: Stage, *, is_far: bool = False) -> _Home:
     """Where a stage's output is at home."""
     return _Home(stage.name, stage.fields, is_far)
-
-
-def _on_consolidated_leaves(plan: Relation) -> Relation:
-    """The plan over consolidated inputs: no expression sees a row that was deleted since."""
-    done: dict[int, Relation] = {}
-
-    def visit(node: Relation) -> Relation:
-        if id(node) not in done:
-            if isinstance(node, Scan):
-                done[id(node)] = consolidated(node)
-            else:
-                done[id(node)] = with_inputs(node, tuple(visit(i) for i in inputs(node)))
-        return done[id(node)]
-
-    return visit(plan)

@@ -75,6 +75,8 @@ class SparkEngine:
         self._session: SparkSession | None = None
         self._lock = threading.RLock()
         self._groups: list[str] = []
+        self.runs = 0
+        """How often Spark was asked for rows, or to write some."""
         self._frames: OrderedDict[tuple[str, ...], str] = OrderedDict()
 
     @property
@@ -260,6 +262,7 @@ class SparkEngine:
 
     @contextmanager
     def _watched(self) -> Iterator[None]:
+        self.runs += 1
         context = self.session.sparkContext
         before = {p: context.getLocalProperty(p) for p in _GROUP_PROPERTIES}
         if self._groups:

@@ -39,6 +39,7 @@ from everview.relational.nodes import (
     Values,
 )
 from everview.relational.schema import columns, schema
+from everview.relational.traverse import inputs, with_inputs
 from everview.relational.types import BOOLEAN, INT32, INT64, STRING, Array, DataType, Decimal
 
 ONE, ZERO = Literal(1, INT64), Literal(0, INT64)
@@ -220,3 +221,18 @@ def _without_nulls(grouped: Relation, key_count: int) -> Relation:
     every = columns(grouped)
     filled = tuple(c if i < key_count else Call("coalesce", (c, zero(c.type)), c.type) for i, c in enumerate(every))
     return Project(grouped, filled, tuple(f.name for f in schema(grouped)))
+
+
+def on_consolidated_leaves(plan: Relation) -> Relation:
+    """The plan over consolidated inputs: no expression sees a row that was deleted since."""
+    done: dict[int, Relation] = {}
+
+    def visit(node: Relation) -> Relation:
+        if id(node) not in done:
+            if isinstance(node, Scan):
+                done[id(node)] = consolidated(node)
+            else:
+                done[id(node)] = with_inputs(node, tuple(visit(i) for i in inputs(node)))
+        return done[id(node)]
+
+    return visit(plan)

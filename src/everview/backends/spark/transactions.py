@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -17,6 +17,7 @@ from everview.backends.spark.database_files import DatabaseFiles
 from everview.backends.spark.far_rows import Rows, count_rows, remove_files
 from everview.backends.spark.far_table_changes import FarTableChange
 from everview.backends.spark.maintain import Maintenance, Work
+from everview.backends.spark.measured import StageWork, add_work
 from everview.backends.spark.relation_store import Layout
 from everview.backends.spark.restrict import Restriction
 from everview.backends.spark.spark_engine import SparkEngine
@@ -45,6 +46,8 @@ class ViewWithStages:
     """Its own: computing its stages, writing and compacting its relations."""
     jobs: int = 0
     """Spark jobs of the last transaction that touched the view: of the whole transaction."""
+    done: dict[str, StageWork] = field(default_factory=dict)
+    """What its stages have done, by name; what computes all of them anew is booked on the last one."""
 
     def count_update(self, jobs: int) -> None:
         """A transaction that touched the view is committed."""
@@ -150,7 +153,7 @@ class Run:
         attempt = Work(dict(work.changes), written=work.written)
         try:
             if refresh.how == "full":
-                maintenance.refill(view.program, attempt, zone)
+                self._refill(view, attempt, maintenance)
             else:
                 maintenance.move(view.program, attempt, zone)
         except EvaluationError as error:
@@ -159,12 +162,21 @@ class Run:
                 raise
             attempt = Work(dict(work.changes), written=work.written)
             refresh = Refresh("full", f"the delta met a row that cannot be computed ({error.condition})")
-            maintenance.refill(view.program, attempt, zone)
+            self._refill(view, attempt, maintenance)
+        add_work(view.done, attempt.done)
         work.changes.update(attempt.changes)
         work.appended.update(attempt.appended)
         attempt.forget_scratch()
         work.replaced.update({n: made for n, made in attempt.replaced.items() if n in self._files.relations})
         return refresh
+
+    def _refill(self, view: ViewWithStages, attempt: Work, maintenance: Maintenance) -> None:
+        root = view.program.root.name
+        done = attempt.done.setdefault(root, StageWork())
+        done.rows_in = sum(count_rows(rows) for name, rows in attempt.changes.items() if name in view.program.inputs())
+        with done.timed(self._engine):
+            maintenance.refill(view.program, attempt, view.definition.time_zone)
+        done.rows_out = count_rows(attempt.changes[root]) if root in attempt.changes else 0
 
     def _choice(self, view: ViewWithStages, work: Work) -> Refresh:
         """Whether the view takes in the change or is computed anew."""

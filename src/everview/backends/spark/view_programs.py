@@ -18,18 +18,21 @@ from everview.backends.spark.commit_log import Move
 from everview.backends.spark.database_files import DatabaseFiles
 from everview.backends.spark.lower import lower
 from everview.backends.spark.maintain import Maintenance, Work
+from everview.backends.spark.payloads import is_ring_aggregate
 from everview.backends.spark.program_text import program_digest
 from everview.backends.spark.relation_store import StoredRelation
 from everview.backends.spark.stages import StageProgram, view_of_relation
 from everview.backends.spark.transactions import ViewWithStages, relations_of
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import EvaluationError, UnsupportedOperation
-from everview.planner.block_join_builder import Facts
-from everview.relational.nodes import Relation, Scan
+from everview.planner.block_join_builder import Facts, FactsOf
+from everview.relational.nodes import Aggregate, Relation, Scan
 from everview.relational.rules import WITH_TREES, run_rules
 from everview.relational.traverse import tables_of
 from everview.relational.unique_keys import UniqueKey, unique_keys
 from everview.trigger.lower_plan import lower_plan
+from everview.trigger.program import Program
+from everview.trigger.row_cost import Cost, PlannedView
 
 LEAST_ROWS = 1000
 """Tables are planned for as if they had at least so many rows: an empty one is about to be filled."""
@@ -66,13 +69,36 @@ class ViewPrograms:
         def facts_of(relation: Relation) -> Facts:
             return self._facts(relation, lowering)
 
-        strategy = "recompute" if view.options.refresh == "full" else view.options.strategy
+        return self._lowered(view, lowering, facts_of)
+
+    def _lowered(self, view: ViewDefinition, lowering: Lowering, facts_of: FactsOf, by: str = "") -> StageProgram:
+        strategy = by or ("recompute" if view.options.refresh == "full" else view.options.strategy)
         plan = run_rules(view.plan, WITH_TREES)
         program = lower_plan(plan, facts_of, strategy, keeps_rows=self._keeps_rows)
         trees = None
         if lowering.trees is not None:
             trees = TreeOptions(lowering.trees, facts_of, frozenset(lowering.fixed))
         return lower(view.name.lower(), program, trees)
+
+    def planned(
+        self, view: ViewDefinition, lowering: Lowering, facts_of: FactsOf | None = None, *, by_deltas: bool = False
+    ) -> PlannedView:
+        """What changed rows meet in the stages of a view, perhaps with other facts or without computing it anew."""
+
+        def known(relation: Relation) -> Facts:
+            return self._facts(relation, lowering)
+
+        facts = facts_of or known
+        program = self._stepwise(view, self._lowered(view, lowering, facts, "auto" if by_deltas else ""), facts)
+        below = {key: self._stepwise(v.definition, v.program, facts) for key, v in self._views.items()}
+        return PlannedView(program, facts, below, has_order=False, aggregate_cost=_aggregate_cost)
+
+    def _stepwise(self, view: ViewDefinition, stages: StageProgram, facts_of: FactsOf) -> Program:
+        """The program that stages execute: without its view trees where they join their inputs instead."""
+        if all(choice.tree is not None for choice in stages.choices.values()):
+            return stages.program
+        why = "the stages of this view have none"
+        return lower_plan(run_rules(view.plan, WITH_TREES), facts_of, keeps_rows=self._keeps_rows, no_tree=why)
 
     def _keeps_rows(self, name: str) -> bool:
         table = self._tables.get(name.lower())
@@ -90,6 +116,10 @@ class ViewPrograms:
         if table is None:
             return unique_keys(self._views[scan.table.lower()].definition.plan, self._keys)
         return table.unique_keys
+
+
+def _aggregate_cost(aggregate: Aggregate) -> Cost:
+    return Cost.CONSTANT if is_ring_aggregate(aggregate) else Cost.PARTITION
 
 
 def is_as_made(program: StageProgram, lowering: Lowering, relations: Iterable[str]) -> bool:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, assert_never
 import pyarrow as pa
 
 from everview.catalog import TableDefinition, ViewDefinition, ViewOptions
-from everview.errors import EverviewError, InvalidQuery, UnknownName, UnsupportedQuery, guarded
+from everview.errors import EverviewError, InvalidQuery, UnknownName, UnsupportedOperation, UnsupportedQuery, guarded
 from everview.relational.column_names import find_column
 from everview.relational.expressions import Expression
 from everview.relational.format import format_plan
@@ -21,6 +21,7 @@ from everview.session.changing.alter_table import rename_column, rename_table
 from everview.session.changing.rename_view import rename_view
 from everview.session.changing.replace_view import replace_view
 from everview.session.defining_views import define_view
+from everview.session.explain_views import explain_view
 from everview.session.relations import Assertion, Table, View
 from everview.session.results import Result
 from everview.session.rows.given_rows import Mode
@@ -112,8 +113,8 @@ def _execute(core: Core, statement: Statement) -> Outcome:
             return None
         case Query(text):
             return _answer(core, text)
-        case Explain(text, is_name):
-            return _explain(core, text, is_name)
+        case Explain():
+            return _explain(core, statement)
         case _:
             assert_never(statement)
 
@@ -140,13 +141,19 @@ def _drop(core: Core, statement: Drop) -> None:
     core.drop(found.name)
 
 
-def _explain(core: Core, text: str, is_name: bool) -> str:
-    if is_name:
+def _explain(core: Core, statement: Explain) -> str:
+    text = statement.text
+    if statement.is_name:
         definition = core.catalog.get(text)
         if isinstance(definition, ViewDefinition):
             with core.locked(), guarded(definition.query):
-                return core.backend.explain(definition.name, "text")
+                return explain_view(core.backend, definition, "analyze" if statement.is_measured else "text")
         text = f"SELECT * FROM {quote(definition.name)}"
+    if statement.is_measured:
+        raise UnsupportedOperation(
+            "EXPLAIN ANALYZE measures a view: what its operators have done since it was made.",
+            hint="name a view, or leave ANALYZE out to see how a query would be answered.",
+        )
     with guarded(text):
         return format_plan(core.translate(text).plan)
 

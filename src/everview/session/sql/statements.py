@@ -103,10 +103,11 @@ class Query:
 
 @dataclass(frozen=True, slots=True)
 class Explain:
-    """``EXPLAIN`` of a view, by name, or of a query."""
+    """``EXPLAIN`` of a view, by name, or of a query; ``ANALYZE`` measures a view."""
 
     text: str
     is_name: bool
+    is_measured: bool = False
 
 
 Statement = (
@@ -298,7 +299,11 @@ def _drop(cursor: TokenCursor) -> Statement:
 
 
 def _explain(cursor: TokenCursor) -> Statement:
+    given = cursor.word
+    is_measured = cursor.skip("analyze")
+    if is_measured and given is not None and cursor.at_end:
+        return Explain(given.text, is_name=True)  # a view of this name
     word = cursor.word
     text = cursor.rest("a view or a query")
     is_name = word is not None and word.is_name and text == cursor.text[word.start : word.end]
-    return Explain(word.text if is_name and word is not None else text, is_name)
+    return Explain(word.text if is_name and word is not None else text, is_name, is_measured)

@@ -22,7 +22,7 @@ import numpy as np
 from everview.backends.embedded.matrix.cell_changes import CellChange, cell_changes
 from everview.backends.embedded.matrix.index_domain import IndexDomain
 from everview.backends.embedded.matrix.stored_matrix import Floats, LowRank, StoredMatrix
-from everview.backends.embedded.operators.base import Cost, Operator
+from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.vectors import Batch, Ints, Vector
 from everview.errors import EvaluationError, InternalError
 from everview.planner.multiplication_order import (
@@ -247,9 +247,6 @@ class MatrixChainOperator(Operator):
         for product in self.order.products():
             sizes[f"product {product.text(self._names)}"] = self._matrix(product).nbytes
         return sizes
-
-    def update_cost(self, side: int) -> Cost:
-        return Cost.LINEAR
 
     def describe(self) -> str:
         return f"product of matrices {self.order.text(self._names)}, dense"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from everview.backends.embedded.operators.base import Cost
 from everview.backends.embedded.vectors import Bools, Ints, Vector
+from everview.trigger.row_cost import Cost
 
 
 class Accumulator:

@@ -16,7 +16,7 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_projection
 from everview.backends.embedded.operators.accumulator import Accumulator
 from everview.backends.embedded.operators.accumulators import accumulator_for
-from everview.backends.embedded.operators.base import Cost, Operator
+from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.operators.sums import add_counts
 from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.state.slot_array import SlotArray
@@ -24,6 +24,7 @@ from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, Vector, c
 from everview.relational.expressions import Expression
 from everview.relational.nodes import Aggregate
 from everview.relational.schema import is_nullable, schema
+from everview.trigger.row_cost import Cost
 
 
 @dataclass(slots=True)
@@ -180,12 +181,10 @@ class AggregateOperator(Operator):
             sizes[f"accumulator {i}"] = call.accumulator.nbytes
         return sizes
 
-    def update_cost(self, side: int) -> Cost:
-        return max((c.accumulator.cost for c in self._calls), default=Cost.CONSTANT)
-
     def python_parts(self) -> list[str]:
         return list(self._project.definitions(tuple(f.name for f in self.inputs[0].fields)))
 
     def describe(self) -> str:
         keys = ", ".join(f.name for f in self.fields[: self._key_count])
-        return f"aggregate by [{keys}] [{self._text}]: look-up of the group, {self.update_cost(0)} per row"
+        cost = max((c.accumulator.cost for c in self._calls), default=Cost.CONSTANT)
+        return f"aggregate by [{keys}] [{self._text}]: look-up of the group, {cost} per row"

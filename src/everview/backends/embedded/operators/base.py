@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from enum import IntEnum
 
 import numpy as np
 
@@ -19,40 +18,12 @@ from everview.backends.embedded.state.consolidate import consolidate
 from everview.backends.embedded.state.ordered import Texts
 from everview.backends.embedded.state.slices import SliceIndex
 from everview.backends.embedded.state.weight_map import WeightChanges, WeightMap
-from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, Vector, empty_batch
+from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, RowCount, Vector, empty_batch
 from everview.relational.nodes import Schema
 from everview.relational.range_condition import RangeAccess
 
 PIECE = 4096
 """Rows that are handed out at a time."""
-
-
-class Cost(IntEnum):
-    """What one changed row costs, from least to most."""
-
-    CONSTANT = 0
-    LOGARITHMIC = 1
-    TURNING = 2
-    MATCHES = 3
-    ORDERED_MATCHES = 4
-    SEARCHED_MATCHES = 5
-    PARTITION = 6
-    LINEAR = 7
-
-    def __str__(self) -> str:
-        return _COSTS[self.value]
-
-
-_COSTS = (
-    "O(1)",
-    "O(log N)",
-    "O(log N + rows that turn)",
-    "O(matches)",
-    "O(log N + matches)",
-    "O(log N * matches)",
-    "O(partition)",
-    "O(N)",
-)
 
 
 class Searched(ABC):
@@ -210,8 +181,18 @@ class Operator:
         self.arrangement: Arrangement | None = None
         self.seconds = 0.0
         """What transactions have taken in it, as far as that is not on the account of a view yet."""
+        self.spent = 0.0
+        """The rest of that time."""
+        self.out = RowCount()
+        """Of the deltas that it has put out since it was made."""
+        self._in_before = sum(i.out.rows for i in inputs)
         self.why_no_tree: str | None = None
         """Why a view tree does not do this operator's work, where one could have been expected to."""
+
+    @property
+    def rows_in(self) -> int:
+        """How many rows its inputs have put out since it was made."""
+        return sum(i.out.rows for i in self.inputs) - self._in_before
 
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
         """The delta of the output for the deltas of the inputs (None: unchanged); rows may repeat in it."""
@@ -268,10 +249,6 @@ class Operator:
     def searches(self) -> tuple[Searched, ...]:
         """What the operator looks rows up in, of its inputs."""
         return ()
-
-    def update_cost(self, side: int) -> Cost:
-        """What one changed row of an input costs here, besides the rows it puts out."""
-        return Cost.CONSTANT
 
     def python_parts(self) -> list[str]:
         """The sub-expressions that run their definition per distinct value instead of machine code."""

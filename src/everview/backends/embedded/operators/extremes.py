@@ -9,10 +9,10 @@ import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.accumulator import Accumulator
-from everview.backends.embedded.operators.base import Cost
 from everview.backends.embedded.ordered_rows import OrderedRows, OrderTerm
 from everview.backends.embedded.vectors import Ints, Vector, empty_values
 from everview.relational.nodes import AggregateCall
+from everview.trigger.row_cost import Cost
 
 
 class ExtremeAccumulator(Accumulator):

@@ -17,7 +17,7 @@ import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate
-from everview.backends.embedded.operators.base import Arrangement, Cost, Operator, Searched, consolidated
+from everview.backends.embedded.operators.base import Arrangement, Operator, Searched, consolidated
 from everview.backends.embedded.operators.ranges import RangeIndex, RangeProbe, Stretches
 from everview.backends.embedded.operators.sums import add_counts
 from everview.backends.embedded.state.accumulate import joined_weights
@@ -87,13 +87,6 @@ class Side:
         side.rows = Arrangement(self.operator.layout)
         side.rows.apply(change)
         return side
-
-    @property
-    def cost(self) -> Cost:
-        """What it costs to find the partners of one row."""
-        if self._probe is not None:
-            return Cost.ORDERED_MATCHES if self._probe.access.reach is None else Cost.SEARCHED_MATCHES
-        return Cost.MATCHES if self.columns else Cost.LINEAR
 
     @property
     def is_ordered(self) -> bool:
@@ -313,9 +306,6 @@ class JoinOperator(Operator):
 
     def searches(self) -> tuple[Searched, ...]:
         return (self.left.rows, self.right.rows)
-
-    def update_cost(self, side: int) -> Cost:
-        return self.right.cost if side == 0 else self.left.cost
 
     def python_parts(self) -> list[str]:
         names = tuple(f.name for f in self.fields)

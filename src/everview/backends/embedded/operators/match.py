@@ -19,7 +19,7 @@ import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate
-from everview.backends.embedded.operators.base import Cost, Operator, Searched, consolidated
+from everview.backends.embedded.operators.base import Operator, Searched, consolidated
 from everview.backends.embedded.operators.join import PAIRS_AT_ONCE, Keys, Side, sides
 from everview.backends.embedded.operators.partner_extremes import Extremes, extremes, had_partner, turned
 from everview.backends.embedded.operators.sums import add_counts
@@ -124,11 +124,6 @@ class MatchByKeyOperator(Operator):
 
     def searches(self) -> tuple[Searched, ...]:
         return (self.left.rows,)
-
-    def update_cost(self, side: int) -> Cost:
-        if side == 0:
-            return Cost.CONSTANT
-        return Cost.MATCHES if self.left.columns else Cost.LINEAR
 
     def describe(self) -> str:
         names = [self.left.operator.fields[c].name for c in self.left.columns]
@@ -269,11 +264,6 @@ class MatchByPairOperator(Operator):
 
     def searches(self) -> tuple[Searched, ...]:
         return (self.left.rows, self.right.rows)
-
-    def update_cost(self, side: int) -> Cost:
-        if self._is_by_extreme:
-            return Cost.TURNING if side else Cost.LOGARITHMIC
-        return max(self.left.cost, self.right.cost) if side else self.right.cost
 
     def describe(self) -> str:
         left, right = self.left.access_path, self.right.access_path

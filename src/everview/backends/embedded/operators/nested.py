@@ -19,7 +19,7 @@ import numpy as np
 
 from everview.backends.embedded.arrow_columns import vector_to_arrow
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.operators.base import Cost, Operator, Searched, consolidated
+from everview.backends.embedded.operators.base import Operator, Searched, consolidated
 from everview.backends.embedded.operators.nested_averages import NestedAverages
 from everview.backends.embedded.operators.nested_bounds import NOTHING, NestedBounds, Within
 from everview.backends.embedded.operators.nested_values import (
@@ -236,9 +236,6 @@ class NestedFilterOperator(Operator):
 
     def searches(self) -> tuple[Searched, ...]:
         return (self._rows,)
-
-    def update_cost(self, side: int) -> Cost:
-        return Cost.LINEAR if side == VALUE and self._group_words else Cost.TURNING
 
     def describe(self) -> str:
         how = "one way down for each turn; rows between turns that moved come or go"

@@ -18,7 +18,6 @@ import pyarrow as pa
 from everview.backends.embedded.arrow_columns import vector_from_arrow, vector_to_arrow
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.accumulator import Accumulator, without_nulls
-from everview.backends.embedded.operators.base import Cost
 from everview.backends.embedded.ordered_rows import OrderedRows, OrderTerm
 from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.state.slot_array import SlotArray
@@ -35,6 +34,7 @@ from everview.relational.definitions.ordered_aggregates import (
 )
 from everview.relational.nodes import AggregateCall, Field
 from everview.relational.types import FLOAT64, Array, DataType, Decimal, Row, Value
+from everview.trigger.row_cost import Cost
 
 
 class OrderedValues(Accumulator):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 from everview.backends.embedded.arrow_columns import bag_table, vector_from_arrow
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.operators.base import Arrangement, Cost, Operator, consolidated
+from everview.backends.embedded.operators.base import Arrangement, Operator, consolidated
 from everview.backends.embedded.vectors import Batch, concatenate, unit_weights
 from everview.relational import spark_code
 from everview.relational.arrow import canonical_floats
@@ -76,9 +76,6 @@ class RecomputeOperator(Operator):
 
     def searches(self) -> tuple[Arrangement, ...]:
         return self._held
-
-    def update_cost(self, side: int) -> Cost:
-        return Cost.LINEAR
 
     def describe(self) -> str:
         return f"computed anew{self._by and ' '}{self._by} after every change: O(N)"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from everview.backends.embedded.operators.base import Arrangement, Cost, Operator, consolidated
+from everview.backends.embedded.operators.base import Arrangement, Operator, consolidated
 from everview.backends.embedded.row_by_row import Build, BuiltApart, Relay
 from everview.backends.embedded.vectors import Batch, concatenate
 from everview.relational.functions.failures import recursion_too_deep
@@ -135,9 +135,6 @@ class RecursiveOperator(Operator):
 
     def searches(self) -> tuple[Arrangement, ...]:
         return self._held
-
-    def update_cost(self, side: int) -> Cost:
-        return Cost.MATCHES
 
     def describe(self) -> str:
         rounds = len(self._rounds) - 1

@@ -14,7 +14,7 @@ import numpy as np
 
 from everview.backends.embedded.arrow_columns import vector_to_arrow
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.operators.base import Cost, Operator, Searched, consolidated
+from everview.backends.embedded.operators.base import Operator, Searched, consolidated
 from everview.backends.embedded.operators.nested_bounds import NOTHING, NestedBounds, Within
 from everview.backends.embedded.order_words import plain_order_words
 from everview.backends.embedded.vectors import Batch, Bools, Ints, Kind, concatenate, kind_of
@@ -112,9 +112,6 @@ class ThresholdOperator(Operator):
 
     def searches(self) -> tuple[Searched, ...]:
         return (self._rows,)
-
-    def update_cost(self, side: int) -> Cost:
-        return Cost.LOGARITHMIC if side == ROWS else Cost.TURNING
 
     def describe(self) -> str:
         name = self.fields[self._column].name

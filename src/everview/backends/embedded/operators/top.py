@@ -11,7 +11,7 @@ import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_projection
-from everview.backends.embedded.operators.base import Cost, Operator, consolidated
+from everview.backends.embedded.operators.base import Operator, consolidated
 from everview.backends.embedded.ordered_rows import OrderedRows, OrderTerm
 from everview.backends.embedded.vectors import Batch, Ints, concatenate
 from everview.relational.nodes import TopK
@@ -85,9 +85,6 @@ class TopOperator(Operator):
 
     def nbytes(self) -> dict[str, int]:
         return {"ordered rows": self._rows.nbytes}
-
-    def update_cost(self, side: int) -> Cost:
-        return Cost.LOGARITHMIC if self._node.limit is not None else Cost.LINEAR
 
     def describe(self) -> str:
         limit = "all" if self._node.limit is None else str(self._node.offset + self._node.limit)

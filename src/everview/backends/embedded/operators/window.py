@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.operators.base import Cost, Operator, Searched, consolidated
+from everview.backends.embedded.operators.base import Operator, Searched, consolidated
 from everview.backends.embedded.operators.join import Side
 from everview.backends.embedded.state.consolidate import consolidate
 from everview.backends.embedded.vectors import Batch, Ints, Vector
@@ -90,9 +90,6 @@ class WindowOperator(Operator):
 
     def searches(self) -> tuple[Searched, ...]:
         return (self._side.rows,)
-
-    def update_cost(self, side: int) -> Cost:
-        return Cost.PARTITION if self._side.columns else Cost.LINEAR
 
     def describe(self) -> str:
         names = ", ".join(self._child.fields[c].name for c in self._side.columns)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.factorized_batch import FactorizedBatch
-from everview.backends.embedded.operators.base import Cost, Operator
+from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.tree.machine import AfterChunk, Machine
 from everview.backends.embedded.tree.step_machine import StepMachine
 from everview.backends.embedded.tree.tree_state import TreeState
@@ -135,9 +135,6 @@ class TreeBacked(Operator):
             if not shared.is_owned:
                 sizes[f"{name}.counted_by({shared.others[0]})"] = 0
         return sizes
-
-    def update_cost(self, side: int) -> Cost:
-        return self.state.update_cost(side)
 
     def python_parts(self) -> list[str]:
         return self.state.python_parts()

@@ -9,7 +9,7 @@ import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.factorized_batch import FactorizedBatch, expand
-from everview.backends.embedded.operators.base import Cost, Operator, listed_columns
+from everview.backends.embedded.operators.base import Operator, listed_columns
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree.assemble import Assembler
 from everview.backends.embedded.tree.block_layout import key_layout, part_kind
@@ -24,9 +24,7 @@ from everview.backends.embedded.tree.trigger_code import TriggerCode
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch, concatenate
 from everview.planner.moments_block import packed
-from everview.trigger.order_accesses import is_summed_by_ranges
 from everview.trigger.tree_program import (
-    AccessKind,
     Add,
     AddIndicator,
     Compute,
@@ -232,16 +230,6 @@ class TreeState:
             for by, order in view.orders.items():
                 sizes[f"{name}.order{listed_columns(by)}"] = order.nbytes
         return sizes
-
-    def update_cost(self, side: int) -> Cost:
-        """What one changed row of an atom costs, by the access paths of its trigger."""
-        trigger = next(t for t in self.program.triggers if t.atom == side)
-        accesses = [j.kind for s in trigger.statements if isinstance(s, Compute) for j in s.joins]
-        if is_summed_by_ranges(self.program, side):
-            return Cost.LOGARITHMIC
-        if AccessKind.SCAN in accesses:
-            return Cost.LINEAR
-        return Cost.MATCHES if AccessKind.SLICE in accesses else Cost.CONSTANT
 
     def python_parts(self) -> list[str]:
         """The sub-expressions that Python computes."""

@@ -330,7 +330,7 @@ def test_explain_shows_them() -> None:
     text, triggers, code = (backend.explain("v", mode) for mode in ("text", "triggers", "code"))
     assert "⊗ ∃" in text
     assert "O(N) when an indicator of it changes" in text
-    assert "R: O(matches)" in text
+    assert "a changed row of R costs O(matches): " in text
     assert "1 for the keys that it has gained" in triggers
     assert {line.split()[0] for line in code.splitlines()} >= {"held", "turn"}
     updates = json.loads(backend.explain("v", "json"))["operators"][-1]["view_tree"]["updates"]

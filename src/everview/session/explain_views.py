@@ -1,9 +1,11 @@
-"""What ``explain`` says of the expressions of a view that Spark's own code computes, and of functions of Python."""
+"""What ``explain`` says of a view: what its backend says, and of the expressions that Spark's code or Python computes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from everview.backends.base import Backend
+from everview.catalog import ViewDefinition
 from everview.relational.expressions import SparkExpression, walk
 from everview.relational.format import format_expression
 from everview.relational.nodes import Relation
@@ -19,6 +21,12 @@ _BY_PYTHON = (
     "computed by functions of Python:",
     "  each is called in this process, as Spark would call it, for arguments that are new to it; in Spark's tasks by workers",
 )
+
+
+def explain_view(backend: Backend, view: ViewDefinition, mode: str) -> str:
+    """How a view is maintained; in words also what Spark's code and functions of Python compute in it."""
+    told = backend.explain(view.name, mode)
+    return told + explain_spark_code(view.plan) if mode == "text" else told
 
 
 def explain_spark_code(plan: Relation) -> str:
