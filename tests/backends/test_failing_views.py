@@ -75,7 +75,7 @@ def test_it_heals_when_the_rows_are_gone(db: ev.Database, t: ev.Table) -> None:
     (healed,) = db.view("total").changes(since=1)
     assert (healed.version, healed.delta.num_rows) == (4, 3)
     assert [(version, len(rows)) for version, rows in told] == [(4, 3)]
-    assert commit.refreshed["total"].how == "full"
+    assert commit.refreshed["total"].how == ("incremental" if db._core.backend.name == "embedded" else "full")
     assert db.view("total").suspension is None
     assert sorted(db.view("total").rows()) == [(1, 50), (2, 10), (3, 25)]
     t.insert([(3, 1)])

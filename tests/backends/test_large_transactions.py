@@ -129,6 +129,49 @@ def test_pieces_are_as_good_as_the_whole(spark: SparkSession, monkeypatch: pytes
             assert sorted(map(repr, both[0].to_pylist())) == sorted(map(repr, both[1].to_pylist()))
 
 
+def test_changes_by_key_run_in_pieces(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Upserts and deletes by key, also what is undone of them; a key that is named twice, or is absent, is rejected."""
+    whole: list[bool] = []
+    run = large_transactions.InPieces.run
+    monkeypatch.setattr(large_transactions.InPieces, "run", lambda *given: (whole.append(run(*given)), whole[-1])[1])
+    with ev.connect(spark=spark) as db, ev.connect(backend="reference", spark=spark) as reference:
+        both = (db, reference)
+        for one in both:
+            make(one)
+            one.apply({"r": rows(0, 60, 1), "q": rows(100, 40, 2)})
+        engine = engine_of(db, 7)
+        ours, theirs = (one.table("r").upsert(rows(30, 60, 3)) for one in both)
+        assert (told(ours), whole) == (told(theirs), [True])
+        assert contents(db) == contents(reference)
+        ours, theirs = (one.table("r").delete_keys(list(range(20, 50))) for one in both)
+        assert (told(ours), whole) == (told(theirs), [True, True])
+        assert contents(db) == contents(reference)
+        before = contents(db), db.version
+        with pytest.raises(ev.InvalidChange, match="twice"):
+            db.table("r").upsert(joined(rows(0, 20, 4), rows(0, 1, 4)))
+        with pytest.raises(ev.InvalidChange, match="9999"):
+            db.table("r").delete_keys([*range(10), 9999])
+        with pytest.raises(ev.AssertionViolated):
+            db.table("r").upsert(rows(0, 20, 5).set_column(3, "x", pa.array([*range(19), 9999])))
+        assert whole == [True, True, False, True]
+
+        def refuses(*_given: object) -> Any:
+            raise ev.StorageFailed("no room")
+
+        journal, engine.journal = engine.journal, refuses
+        for change in (
+            lambda: db.table("r").upsert(rows(10, 30, 6)),
+            lambda: db.table("r").delete_keys(list(range(18))),
+        ):
+            with pytest.raises(ev.StorageFailed):
+                change()
+        engine.journal = journal
+        assert (contents(db), db.version) == before
+        for one in both:
+            one.table("r").upsert(rows(5, 30, 7))
+        assert contents(db) == contents(reference)
+
+
 def test_what_is_not_logged_is_undone(spark: SparkSession) -> None:
     """A log that refuses, or a limit that is passed after some pieces, leaves everything as it was."""
     with ev.connect(spark=spark) as db:

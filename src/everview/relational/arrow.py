@@ -319,10 +319,16 @@ def canonical_array(array: pa.Array, data_type: DataType) -> pa.Array:
             return pc.if_else(pc.is_nan(positive), pa.scalar(NAN, array.type), positive)
 
 
+_FEW_FLOATS: Final = 8
+"""So many are looked at one by one sooner than NumPy looks at all of them."""
+
+
 def _is_canonical(array: pa.Array) -> bool:
     """Whether an array of floats has neither NaN nor -0.0, not even below a NULL."""
     floats, integers, negative_zero = _FLOAT_BITS[array.type]
     values = np.frombuffer(array.buffers()[1], floats, len(array), array.offset * floats.itemsize)
+    if len(values) <= _FEW_FLOATS:
+        return all(v < 0.0 or v > 0.0 or (v == 0.0 and math.copysign(1.0, v) > 0.0) for v in values.tolist())
     return not (np.isnan(values).any() or (values.view(integers) == negative_zero).any())
 
 

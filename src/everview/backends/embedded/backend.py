@@ -147,6 +147,7 @@ class EmbeddedBackend(InMemory):
         """Makes views anew that a lack of memory has left half changed, and all lazy ones beside them."""
         torn = self._propagation.torn
         if torn is not None:
+            self._suspended.paused.let_go_all()
             over = views_to_restore(self._views, torn)
             self._lost = rejections.lost_for_memory([v.definition for v in over])
             restore_views(self._graph, over, self._version, self._lost)
@@ -165,7 +166,7 @@ class EmbeddedBackend(InMemory):
             self._graph.drop_view(name)
             self._views_changed()
         elif key in self._suspended.by_key:
-            del self._suspended.by_key[key]
+            self._suspended.drop(key)
         else:
             del self._graph.tables[key]
             self._batches = without_sources_of(name, self._batches)
@@ -177,7 +178,9 @@ class EmbeddedBackend(InMemory):
         self._batches = base.sources_moved(name, altered.definition.name, self._batches)
 
     def _views_changed(self) -> None:
-        self._propagation.set_lazy(k for k, v in self._views.items() if v.is_lazy)
+        if lazy := [k for k, v in self._views.items() if v.is_lazy]:
+            self._suspended.paused.let_go_all()
+        self._propagation.set_lazy(lazy)
         self._reach.forget()
 
     def apply(self, changes: Sequence[Change], *, source: Source = None) -> Mapping[str, pa.Table]:
@@ -233,7 +236,7 @@ class EmbeddedBackend(InMemory):
             self._batches[source[0]] = source[1]
         moved, refreshed = moved_views(self._reach.by(running), running.deltas, failing)
         if failing is not None:
-            self._suspended.add(failing)
+            self._suspended.add(failing, running)
         if self._suspended.by_key:
             self._suspended.note([t.table.name.lower() for t in running.tables], changes)
             for key, answer in self._suspended.try_again(self._version, cheaply=True).items():
@@ -254,8 +257,7 @@ class EmbeddedBackend(InMemory):
 
     def heal(self) -> Mapping[str, pa.Table]:
         """Tries the suspended views again whose tables have changed."""
-        moved = {key: a.delta for key, a in self._suspended.try_again(self._version, cheaply=False).items()}
-        if moved:
+        if moved := {key: a.delta for key, a in self._suspended.try_again(self._version, cheaply=False).items()}:
             self._history.add(self._version, datetime.datetime.now(datetime.UTC), moved)
         return self._given.add(ViewDeltas(moved, self._named_delta))
 
@@ -305,8 +307,8 @@ class EmbeddedBackend(InMemory):
             running.tables.append(source)
 
     def _no_memory_for(self, operator: Operator, error: MemoryError) -> Exception:
-        view = next(v.definition for v in self._views.values() if any(o is operator for o in below(v.root)))
-        return out_of_memory(f"{view.kind} '{view.name}'", error)
+        over = (v.definition for v in self._views.values() if any(o is operator for o in below(v.root)))
+        return out_of_memory(next((f"{v.kind} '{v.name}'" for v in over), "a suspended view"), error)
 
     def _catch_up_for(self, name: str) -> None:
         if self._lost is not None:

@@ -2,8 +2,9 @@
 
 Rows with weights are a sum, and so are the changes of all state: a transaction ρ1 + ρ2 + … is the same as one after the other.
 So the pieces are transactions of their own, inside one: nobody reads between them, assertions are checked over their sum, and
-the version and the log know the whole only. What has been done is undone by − ρn … − ρ1. If a piece alone is not allowed (it
-deletes what a later one inserts) or cannot be computed, all is undone, and the transaction runs whole.
+the version and the log know the whole only. What has been done is undone by − ρn … − ρ1; of an upsert or a delete by key, whose
+keys are distinct in the whole of it, ρ is what it came to. If a piece alone is not allowed (it deletes what a later one
+inserts) or cannot be computed, all is undone, and the transaction runs whole.
 """
 
 from __future__ import annotations
@@ -47,13 +48,14 @@ def rows_in(changes: Sequence[Change]) -> int:
 
 
 def pieces_of(changes: Sequence[Change], graph: Graph, most: int) -> list[Change] | None:
-    """The changes in pieces; None if they have to run whole: changes by key, products, views that are computed anew.
+    """The changes in pieces; None if they have to run whole: products, loads of static tables, views that are computed anew.
 
-    So does what a recursive view reads: between two pieces its rows could lead in a circle.
+    So does what a recursive view reads: between two pieces its rows could lead in a circle. And so does what names a key twice,
+    which is not allowed.
     """
     for change in changes:
-        table = graph.tables[change.table.lower()].table.definition
-        if type(change) is not Change or change.kind is not ChangeKind.WEIGHTED or table.static:
+        table = graph.tables[change.table.lower()].table
+        if type(change) is not Change or table.definition.static or not table.may_be_cut(change):
             return None
     if any(isinstance(operator, RecomputeOperator | RecursiveOperator) for operator in graph.operators):
         return None
@@ -109,8 +111,9 @@ class InPieces:
         try:
             with progress(rows_in(pieces)) as shown:
                 for piece in pieces:
-                    self._add(self._piece(piece))
-                    self._done.append(piece)
+                    running, done = self._piece(piece)
+                    self._add(running)
+                    self._done.append(done)
                     shown.advance(piece.given.num_rows)
         except (OperatorFailed, InvalidChange):
             self.undo()
@@ -122,18 +125,20 @@ class InPieces:
         self.whole.deltas |= {root: DeferredBatch(parts.merged) for root, parts in self._deltas.items() if parts.deltas}
         return True
 
-    def _piece(self, piece: Change) -> Running:
+    def _piece(self, piece: Change) -> tuple[Running, Change]:
+        """Runs one; returns what it did, and the rows that came and went, with their weights."""
         running = Running()
         try:
             self._prepare([piece], running)
             for source in running.tables:
                 self._received.setdefault(id(source), source.table.received_before)
             self._propagation.push(running)
+            done = piece if piece.kind is ChangeKind.WEIGHTED else running.tables[0].net_change()
         except BaseException:
             running.rollback()
             raise
         self._propagation.commit(running)
-        return running
+        return running, done
 
     def _add(self, running: Running) -> None:
         whole = self.whole

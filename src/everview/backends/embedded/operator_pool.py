@@ -6,7 +6,7 @@ the others. A new view tree shares stored views with the trees that are there, i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 from everview.backends.embedded.dependencies import content_of, in_order
 from everview.backends.embedded.operators.base import Operator
@@ -76,12 +76,21 @@ class OperatorPool:
         """Removes operators that nothing reads."""
         dropped = {id(o) for o in gone}
         for operator in gone:
-            del self._shared[self._keys.pop(operator)]
+            key = self._keys.pop(operator)
+            if self._shared.get(key) is operator:
+                del self._shared[key]
             if isinstance(operator, ScanOperator):
                 operator.source.forget(operator.columns)
         self._sharing.remove(gone)
         self.operators = [o for o in self.operators if id(o) not in dropped]
         self.put_in_order()
+
+    def set_apart(self, operators: Iterable[Operator]) -> None:
+        """Lets nobody else share operators, which stay as they are for the views that have them."""
+        for operator in operators:
+            if self._shared.get(self._keys[operator]) is operator:
+                del self._shared[self._keys[operator]]
+        self._sharing.remove(operators)
 
     def put_in_order(self) -> None:
         """Puts the groups of trees where they belong, as they are now."""

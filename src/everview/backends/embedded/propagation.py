@@ -3,11 +3,14 @@
 Operators that only lazy views need do not run in a transaction. The deltas that would have reached them wait, and run
 through them as one merged transaction when somebody reads: all inputs are then at their newest contents, and the
 merged deltas lead there from the contents of the last time, which is what every delta rule asks for.
+
+So it is with operators that only suspended views need, where these can be paused: what has come since they failed waits, rows
+that have gone again cancel, and if what is left can be taken in, the views answer again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -16,9 +19,11 @@ from typing import Final
 from everview.backends.embedded.dependencies import needed_for
 from everview.backends.embedded.graph import Graph
 from everview.backends.embedded.operators.base import Operator, consolidated
+from everview.backends.embedded.operators.recompute import RecomputeOperator
 from everview.backends.embedded.sources import ScanOperator, TableInput
 from everview.backends.embedded.state.memory import Budget, reserve
 from everview.backends.embedded.tree.machine import TreeOutgrown
+from everview.backends.embedded.tree.tree_backed_operator import TreeBacked, TreeGroup
 from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.backends.embedded.vectors import Batch, DeferredBatch, KeyLayout, computed, concatenate
 from everview.errors import EvaluationError
@@ -96,6 +101,32 @@ class Waiting:
 
 
 @dataclass(slots=True)
+class Paused:
+    """Views that have failed together, with the operators that only they need, as these were before."""
+
+    roots: dict[str, Operator]
+    """By view."""
+    operators: list[Operator]
+    feeding: dict[int, Waiting]
+    """What has come since, by the operators that it comes from; these go on running."""
+    sources: list[Operator]
+    """Those operators."""
+    changed: int = 0
+    """Rows that have come since the operators were last tried."""
+
+    def add(self, deltas: Mapping[int, Batch]) -> None:
+        """Takes note of a transaction."""
+        for operator in self.feeding.keys() & deltas.keys():
+            self.feeding[operator].add(deltas[operator])
+            self.changed += len(deltas[operator])
+
+    @property
+    def rows(self) -> int:
+        """How many rows wait."""
+        return sum(len(delta) for waiting in self.feeding.values() for delta in waiting.deltas)
+
+
+@dataclass(slots=True)
 class Running:
     """A transaction under way: what has been touched so far."""
 
@@ -148,6 +179,7 @@ class Propagation:
         self._waiting: dict[int, Waiting] = {}
         self._routes: dict[tuple[int, ...], list[Stop]] = {}
         self._routed = -1
+        self.paused: list[Paused] = []
         self.budget: Budget | AbstractContextManager[None] = NO_BUDGET
         """In force while operators run."""
         self.torn: Operator | None = None
@@ -171,11 +203,13 @@ class Propagation:
         """The graph has other operators or roots now."""
         self._lazy, self._feeding, self._idle = [], {}, set()
         self._routes.clear()
-        if not self._lazy_views and not self._detached:
+        if not self._lazy_views and not self._detached and not self.paused:
             self._waiting.clear()
             return
-        attached = {name: r for name, r in self._graph.roots.items() if name not in self._detached}
-        eager = {id(o) for o in needed_for([r for name, r in attached.items() if name not in self._lazy_views])}
+        apart = self._detached.union(*(p.roots for p in self.paused))
+        attached = {name: r for name, r in self._graph.roots.items() if name not in apart}
+        running = [r for name, r in attached.items() if name not in self._lazy_views]
+        eager = {id(o) for o in needed_for([*running, *(o for p in self.paused for o in p.sources)])}
         lazy_roots = [r for name, r in attached.items() if name in self._lazy_views]
         for_lazy = {id(o) for o in needed_for(lazy_roots)}
         self._idle = {id(o) for o in self._graph.operators if id(o) not in eager and not isinstance(o, ScanOperator)}
@@ -190,6 +224,49 @@ class Propagation:
         if self._detached or views:
             self._detached = frozenset(views)
             self.graph_changed()
+
+    def pause(self, views: Iterable[str], running: Running) -> Paused | None:
+        """Keeps the operators of detached views as they are, with what a transaction would have brought them.
+
+        Returns:
+            None where that is not possible: lazy views may wait for the same, a tree is in step with others, or something is
+            computed anew each time.
+        """
+        roots = {name: self._graph.roots[name] for name in views}
+        needed = {id(o) for o in needed_for(roots.values())}
+        idle = [o for o in self._graph.operators if id(o) in needed and id(o) in self._idle]
+        if self._lazy_views or any(_cannot_pause(o) for o in idle):
+            return None
+        own = {id(o) for o in idle}
+        sources = list({id(i): i for o in (*idle, *roots.values()) for i in o.inputs if id(i) not in own}.values())
+        paused = Paused(roots, idle, {id(o): Waiting(o.layout) for o in sources}, sources)
+        paused.add(running.deltas)
+        paused.changed = 0  # they have just failed on this
+        self.paused.append(paused)
+        return paused
+
+    def resume(self, paused: Paused) -> dict[int, Batch]:
+        """Takes in what has waited; returns the deltas, by operator. The views are no longer paused.
+
+        Raises:
+            OperatorFailed: they fail still; nothing has changed.
+        """
+        running = Running()
+        for operator, waiting in paused.feeding.items():
+            merged = waiting.merged() if waiting.deltas else None
+            waiting.deltas[:] = [] if merged is None or not len(merged) else [merged]
+            if waiting.deltas:
+                running.deltas[operator] = waiting.deltas[0]
+        paused.changed = 0
+        try:
+            self._run_all(lambda: [_stop(o) for o in paused.operators], running)
+        except BaseException:
+            running.rollback()
+            raise
+        running.commit()
+        self.paused.remove(paused)
+        self.graph_changed()
+        return running.deltas
 
     def push(self, running: Running) -> None:
         """Sends the deltas of the changed tables through all operators but the lazy ones."""
@@ -280,6 +357,8 @@ class Propagation:
     def commit(self, running: Running) -> None:
         """Makes a transaction final, and keeps what lazy operators will need of it."""
         running.commit()
+        for paused in self.paused:
+            paused.add(running.deltas)
         if not self._feeding:
             return
         for operator in self._feeding.keys() & running.deltas.keys():
@@ -311,6 +390,12 @@ class Propagation:
         running.commit()
         self._waiting.clear()
         return running.deltas
+
+
+def _cannot_pause(operator: Operator) -> bool:
+    """Whether an operator moves with others, or computes everything anew, so that it has nothing to wait with."""
+    in_step = isinstance(operator, TreeGroup) or (isinstance(operator, TreeBacked) and operator.group is not None)
+    return in_step or isinstance(operator, RecomputeOperator)
 
 
 def _stop(operator: Operator) -> Stop:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
+import pyarrow as pa
 
 from everview.backends.base import Change, ChangeKind
 from everview.backends.embedded.column_reader import ColumnReader, Rows
@@ -117,6 +118,11 @@ class TableInput:
         self._rows, self._weights, self._products, self._rank = rows, weights, products, None
         self._number += 1
         self._encoded, self._encoded_products = {}, []
+
+    def net_change(self) -> Change:
+        """What the transaction at hand comes to, as rows with weights."""
+        assert self._rows is not None, "no rows are at hand"
+        return Change(self.table.name, ChangeKind.WEIGHTED, self._rows, pa.array(self._weights))
 
     def withdraw(self) -> None:
         """The transaction is over."""

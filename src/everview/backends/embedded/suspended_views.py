@@ -1,15 +1,19 @@
 """Views that have no answer, because their arithmetic fails on rows that are there.
 
 A transaction that makes a view fail is rolled back and run again without the operators that only such views need, so that
-nothing of the failed run is left anywhere. If it then commits, the views that failed leave the graph, with all views over them.
-They keep the last content that they had. When their tables have changed, they are built again from what is there, as a new view
-would be; where that succeeds, the delta since the last content is
+nothing of the failed run is left anywhere. If it then commits, the views that failed take no part any more, nor do views over
+them. They come back in one of two ways:
 
-    δ = content now − last content            (empty for a view that never had one)
+- *From deltas*: their operators are paused as they were, and what would have reached them waits (``propagation.Paused``). Rows
+  that have come and gone cancel; if what is left can be taken in, its delta is that of the view since it last answered.
+- *Anew*: where operators cannot be paused, never were loaded, or fail on a delta though the query does not fail on the rows,
+  the view is built again from its tables, as a new one would be. It has kept its last content, and the delta since is
 
-so that the deltas of a view still add up to its content. Trying again costs as much as loading the view. A transaction tries if
-the tables are small, or half as many rows have changed since the last try as they hold: a constant a changed row. A read always
-tries, so that a view is refused only if its query fails now.
+      δ = content now − last content            (empty for a view that never had one)
+
+So the deltas of a view still add up to its content. A transaction tries if few rows wait (the tables are small), or half as
+many rows have come since the last try as wait (as the tables hold): a constant a changed row. A read always tries, so that a
+view is refused only if its query fails now.
 """
 
 from __future__ import annotations
@@ -26,10 +30,12 @@ from everview.backends.base import Change, Refresh, Suspension
 from everview.backends.embedded.arrow_columns import arrow_table
 from everview.backends.embedded.build_operators import build_apart
 from everview.backends.embedded.column_reader import ColumnReader
+from everview.backends.embedded.dependencies import below
 from everview.backends.embedded.graph import Graph
 from everview.backends.embedded.operators.base import Operator, consolidated
 from everview.backends.embedded.operators.recompute import GivenOperator
-from everview.backends.embedded.propagation import OperatorFailed, Propagation
+from everview.backends.embedded.paused_views import PausedViews
+from everview.backends.embedded.propagation import OperatorFailed, Paused, Propagation, Running
 from everview.backends.embedded.restoration import add_to_graph
 from everview.backends.embedded.tree.tree_backed_operator import TreeBacked
 from everview.backends.embedded.vectors import Batch, KeyLayout, concatenate, empty_batch
@@ -37,7 +43,7 @@ from everview.backends.embedded.view_choices import choices_of
 from everview.backends.embedded.views import MaintainedView
 from everview.backends.refresh_choice import views_over
 from everview.catalog import ViewDefinition
-from everview.errors import EvaluationError
+from everview.errors import EvaluationError, OutOfMemory
 from everview.relational.format import format_plan
 from everview.relational.nodes import Schema
 from everview.relational.rules import WITH_TREES, run_rules
@@ -109,6 +115,7 @@ class SuspendedViews:
         self._views = views
         self._settle = settle
         self._changed = changed
+        self.paused = PausedViews(graph, propagation)
         self.by_key: dict[str, SuspendedView] = {}
         """Each after those that it reads."""
 
@@ -140,12 +147,13 @@ class SuspendedViews:
         """
         operator, known = failed.operator, len(failing.views)
         self._propagation.detach(())
+        is_let_go = self.paused.let_go_over(operator)
         self._settle()
         self._fail(operator, failed.error, version, failing)
         if isinstance(operator, TreeBacked) and operator.group is not None:
             self._graph.pool.let_go(operator)  # the others of its group go on
         else:
-            assert len(failing.views) > known, "what only detached views need does not run"
+            assert is_let_go or len(failing.views) > known, "what only detached views need does not run"
         self._propagation.detach(failing.views)
         return failing
 
@@ -191,11 +199,13 @@ class SuspendedViews:
             failing.views[key] = self._suspended(self._views[key], why, is_lazy=True)
         return failing
 
-    def add(self, failing: Failing) -> None:
-        """Takes views out of the graph."""
+    def add(self, failing: Failing, running: Running | None = None) -> None:
+        """Takes views out of the graph, or pauses them where a transaction without them (``running``) is committed."""
+        are_paused = running is not None and self.paused.add(list(failing.views), running)
         for key in failing.views:
             del self._views[key]
-            self._graph.drop_view(key)
+            if not are_paused:
+                self._graph.drop_view(key)
         self.by_key = {
             **failing.views,
             **self.by_key,
@@ -251,6 +261,16 @@ class SuspendedViews:
         layout = self.by_key[key].layout if key in self.by_key else self._views[key].root.layout
         return self._definition(key), layout
 
+    def drop(self, key: str) -> None:
+        """Removes a view."""
+        del self.by_key[key]
+        self._let_go(key)
+
+    def _let_go(self, key: str) -> None:
+        paused = self.paused.having(key)
+        if paused is not None:
+            self.paused.let_go(paused)
+
     # Trying again
 
     def note(self, tables: Iterable[str], changes: Sequence[Change]) -> None:
@@ -270,7 +290,12 @@ class SuspendedViews:
         """Whether a view may be loaded now; one that has failed just now always, as a delta may fail where the rows do not."""
         if not view.was_tried:
             return True
-        names, seen = [n.lower() for n in tables_of(view.definition.plan)], set[str]()
+        held = self._rows_below(view.definition)
+        return held <= FEW_ROWS or 2 * view.changed >= held
+
+    def _rows_below(self, view: ViewDefinition) -> int:
+        """The rows of all tables that a view is computed from."""
+        names, seen = [n.lower() for n in tables_of(view.plan)], set[str]()
         held = 0
         while names:
             name = names.pop()
@@ -281,11 +306,17 @@ class SuspendedViews:
                 held += self._graph.tables[name].table.row_count
             else:
                 names += [n.lower() for n in tables_of(self._definition(name).plan)]
-        return held <= FEW_ROWS or 2 * view.changed >= held
+        return held
 
     def try_again(self, version: int, *, cheaply: bool) -> dict[str, Recovered]:
-        """Builds views from what is there; those that answer again, by key."""
+        """Takes in what has waited, or builds views from what is there; those that answer again, by key."""
         found: dict[str, Recovered] = {}
+        for paused in self.paused.groups:
+            waiting_rows = paused.rows
+            if waiting_rows > max(FEW_ROWS, *(self._rows_below(self.by_key[k].definition) for k in paused.roots)):
+                self.paused.let_go(paused)  # building its views anew is less than taking all that in
+            elif paused.changed and (not cheaply or waiting_rows <= FEW_ROWS or 2 * paused.changed >= waiting_rows):
+                found |= self._resume(paused)
         while waiting := self.to_try(cheaply=cheaply):
             self._settle()
             for key in waiting:
@@ -295,6 +326,40 @@ class SuspendedViews:
                     found[key] = Recovered(_healed(why), delta)
                     self._changed()
         return found
+
+    def _resume(self, paused: Paused) -> dict[str, Recovered]:
+        """The views that have taken in what waited for them, all or none."""
+        self._settle()
+        try:
+            deltas = self._propagation.resume(paused)
+        except OperatorFailed as failed:
+            for key, root in paused.roots.items():
+                view = self.by_key[key]
+                if any(o is failed.operator for o in below(root)):
+                    view.why = self._why(view.definition, view.why.version, failed.error, self.by_key)
+            return {}
+        except OutOfMemory:
+            self._propagation.torn = None
+            self.paused.let_go(paused)
+            return {}
+        found: dict[str, Recovered] = {}
+        for key, root in paused.roots.items():
+            view = self.by_key[key]
+            refresh = choices_of(view.definition).refresh
+            self._answers(
+                key, MaintainedView(view.definition, root, view.created_at, refresh, view.updates, view.seconds)
+            )
+            found[key] = Recovered(_caught_up(view.why), deltas.get(id(root), root.nothing()))
+        self._changed()
+        return found
+
+    def _answers(self, key: str, view: MaintainedView) -> None:
+        """A view is back; those that wait for it can be tried."""
+        del self.by_key[key]
+        for other in self.by_key.values():
+            other.is_stale |= key in {n.lower() for n in tables_of(other.definition.plan)}
+        view.updates += 1
+        self._views[key] = view
 
     def _build(self, key: str, version: int) -> Batch | None:
         """The delta of a view since its last content, or None: it is suspended still."""
@@ -314,13 +379,9 @@ class SuspendedViews:
             reason = "there is not enough memory to compute it anew."
             view.why, view.is_stale = Suspension(view.why.version, reason, "OUT_OF_MEMORY"), True
             return None
-        del self.by_key[key]
-        for other in self.by_key.values():
-            other.is_stale |= key in {n.lower() for n in tables_of(other.definition.plan)}
+        self._let_go(key)
         created = version if view.last is None else view.created_at
-        self._views[key] = MaintainedView(
-            view.definition, root, created, choices.refresh, view.updates + 1, view.seconds
-        )
+        self._answers(key, MaintainedView(view.definition, root, created, choices.refresh, view.updates, view.seconds))
         if view.last is None:
             return root.nothing()
         last = self._from_arrow(view.last, view.definition.fields)
@@ -339,11 +400,14 @@ class SuspendedViews:
         plan = format_plan(view.definition.plan)
         match mode:
             case "text":
-                return f"{view.why}\n{plan}"
+                return f"{view.why}\nheals {self.paused.how_it_heals(key)}\n{plan}"
             case "json":
-                return json.dumps(
-                    {"view": view.definition.name, "suspended": asdict(view.why), "plan": plan.splitlines()}, indent=2
-                )
+                told = {
+                    "view": view.definition.name,
+                    "suspended": asdict(view.why),
+                    "heals": self.paused.how_it_heals(key),
+                }
+                return json.dumps({**told, "plan": plan.splitlines()}, indent=2)
             case _:
                 raise rejections.suspended(view.definition, view.why)
 
@@ -357,7 +421,15 @@ class SuspendedViews:
             "updates": view.updates,
             "seconds": view.seconds,
             "suspended": view.why,
+            "heals": self.paused.how_it_heals(key),
         }
+
+
+def _caught_up(why: Suspension) -> Refresh:
+    """The same of one that was paused."""
+    return Refresh(
+        "incremental", f"it failed at version {why.version} ({why.condition}), and took in what had changed since"
+    )
 
 
 def _healed(why: Suspension) -> Refresh:

@@ -157,8 +157,7 @@ class KeyedRows:
 
     def _take_out(self, working: WorkingRows, change: Change) -> None:
         """Deletes the rows that have the keys of an upsert, or of a delete by key, as of the changes before it."""
-        by_key = change.kind is ChangeKind.DELETE_KEYS
-        keys = self._read_keys(change.given) if by_key else self._keys_of(change.given)
+        by_key, keys = change.kind is ChangeKind.DELETE_KEYS, self._keys_in(change)
         if not are_distinct(keys):
             raise repetition(self._definition, "delete_keys" if by_key else "upsert", change.given)
         numbers = self._find(keys).numbers
@@ -167,6 +166,13 @@ class KeyedRows:
             self._check_presence(change.given, keys, self._keys_of(present.rows))
         if len(present):
             working.add(WeightedRows(present.rows, -present.each_weight()))
+
+    def _keys_in(self, change: Change) -> Ints:
+        return self._read_keys(change.given) if change.kind is ChangeKind.DELETE_KEYS else self._keys_of(change.given)
+
+    def has_distinct_keys(self, change: Change) -> bool:
+        """Whether a change by key names no key twice."""
+        return are_distinct(self._keys_in(change))
 
     def _check_presence(self, given: Rows, keys: Ints, present: Ints) -> None:
         """Raises unless each key is among those that are present, where one may occur more than once."""

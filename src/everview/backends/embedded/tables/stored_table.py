@@ -134,6 +134,12 @@ class StoredTable:
         self.has_received_rows = self.has_received_rows or bool(changes)
         return delta
 
+    def may_be_cut(self, change: Change) -> bool:
+        """Whether parts of a change, one after the other, come to the same: a change by key must name no key twice."""
+        if change.kind is ChangeKind.WEIGHTED:
+            return True
+        return isinstance(self._rows, KeyedRows) and self._rows.has_distinct_keys(change)
+
     def commit(self) -> None:
         """Keeps what was prepared."""
         assert self.is_prepared, f"table '{self.name}' is in no transaction"
