@@ -110,8 +110,8 @@ def test_loomis_whitney_queries_of_higher_degree(degree: int) -> None:
     db = SkewDatabase(Aggregate(plan, (), (COUNT,), ("n",)), skew())
     rng = random.Random(degree)
     counts = set()
-    for _ in range(15):
-        db.apply(random_changes(rng, db, shape, 12, 2))
+    for _ in range(25):
+        db.apply(random_changes(rng, db, shape, 40, 2))
         check_invariants(db.operator)
         counts.add(count_joined(shape, db.held))
         assert db.answer() == Counter({(count_joined(shape, db.held),): 1})
