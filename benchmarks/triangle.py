@@ -11,11 +11,12 @@ dearest kind of updates, in processor time and in rows touched, and of the bytes
 strategy whose load exhausts its budget is not tried at larger sizes, and says so.
 
 A part of the suite alone, as ``python benchmarks/triangle.py --part growth --graph "worst case" --strategy skew``: parts are
-``growth``, ``epsilon`` and ``scratch``; ``--largest`` leaves larger graphs out, ``--plot`` draws what there is.
+``growth``, ``epsilon``, ``scratch`` and ``one-table``; ``--largest`` leaves larger graphs out, ``--plot`` draws what there is.
 
 Then: time and rows touched against ε, over a graph of every degree, and space, over the worst case (figures 1 and 7 of the
-paper); all edges inserted from nothing, whose total time is compared with a static count (``ratio_to_static``); and batches of
-1,000 edges against single ones (``ratio_to_single``). Every count is compared with the static one.
+paper); all edges inserted from nothing, whose total time is compared with a static count (``ratio_to_static``); batches of
+1,000 edges against single ones (``ratio_to_single``); one table that occurs three times against three tables. Every count is
+compared with the static one.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ from benchmarks.triangle_data import (
     COLUMNS,
     GRAPHS,
     HUBS,
+    ONE_TABLE,
     PARTS,
     SQL,
     Graph,
@@ -72,7 +74,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "first_order": {"strategy": "first_order"},
 }
 GROWING = ("worst case", "power law")
-PARTS_OF_SUITE = ("growth", "epsilon", "scratch")
+PARTS_OF_SUITE = ("growth", "epsilon", "scratch", "one-table")
 
 
 def run(*, quick: bool) -> Iterator[Figure]:
@@ -99,6 +101,8 @@ def measure(
         yield from _against_epsilon(spark, sizes)
     if "scratch" in parts:
         yield from _from_scratch(spark, sizes)
+    if "one-table" in parts:
+        yield from _one_table(spark, sizes)
     Console(width=max(Console().width, 120)).print(table)
 
 
@@ -238,12 +242,36 @@ def _from_scratch(spark: SparkSession, sizes: TriangleSizes) -> Iterator[Figure]
             rates = []
             for size in (1, 1_000):
                 inserts = round_robin(some, size)
-                feed(db, [Step(s.table, s.batch.append_column("_weight", _minus(s.rows))) for s in inserts])
+                feed(db, [replace(s, batch=_taken_back(s)) for s in inserts])
                 rates.append(feed(db, inserts).rate)
             single, batched = rates
             yield Figure("from scratch", "ratio_to_single", batched / single, "x", params)
     if len(totals) > 1:
         yield Figure("from scratch", "exponent", exponent(edges, totals), "", {"what": "total", "edges": edges[-1]})
+
+
+def _one_table(spark: SparkSession, sizes: TriangleSizes) -> Iterator[Figure]:
+    """The same edges in one table that occurs three times, and in three tables: loaded, changed, and held."""
+    edges = GRAPHS["power law"](sizes.scratch[-1])["r"]
+    wanted = static_count(dict.fromkeys(COLUMNS, edges))
+    for what, own in (("three tables", COLUMNS), ("one table", {"e": ("a", "b")})):
+        with ev.connect(spark=spark) as db:
+            for name, (first, second) in own.items():
+                db.create_table(name, f"{first} bigint, {second} bigint")
+            view = db.create_view("triangles", SQL if len(own) > 1 else ONE_TABLE, strategy="skew")
+            held = {n: pa.table(dict(zip(ends, edges.T, strict=True))) for n, ends in own.items()}
+            loaded = feed(db, round_robin(held, 1_000))
+            answer = "right" if view.rows() == [(wanted,)] else "WRONG"
+            params = {"strategy": "skew", "what": what, "edges": len(edges), "answer": answer}
+            yield Figure("one table", "worked", float(loaded.worked.sum()), "s", params)
+            yield Figure("one table", "state_bytes", state_bytes(view), "B", params)
+            some = {n: rows[:100] for n, rows in held.items()}
+            changed = feed(db, [replace(s, batch=_taken_back(s)) for s in round_robin(some, 1)])
+            yield Figure("one table", "worked_an_edge", float(changed.worked.sum()) / 100, "s", params)
+
+
+def _taken_back(step: Step) -> pa.RecordBatch:
+    return step.batch.append_column("_weight", _minus(step.rows))
 
 
 def _minus(rows: int) -> pa.Array:

@@ -24,6 +24,7 @@ Edges = npt.NDArray[np.int64]
 Graph = Mapping[str, Edges]
 COLUMNS = {"r": ("a", "b"), "s": ("b", "c"), "t": ("c", "a")}
 SQL = "SELECT count(*) AS n FROM r JOIN s ON r.b = s.b JOIN t ON s.c = t.c AND t.a = r.a"
+ONE_TABLE = "SELECT count(*) AS n FROM e x JOIN e y ON x.b = y.a JOIN e z ON y.b = z.a AND z.b = x.a"
 HUBS = {"r": (1, 2), "s": (3, 4), "t": (5, 6)}
 """The edge of each table whose change meets the most."""
 PARTS = range(1, 10)

@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree.tree_state import TreeState
 from everview.backends.embedded.vectors import Batch, Vector
 from everview.catalog import ViewDefinition, ViewOptions
@@ -495,7 +496,7 @@ def test_listings_have_constant_delay() -> None:
             cursor = enumeration.cursor({})
             slots = np.empty(len(enumeration.steps), dtype=np.int64)
             before = cursor.steps
-            while cursor.next_slots(slots.ctypes.data, 1):
+            while cursor.next_slots(address_of(slots), 1):
                 most, before, total = max(most, cursor.steps - before), cursor.steps, total + 1
         assert total == db.listing.count()
         delays.append(most)
