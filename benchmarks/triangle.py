@@ -11,11 +11,12 @@ dearest kind of updates, in processor time and in rows touched, and of the bytes
 strategy whose load exhausts its budget is not tried at larger sizes, and says so.
 
 A part of the suite alone, as ``python benchmarks/triangle.py --part growth --graph "worst case" --strategy skew``: parts are
-``growth``, ``epsilon`` and ``scratch``; ``--largest`` leaves larger graphs out, ``--plot`` draws what there is.
+``growth``, ``epsilon``, ``scratch`` and ``one-table``; ``--largest`` leaves larger graphs out, ``--plot`` draws what there is.
 
 Then: time and rows touched against ε, over a graph of every degree, and space, over the worst case (figures 1 and 7 of the
-paper); all edges inserted from nothing, whose total time is compared with a static count (``ratio_to_static``); and batches of
-1,000 edges against single ones (``ratio_to_single``). Every count is compared with the static one.
+paper); all edges inserted from nothing, whose total time is compared with a static count (``ratio_to_static``); batches of
+1,000 edges against single ones (``ratio_to_single``); one table that occurs three times against three tables. Every count is
+compared with the static one.
 """
 
 from __future__ import annotations
@@ -48,11 +49,12 @@ from benchmarks.triangle_data import (
     COLUMNS,
     GRAPHS,
     HUBS,
+    ONE_TABLE,
     PARTS,
     SQL,
     Graph,
-    every_degree,
     first_of,
+    known_count,
     static_count,
     tables,
 )
@@ -71,7 +73,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "factorized": {"strategy": "factorized"},
     "first_order": {"strategy": "first_order"},
 }
-PARTS_OF_SUITE = ("growth", "epsilon", "scratch")
+GROWING = ("worst case", "power law")
+PARTS_OF_SUITE = ("growth", "epsilon", "scratch", "one-table")
 
 
 def run(*, quick: bool) -> Iterator[Figure]:
@@ -84,7 +87,7 @@ def measure(
     spark: SparkSession,
     sizes: TriangleSizes,
     parts: Sequence[str] = PARTS_OF_SUITE,
-    graphs: Sequence[str] = tuple(GRAPHS),
+    graphs: Sequence[str] = GROWING,
     strategies: Sequence[str] = tuple(VARIANTS),
 ) -> Iterator[Figure]:
     """All figures of the suite, or of some parts of it."""
@@ -98,6 +101,8 @@ def measure(
         yield from _against_epsilon(spark, sizes)
     if "scratch" in parts:
         yield from _from_scratch(spark, sizes)
+    if "one-table" in parts:
+        yield from _one_table(spark, sizes)
     Console(width=max(Console().width, 120)).print(table)
 
 
@@ -125,7 +130,7 @@ def _grow(spark: SparkSession, graph_name: str, variant: str, sizes: TriangleSiz
             if loaded.stopped is not None:
                 _say(f"{graph_name}, {variant}: loading {edges:,} edges stopped {loaded.stopped}")
                 break
-            params = {"strategy": variant, "rows": edges, "answer": _answer(view, graph)}
+            params = {"strategy": variant, "rows": edges, "answer": _answer(view, graph_name, rows)}
             dearest = most = 0.0
             for what, steps in _updates(graph_name, graph, sizes.updates).items():
                 timed, touched = _measured(db, view, steps, sizes)
@@ -191,16 +196,17 @@ def _edge_steps(name: str, edges: Any) -> list[Step]:
 
 def _against_epsilon(spark: SparkSession, sizes: TriangleSizes) -> Iterator[Figure]:
     """Time and space of the worst-case graph for growing ε: figures 1 and 7."""
-    graphs = {"time": every_degree(sizes.epsilon_rows), "space": GRAPHS["worst case"](sizes.epsilon_rows)}
+    graphs = {"time": "every degree", "space": "worst case"}
     cases = [(p, e, what) for p in ("single", "refined") for e in sizes.epsilons for what in graphs]
     for partitions, epsilon, what in cases:
-        graph = graphs[what]
+        graph = GRAPHS[graphs[what]](sizes.epsilon_rows)
         with counted(spark, strategy="skew", epsilon=epsilon, partitions=partitions) as (db, view):
             loaded = feed(db, round_robin(tables(graph), LOAD_BATCH), sizes.load)
             if loaded.stopped is not None:
                 _say(f"ε = {epsilon}, {partitions}: loading stopped {loaded.stopped}")
                 continue
-            params = {"strategy": f"skew, {partitions}", "epsilon": epsilon, "answer": _answer(view, graph)}
+            params = {"strategy": f"skew, {partitions}", "epsilon": epsilon}
+            params["answer"] = _answer(view, graphs[what], sizes.epsilon_rows)
             if what == "space":
                 yield Figure("against ε", "state_bytes", state_bytes(view), "B", {**params, "what": "ε, space"})
                 continue
@@ -236,7 +242,7 @@ def _from_scratch(spark: SparkSession, sizes: TriangleSizes) -> Iterator[Figure]
             rates = []
             for size in (1, 1_000):
                 inserts = round_robin(some, size)
-                feed(db, [Step(s.table, s.batch.append_column("_weight", _minus(s.rows))) for s in inserts])
+                feed(db, [replace(s, batch=_taken_back(s)) for s in inserts])
                 rates.append(feed(db, inserts).rate)
             single, batched = rates
             yield Figure("from scratch", "ratio_to_single", batched / single, "x", params)
@@ -244,12 +250,36 @@ def _from_scratch(spark: SparkSession, sizes: TriangleSizes) -> Iterator[Figure]
         yield Figure("from scratch", "exponent", exponent(edges, totals), "", {"what": "total", "edges": edges[-1]})
 
 
+def _one_table(spark: SparkSession, sizes: TriangleSizes) -> Iterator[Figure]:
+    """The same edges in one table that occurs three times, and in three tables: loaded, changed, and held."""
+    edges = GRAPHS["power law"](sizes.scratch[-1])["r"]
+    wanted = static_count(dict.fromkeys(COLUMNS, edges))
+    for what, own in (("three tables", COLUMNS), ("one table", {"e": ("a", "b")})):
+        with ev.connect(spark=spark) as db:
+            for name, (first, second) in own.items():
+                db.create_table(name, f"{first} bigint, {second} bigint")
+            view = db.create_view("triangles", SQL if len(own) > 1 else ONE_TABLE, strategy="skew")
+            held = {n: pa.table(dict(zip(ends, edges.T, strict=True))) for n, ends in own.items()}
+            loaded = feed(db, round_robin(held, 1_000))
+            answer = "right" if view.rows() == [(wanted,)] else "WRONG"
+            params = {"strategy": "skew", "what": what, "edges": len(edges), "answer": answer}
+            yield Figure("one table", "worked", float(loaded.worked.sum()), "s", params)
+            yield Figure("one table", "state_bytes", state_bytes(view), "B", params)
+            some = {n: rows[:100] for n, rows in held.items()}
+            changed = feed(db, [replace(s, batch=_taken_back(s)) for s in round_robin(some, 1)])
+            yield Figure("one table", "worked_an_edge", float(changed.worked.sum()) / 100, "s", params)
+
+
+def _taken_back(step: Step) -> pa.RecordBatch:
+    return step.batch.append_column("_weight", _minus(step.rows))
+
+
 def _minus(rows: int) -> pa.Array:
     return pa.array(np.full(rows, -1))
 
 
-def _answer(view: ev.View, graph: Graph) -> str:
-    wanted = static_count(graph)
+def _answer(view: ev.View, graph_name: str, rows: int) -> str:
+    wanted = known_count(graph_name, rows)
     if view.rows() == [(wanted,)]:
         return "right"
     _say(f"WRONG ANSWER: {view.rows()} instead of {wanted}")
@@ -271,7 +301,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Triangles under updates: the whole suite, or a part of it.")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--part", action="append", choices=PARTS_OF_SUITE)
-    parser.add_argument("--graph", action="append", choices=tuple(GRAPHS))
+    parser.add_argument("--graph", action="append", choices=GROWING)
     parser.add_argument("--strategy", action="append", choices=tuple(VARIANTS))
     parser.add_argument("--largest", type=float, default=float("inf"), help="the most edges of a graph")
     parser.add_argument("--plot", type=Path, help="draw the figures")
@@ -285,7 +315,7 @@ def main() -> int:
     )
     found = []
     with spark_session() as spark:
-        chosen = (given.part or PARTS_OF_SUITE, given.graph or tuple(GRAPHS), given.strategy or tuple(VARIANTS))
+        chosen = (given.part or PARTS_OF_SUITE, given.graph or GROWING, given.strategy or tuple(VARIANTS))
         for figure in measure(spark, sizes, *chosen):
             sys.stdout.write(f"{figure.case} {figure.metric} {figure.value:.4g} {figure.unit} {dict(figure.params)}\n")
             sys.stdout.flush()

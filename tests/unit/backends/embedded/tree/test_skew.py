@@ -14,6 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree.tree_state import TreeState
 from everview.backends.embedded.vectors import Batch, Vector
 from everview.catalog import ViewDefinition, ViewOptions
@@ -110,8 +111,8 @@ def test_loomis_whitney_queries_of_higher_degree(degree: int) -> None:
     db = SkewDatabase(Aggregate(plan, (), (COUNT,), ("n",)), skew())
     rng = random.Random(degree)
     counts = set()
-    for _ in range(15):
-        db.apply(random_changes(rng, db, shape, 12, 2))
+    for _ in range(25):
+        db.apply(random_changes(rng, db, shape, 40, 2))
         check_invariants(db.operator)
         counts.add(count_joined(shape, db.held))
         assert db.answer() == Counter({(count_joined(shape, db.held),): 1})
@@ -495,7 +496,7 @@ def test_listings_have_constant_delay() -> None:
             cursor = enumeration.cursor({})
             slots = np.empty(len(enumeration.steps), dtype=np.int64)
             before = cursor.steps
-            while cursor.next_slots(slots.ctypes.data, 1):
+            while cursor.next_slots(address_of(slots), 1):
                 most, before, total = max(most, cursor.steps - before), cursor.steps, total + 1
         assert total == db.listing.count()
         delays.append(most)
