@@ -8,8 +8,10 @@ volumes that are DOUBLE. An update is one row: an order goes, another comes. Tim
 for each strategy; ``exponent`` is the b of time ≈ a · orders^b, of the median update in processor time. A strategy whose update
 takes longer than its budget at some size is not tried at larger ones. ``ratio_to_depth_1`` says how many times an update under
 ``auto`` is faster than with classical deltas, at 100,000 orders or the most that a run has; where depth 1 was given up before,
-its time there counts, which is less. Then the day of the order-book file is replayed row by row under ``auto``. At the smallest
-size, and after the file, answers are compared with DuckDB's. ``--quick`` leaves out examples 6.1 and 6.2.
+its time there counts, which is less. ``…_whales`` are VWAP, MST and PSP under ``auto`` where each update is an order as large
+as the whole book, at one end of its prices, that comes or goes: a large part of the rows turns each time. Then the day of the
+order-book file is replayed row by row under ``auto``. At the smallest size, and after the file, answers are compared with
+DuckDB's. ``--quick`` leaves out examples 6.1 and 6.2.
 """
 
 from __future__ import annotations
@@ -55,6 +57,8 @@ STRATEGIES: dict[str, dict[str, str | int]] = {
 COMPARED = 100_000
 """Orders at which ``auto`` is compared with depth 1."""
 SEED = 11
+WHALES = "_whales"
+"""The name of a query ends so where each update turns a large part of the rows."""
 
 
 class Sizes(NamedTuple):
@@ -115,6 +119,10 @@ def run(*, quick: bool) -> Iterator[Figure]:
             yield compared
             orders = f"{compared.params['orders']:,}"
             table.add_row(name, f"auto is {compared.value:,.0f} times as fast as depth_1 at {orders} orders")
+        for name in ("vwap", "mst", "psp"):
+            figures = list(_grow(spark, name + WHALES, wanted[name], "auto", sizes))
+            yield from figures
+            _add_row(table, name + WHALES, "auto", figures, sizes)
         console.print(table)
         for name in FINANCE:
             yield from _replay(spark, name, wanted[name], sizes)
@@ -151,7 +159,7 @@ def _grow(spark: SparkSession, name: str, sql: str, strategy: str, sizes: Sizes)
             db.create_table(table, rows.schema)
             db.apply({table: rows})
         view = db.create_view("v", sql, **STRATEGIES[strategy])  # type: ignore[arg-type]  # strategy and depth
-        steps = _updates(tables, sizes.updates)
+        steps = _updates(tables, sizes.updates, whales=name.endswith(WHALES))
         feed(db, steps[:4])
         timed = feed(db, steps[4:], sizes.budget)
         median = float(np.median(timed.worked))
@@ -178,16 +186,27 @@ def _with_doubles(rows: pa.Table) -> pa.Table:
     return rows.set_column(at, "volume", volumes)
 
 
-def _updates(tables: dict[str, pa.Table], count: int) -> list[Step]:
+def _whale(rows: pa.Table, number: int) -> pa.Table:
+    """An order as large as a whole book, above all of its prices or below them."""
+    prices = pc.min_max(rows["price"])
+    price = prices["max"].as_py() + 1 if number % 4 < 2 else prices["min"].as_py() - 1
+    order = {"t": number, "id": number, "broker_id": 0, "volume": pc.sum(rows["volume"]).as_py(), "price": price}
+    return pa.Table.from_pylist([order], rows.schema)
+
+
+def _updates(tables: dict[str, pa.Table], count: int, *, whales: bool = False) -> list[Step]:
     """One row after another, of each table in turn: one of those there goes, another comes, then they change places again."""
     rng = np.random.default_rng(SEED)
     steps: list[Step] = []
     for number in range(count):
         name = sorted(tables)[number % len(tables)]
         gone = tables[name].slice(int(rng.integers(0, tables[name].num_rows)), 1)
-        new = (pairs if name == "r" else book)(1, 10**8 + number)
-        new = _with_doubles(new) if new.schema != gone.schema else new
-        for row, weight in ((gone, -1), (new, 1), (new, -1), (gone, 1)):
+        if whales:
+            new = _whale(tables[name], number)
+        else:
+            new = (pairs if name == "r" else book)(1, 10**8 + number)
+            new = _with_doubles(new) if new.schema != gone.schema else new
+        for row, weight in ((new, 1), (new, -1)) if whales else ((gone, -1), (new, 1), (new, -1), (gone, 1)):
             changed = row.append_column("_weight", pa.array([weight], pa.int64()))
             steps += [Step(name, batch) for batch in changed.combine_chunks().to_batches()]
     return steps
