@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import everview as ev
+from everview.backends.base import KeepsNumbers
 from everview.session.covariance import Covariance
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 JOIN = "SELECT * FROM house JOIN town USING (place)"
 HOUSES = [
@@ -153,3 +157,30 @@ def test_features_that_are_integers_or_decimals_are_maintained(db: ev.Database, 
     check_all(sales[35:])
     db.table("sale").delete(sales[35:])
     check_all([])
+
+
+def test_the_sums_are_read_as_they_are_kept(spark: SparkSession) -> None:
+    """The engine hands out the numbers of the view's row, NULLs aside; where rows stand in for the tree, it has none."""
+    with ev.connect(spark=spark) as db:
+        db.create_table("house", "place INT, price DOUBLE, rooms INT, walls STRING")
+        db.create_table("town", "place INT, growth DOUBLE, side STRING")
+        covariance = db.create_covariance("cov", JOIN, continuous=["price", "rooms", "growth"])
+        backend = db._core.backend
+        assert isinstance(backend, KeepsNumbers)
+
+        def row() -> list[float]:
+            return [0.0 if v is None else float(v) for v in covariance.rows()[0]]
+
+        assert covariance.to_numpy().tolist() == np.zeros((4, 4)).tolist()
+        db.apply({"house": HOUSES, "town": TOWNS})
+        kept = backend.numbers("cov")
+        assert kept is not None
+        assert kept.tolist() == [row()]
+        db.table("house").insert([(1, float("inf"), 1, "wood")])
+        assert backend.numbers("cov") is None
+        assert covariance.moments().sums[0] == float("inf")
+        db.table("house").delete([HOUSES[0], (1, float("inf"), 1, "wood")])
+        assert covariance.moments().count == row()[0]
+        np.testing.assert_array_equal(covariance.moments().sums, row()[1:4])
+        db.create_view("plain", "SELECT COUNT(*) AS n, MAX(price) AS m FROM house")
+        assert backend.numbers("plain") is None

@@ -94,6 +94,34 @@ def _word_of_each(
     return place, cells
 
 
+def number_reader(block: Block, payload: Sequence[Monomial], offsets: Sequence[int]) -> Callable[[Ints], Floats] | None:
+    """A function from payload rows to all answers at once, where these are numbers of rows and sums in moments; else None.
+
+    The sum of no rows is 0 here, and not NULL.
+    """
+    place, cells = _word_of_each(block, payload, offsets)
+    words, errors = [], []
+    for answer in block.answers:
+        terms = answer.valid if answer.call.function == "count" else answer.sums[0] if answer.sums else ()
+        if answer.call.function not in ("count", "sum") or len(terms) != 1 or terms[0][0] != 1:
+            return None
+        word = place[terms[0][1]]
+        if answer.call.function == "sum" and word not in cells:
+            return None
+        words.append(word)
+        errors.append(cells[word].error if word in cells else -1)
+    chosen, lacking = np.array(words, dtype=np.int64), np.array(errors, dtype=np.int64)
+    is_sum = lacking >= 0
+
+    def read(rows: Ints) -> Floats:
+        found: Floats = rows[:, chosen].astype(np.float64)
+        numbers = rows.view(np.float64)
+        found[:, is_sum] = numbers[:, chosen[is_sum]] + numbers[:, lacking[is_sum]]
+        return found
+
+    return read
+
+
 def always_fit(block: Block) -> bool:
     """Whether no answer can fail as long as every sum stays within 64 bits and every float is finite."""
     return all(_always_fits(block, answer) for answer in block.answers)
