@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 
 import everview as ev
+from everview.backends.base import KeepsNumbers
 from everview.session.covariance import Covariance
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 JOIN = "SELECT * FROM house JOIN town USING (place)"
 HOUSES = [
@@ -110,3 +115,72 @@ def test_wrong_features_are_refused_by_name(houses: ev.Database) -> None:
     with pytest.raises(ev.InvalidQuery, match="no features"):
         houses.create_covariance("cov", JOIN)
     assert not houses.views
+
+
+@pytest.mark.parametrize("strategy", ["auto", "factorized"])
+def test_features_that_are_integers_or_decimals_are_maintained(db: ev.Database, strategy: str) -> None:
+    """Also on Spark, where sums of doubles are computed anew: exact ones are payloads of trees and groups."""
+    db.create_table("sale", "item INT, price DECIMAL(9, 2), rooms SMALLINT, walls STRING")
+    db.create_table("item", "item INT, maker INT")
+    db.create_table("maker", "maker INT, growth INT, big BOOLEAN")
+    join = "SELECT * FROM sale JOIN item USING (item) JOIN maker USING (maker)"
+    names = ["price", "rooms", "growth", "big"]
+    covariance = db.create_covariance("cov", join, continuous=names, categorical=["walls"], strategy=strategy)
+    if db._core.backend.name == "spark":
+        assert "computed anew" not in covariance.explain()
+        assert ("of a tree" in covariance.explain()) == (strategy == "factorized")
+    items, makers = [(k, k % 3) for k in range(6)], [(0, 3, True), (1, -7, False), (2, None, True), (1, 5, None)]
+    sales = [(k % 7, Decimal(k * k) / 100, k % 5, "ab"[k % 2]) for k in range(40)] + [
+        (1, None, 2, "a"),
+        (1, 5, 2, None),
+    ]
+
+    def check_all(sales: list[Any]) -> None:
+        rows = [
+            (float(p), float(r), float(g), float(b), w)
+            for i, p, r, w in sales
+            for j, m in items
+            for n, g, b in makers
+            if i == j and m == n and None not in (p, g, b)
+        ]
+        matrix = np.array([[1.0, *row[:4]] for row in rows]).reshape(len(rows), 5)
+        np.testing.assert_allclose(covariance.to_numpy(), matrix.T @ matrix, rtol=1e-12)
+        walls = covariance.moments().categories["walls"]
+        for value, sums in zip(walls.values, walls.sums, strict=True):
+            np.testing.assert_allclose(sums, matrix[[row[4] == value for row in rows], 1:].sum(axis=0), rtol=1e-12)
+        assert set(walls.values) == {row[4] for row in rows}
+
+    check_all([])
+    db.apply({"sale": sales, "item": items, "maker": makers})
+    check_all(sales)
+    db.table("sale").delete(sales[:35])
+    check_all(sales[35:])
+    db.table("sale").delete(sales[35:])
+    check_all([])
+
+
+def test_the_sums_are_read_as_they_are_kept(spark: SparkSession) -> None:
+    """The engine hands out the numbers of the view's row, NULLs aside; where rows stand in for the tree, it has none."""
+    with ev.connect(spark=spark) as db:
+        db.create_table("house", "place INT, price DOUBLE, rooms INT, walls STRING")
+        db.create_table("town", "place INT, growth DOUBLE, side STRING")
+        covariance = db.create_covariance("cov", JOIN, continuous=["price", "rooms", "growth"])
+        backend = db._core.backend
+        assert isinstance(backend, KeepsNumbers)
+
+        def row() -> list[float]:
+            return [0.0 if v is None else float(v) for v in covariance.rows()[0]]
+
+        assert covariance.to_numpy().tolist() == np.zeros((4, 4)).tolist()
+        db.apply({"house": HOUSES, "town": TOWNS})
+        kept = backend.numbers("cov")
+        assert kept is not None
+        assert kept.tolist() == [row()]
+        db.table("house").insert([(1, float("inf"), 1, "wood")])
+        assert backend.numbers("cov") is None
+        assert covariance.moments().sums[0] == float("inf")
+        db.table("house").delete([HOUSES[0], (1, float("inf"), 1, "wood")])
+        assert covariance.moments().count == row()[0]
+        np.testing.assert_array_equal(covariance.moments().sums, row()[1:4])
+        db.create_view("plain", "SELECT COUNT(*) AS n, MAX(price) AS m FROM house")
+        assert backend.numbers("plain") is None

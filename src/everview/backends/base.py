@@ -248,6 +248,17 @@ class KeepsMatrices(Protocol):
 
 
 @runtime_checkable
+class KeepsNumbers(Protocol):
+    """A backend that can hand out sums as it keeps them, without making columns of them."""
+
+    def numbers(self, view: str) -> npt.NDArray[np.float64] | None:
+        """The one row of a view, if it is nothing but numbers of rows and sums of floats, at most one row; else None.
+
+        A sum of no rows is 0.
+        """
+
+
+@runtime_checkable
 class HoldsRows(Protocol):
     """A backend whose queries can read rows that are no table of the database."""
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import chain
 
 from everview.algebra.moments import Product
 from everview.algebra.registry import ring_named
@@ -19,6 +20,7 @@ from everview.planner.block_join_builder import Facts, FactsOf, JoinBuilder, Mem
 from everview.planner.block_terms import (
     NONE,
     ONE,
+    Factor,
     Nullable,
     Owners,
     Polynomial,
@@ -29,6 +31,7 @@ from everview.planner.block_terms import (
     with_errors,
 )
 from everview.planner.moments_block import moments_shape
+from everview.planner.moments_part import Feature, MomentsShape
 from everview.relational.definitions.sum_aggregates import Summed, sum_aggregate
 from everview.relational.expressions import Call, Column, Expression, substitute, transform
 from everview.relational.nodes import Aggregate, AggregateCall
@@ -52,8 +55,8 @@ def build_block(aggregate: Aggregate, facts_of: FactsOf, *, may_watch: bool = Fa
     return _Builder(aggregate, facts_of, may_watch=may_watch).build()
 
 
-def _needs_notes(call: AggregateCall) -> bool:
-    """Whether an answer asks how many digits of its sums are right (VAR, CORR, …), which moments in one part do not tell."""
+def _is_of_moments(call: AggregateCall) -> bool:
+    """Whether an answer is read off sums of products (VAR, CORR, …)."""
     declared = sum_aggregate(call)
     return declared is not None and declared.summed is Summed.FLOATS
 
@@ -67,10 +70,24 @@ class _Builder:
     def build(self) -> Block:
         keys = [self._key(self._flat(k)) for k in self.aggregate.keys]
         answers = tuple(self._answer(call) for call in self.aggregate.aggregates)
-        block = self.join.assemble(keys, answers)
-        if any(_needs_notes(call) for call in self.aggregate.aggregates):
-            return block
-        return replace(block, moments=moments_shape(block.atoms, block.monomials))
+        moments = self._moments(answers)
+        return replace(self.join.assemble(keys, answers), moments=moments)
+
+    def _moments(self, answers: Iterable[Answer]) -> MomentsShape | None:
+        """What the sums of floats are, if they are moments; asked before the block is there, since it may need more lifts."""
+        if any(call.is_ring for call in self.aggregate.aggregates):
+            return None
+
+        def factor_of(feature: Feature) -> Factor:
+            found = factors[feature[0]][feature[1]]
+            assert isinstance(found, Factor), "no lift is into a ring"
+            return found
+
+        factors = self.join.factors()
+        needed = dict.fromkeys(m for answer in answers for _, m in chain(*answer.sums, answer.valid))
+        floats = [m for m in needed if any(is_float(factor_of(f)) for f in m)]
+        may_add = any(map(_is_of_moments, self.aggregate.aggregates))
+        return moments_shape(floats, factor_of, self.join.find_lift, self.join.lift, may_add=may_add)
 
     def _flat(self, expression: Expression) -> Expression:
         return substitute(expression, self.join.flat.outputs)

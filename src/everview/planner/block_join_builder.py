@@ -10,7 +10,7 @@ survives the join. Keys and conditions must not fail: a row for which one does h
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 
 from everview.planner.block import (
@@ -207,7 +207,19 @@ class JoinBuilder:
 
     def lift(self, atom: int, factor: Factor | RingLift) -> int:
         """The number of a lift of the atom, made on first use; a ``RingLift`` is still over the columns of the flat join."""
-        return self._lifts[atom].setdefault(factor, len(self._lifts[atom]))
+        found = self.find_lift(atom, factor)
+        return self._lifts[atom].setdefault(factor, len(self._lifts[atom])) if found is None else found
+
+    def find_lift(self, atom: int, factor: Factor | RingLift) -> int | None:
+        """The number of a lift of the atom, if there is one; a product of floats may be written in another way."""
+        if isinstance(factor, RingLift):
+            return self._lifts[atom].get(factor)
+        written = (replace(factor, values=values) for values in factor.products)
+        return next((self._lifts[atom][f] for f in written if f in self._lifts[atom]), None)
+
+    def factors(self) -> list[list[Factor | RingLift]]:
+        """The lifts of each atom so far, by their numbers."""
+        return [list(lifts) for lifts in self._lifts]
 
     def assemble(self, keys: Sequence[Member], answers: tuple[Answer, ...] = ()) -> Block:
         """The block with these variables as keys. To be called once, when all variables and lifts are made."""

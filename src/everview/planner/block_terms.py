@@ -19,7 +19,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from everview.relational.bounds import exact_bound, scale_of, unscaled
-from everview.relational.expressions import Call, Case, Cast, Expression, Literal, conjunction, conjuncts
+from everview.relational.expressions import (
+    FALSE,
+    Call,
+    Case,
+    Cast,
+    Expression,
+    Literal,
+    children,
+    conjunction,
+    conjuncts,
+)
 from everview.relational.functions.decimals import product_type
 from everview.relational.schema import is_nullable
 from everview.relational.types import BOOLEAN, FLOAT64, INT64, Decimal, Null, is_integral
@@ -40,6 +50,28 @@ class Factor:
     values: tuple[Expression, ...] = ()
     masks: frozenset[Expression] = frozenset()
     is_error: bool = False
+
+    @property
+    def is_product(self) -> bool:
+        """Whether it is the rounded product of two floats."""
+        return not self.is_error and len(self.products[0]) == 2
+
+    @property
+    def products(self) -> tuple[tuple[Expression, ...], ...]:
+        """The values, and other ways to write them: x and y, y and x, their product."""
+        match self.values:
+            case (Call(function="*", args=(a, b), type=kind),) if kind == FLOAT64 and not self.is_error:
+                return ((a, b), (b, a), self.values, (Call("*", (b, a), FLOAT64),))
+            case (a, b) if a.type == FLOAT64 and b.type == FLOAT64:
+                wholes = () if self.is_error else ((Call("*", (a, b), FLOAT64),), (Call("*", (b, a), FLOAT64),))
+                return (self.values, (b, a), *wholes)
+            case _:
+                return (self.values,)
+
+    @property
+    def rounding_error(self) -> Factor:
+        """What the rounded product of two floats lacks."""
+        return replace(self, values=self.products[0], is_error=True)
 
 
 Term = frozenset[tuple[int, Factor]]
@@ -69,10 +101,11 @@ def polynomial(expression: Expression, owners: Owners, is_watched: IsWatched = _
     atoms = owners(expression)
     if len(atoms) == 1:
         (atom,) = atoms
-        valid = ONE
-        if is_nullable(expression):
-            valid = _mask(atom, Call("isnotnull", (expression,), BOOLEAN))
-        return Nullable(((1, frozenset({(atom, Factor((expression,)))})),), valid)
+        value, masks = _where_present(expression)
+        own = _presence(value)
+        valid = masks | own
+        number = frozenset({(atom, Factor((value,), masks - own))})
+        return Nullable(((1, number),), ((1, frozenset({(atom, Factor((), valid))})),) if valid else ONE)
     match expression:
         case Call(function="*"):
             return _apply(_product, expression, owners, is_watched)
@@ -126,6 +159,11 @@ def multiply(a: Polynomial, b: Polynomial) -> Polynomial | None:
         return None
 
 
+def multiplied(a: Factor, b: Factor) -> Factor:
+    """The product of two floats of an atom, each as one value."""
+    return _merge(*(replace(f, values=(value_of(f.values),)) for f in (a, b)))
+
+
 def may_cancel(a: Polynomial) -> bool:
     """Whether the same floats stand in terms of both signs: one of them would have to take back the infinities of the other."""
     signs: dict[frozenset[tuple[int, tuple[Expression, ...]]], bool] = {}
@@ -153,6 +191,45 @@ def _literal(literal: Literal, owners: Owners) -> Nullable | None:
 
 def _mask(atom: int, condition: Expression) -> Polynomial:
     return ((1, frozenset({(atom, Factor((), frozenset({condition})))})),)
+
+
+def _presence(value: Expression) -> frozenset[Expression]:
+    """The tests that say together that a value is not NULL: of the factors and summands of floats, each by itself."""
+    if not is_nullable(value):
+        return frozenset()
+    if isinstance(value, Call) and value.function in ("*", "+", "-") and value.type == FLOAT64:
+        return frozenset(test for arg in value.args for test in _presence(arg))
+    return frozenset({Call("isnotnull", (value,), BOOLEAN)})
+
+
+def _where_present(expression: Expression) -> tuple[Expression, frozenset[Expression]]:
+    """A value, and on which rows the expression has it, if it is NULL on others for a reason of its own.
+
+    REGR_SXX(y, x) reads   CASE WHEN x IS NULL OR y IS NULL THEN NULL ELSE x END,   which is x where x and y are not NULL.
+    """
+    match expression:
+        case Case(branches=((condition, value),), otherwise=Literal(value=None)):
+            masks = frozenset(conjuncts(condition))
+        case Case(branches=((condition, Literal(value=None)),), otherwise=value):
+            tests = [c for c in _disjuncts(condition) if c != FALSE]
+            if not all(isinstance(c, Call) and c.function == "isnull" for c in tests):
+                return expression, frozenset()
+            masks = frozenset(Call("isnotnull", children(c), BOOLEAN) for c in tests)
+        case _:
+            return expression, frozenset()
+    inner, more = _where_present(value)
+    return inner, frozenset(m for m in masks if not _is_certain(m)) | more
+
+
+def _is_certain(test: Expression) -> bool:
+    """Whether it asks that what is never NULL be not NULL."""
+    return isinstance(test, Call) and test.function == "isnotnull" and not is_nullable(test.args[0])
+
+
+def _disjuncts(condition: Expression) -> list[Expression]:
+    if isinstance(condition, Call) and condition.function == "or":
+        return [c for arg in condition.args for c in _disjuncts(arg)]
+    return [condition]
 
 
 def _apply(
@@ -247,7 +324,7 @@ def _merge(a: Factor, b: Factor) -> Factor:
     if values:
         value_of(values)
     # A value is 0 where it is NULL, so a mask that says it is not NULL adds nothing.
-    present = {Call("isnotnull", (v,), BOOLEAN) for v in values}
+    present = {test for v in values for test in _presence(v)}
     return Factor(values, (a.masks | b.masks) - present)
 
 

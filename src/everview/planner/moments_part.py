@@ -14,12 +14,14 @@ Feature: TypeAlias = tuple[int, int]
 class MomentsShape:
     """The features of a block, atom by atom, and whether their products are summed, too (degree 2).
 
-    ``products`` has, for two features of one atom, the lift that is their product.
+    ``products`` has, for two features of one atom, the lift that is their product. ``errors`` are lifts that are what such a
+    product lacks after it was rounded: moments have products exactly, so that nothing is to be added to them.
     """
 
     features: tuple[Feature, ...]
     degree: int
     products: tuple[tuple[tuple[Feature, Feature], Feature], ...]
+    errors: tuple[Feature, ...] = ()
 
     def below(self, atoms: Iterable[int]) -> MomentsPart | None:
         """What a view over these atoms keeps; None if no feature is below it."""
@@ -35,6 +37,11 @@ class MomentsShape:
             return tuple(sums)
         pairs = ((f, g) for i, f in enumerate(part.features) for g in part.features[i:])
         return (*sums, *(frozenset({lift_of[f, g]} if f[0] == g[0] else {f, g}) for f, g in pairs))
+
+    def held(self, part: MomentsPart) -> tuple[frozenset[Feature], ...]:
+        """The monomials that need no place beside a part: its cells, and the errors that are in them."""
+        own = {atom for atom, _ in part.features}
+        return (*self.cells(part), *(frozenset({e}) for e in self.errors if e[0] in own))
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from everview.backends.base import VersionedDelta
+from everview.backends.base import KeepsNumbers, VersionedDelta
 from everview.catalog import CovarianceFeatures
 from everview.errors import InvalidQuery
 from everview.learn.moments import CategoryCounts, Moments, PairCounts
@@ -76,10 +76,9 @@ class Covariance(View):
         features = self.features
         wanted = self._group(group)
         with self._locked():  # all of one version
-            whole = self._read(self.name, wanted)
+            numbers = self._sums(wanted)
             parts = [self._read(part, wanted) for part in features.parts(self.name)]
         keys, k = len(features.group_by), len(features.continuous)
-        numbers = _numbers(whole, keys)
         row = numbers[0] if len(numbers) else np.zeros(1 + k + k * (k + 1) // 2)
         products = np.zeros((k, k))
         products[np.triu_indices(k)] = row[1 + k :]
@@ -188,6 +187,12 @@ class Covariance(View):
         if not group:
             return backend.read(part)
         return backend.lookup(part, self._key(group))
+
+    def _sums(self, group: Mapping[str, Any]) -> FloatMatrix:
+        """The number of rows, sums and products of a group: a row, or none."""
+        backend = self._core.backend
+        kept = backend.numbers(self.name) if isinstance(backend, KeepsNumbers) and not group else None
+        return _numbers(self._read(self.name, group), len(self.features.group_by)) if kept is None else kept
 
     def __repr__(self) -> str:
         by = f" by {', '.join(self.features.group_by)}" if self.features.group_by else ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from everview.catalog import CovarianceFeatures, ViewDefinition, ViewOptions
 from everview.errors import InvalidQuery, guarded
 from everview.relational.column_names import check_columns, find_column
-from everview.relational.covariance import category_plan, features_of, moments_plan, pair_plan
+from everview.relational.covariance import category_plan, exact_type, features_of, moments_plan, pair_plan
 from everview.relational.nodes import Relation, Schema
 from everview.relational.rules import simplify
 from everview.relational.schema import schema
@@ -31,7 +31,9 @@ def define_covariance(
             core.catalog.check_name(new)
         translated = core.translate(query)
         core.heal()
-        found, (whole, *parts) = covariance_plans(name, translated.plan, features)
+        found, (whole, *parts) = covariance_plans(
+            name, translated.plan, features, may_be_exact=core.backend.name == "spark"
+        )
         zone, others = translated.settings.time_zone, translated.settings.others
         named = [*zip(found.parts(name), parts, strict=True), (name, whole)]
         made: list[ViewDefinition] = []
@@ -50,9 +52,11 @@ def define_covariance(
 
 
 def covariance_plans(
-    name: str, source: Relation, features: CovarianceFeatures
+    name: str, source: Relation, features: CovarianceFeatures, *, may_be_exact: bool = False
 ) -> tuple[CovarianceFeatures, tuple[Relation, ...]]:
     """The features as the query spells them, and the plans of the covariance and of its parts.
+
+    ``may_be_exact``: features that are all integers or decimals are summed as such, for an engine that maintains exact sums.
 
     Raises:
         InvalidQuery: there are no features, one stands twice, or a continuous one is no number.
@@ -75,7 +79,8 @@ def covariance_plans(
             )
     found = CovarianceFeatures(*(tuple(fields[i].name for i in places) for places in (continuous, categorical, groups)))
     read = list(dict.fromkeys((*groups, *categorical)))
-    rows, count = features_of(source, continuous, read), len(continuous)
+    is_exact = may_be_exact and all(exact_type(fields[i].type) is not None for i in continuous)
+    rows, count = features_of(source, continuous, read, is_exact=is_exact), len(continuous)
     place = {column: count + i for i, column in enumerate(read)}
     keys, categories = [place[g] for g in groups], [place[c] for c in categorical]
     plans = [

@@ -110,8 +110,8 @@ def _plan(
         raise Refused(
             "an output column can fail, and a factorized result computes it when a row is read, not when a change comes"
         )
+    block = replace(block, moments=None)  # numbers are multiplied one by one when a row is read
     if skew is not None:
-        block = replace(block, moments=None)  # parts keep sums one by one
         listing = plan_skew_listing(block.query, skew.of_atoms(block.query))
         return FactorizedPlan(block, outputs, is_aggregate, lower_skew_listing(block, listing), None, listing)
     try:

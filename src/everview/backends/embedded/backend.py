@@ -16,6 +16,7 @@ import pyarrow as pa
 from everview.backends import base, rejections
 from everview.backends.base import Change, InMemory, Refresh, Suspension, VersionedDelta, without_sources_of
 from everview.backends.embedded import large_transactions as large
+from everview.backends.embedded import lookup
 from everview.backends.embedded.arrow_columns import bag_table, rows_of_batch, weighted_table
 from everview.backends.embedded.code_sweep import CodeSweep
 from everview.backends.embedded.dependencies import below, kept
@@ -23,8 +24,6 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.engine_memory import budget_of, out_of_memory, reserve_rows
 from everview.backends.embedded.explain import explain_view
 from everview.backends.embedded.graph import Graph, Programs
-from everview.backends.embedded.lookup import check_retained, rows_with, table_rows, table_rows_with
-from everview.backends.embedded.matrix.chain_operator import MatrixChainOperator
 from everview.backends.embedded.matrix.stored_matrix import Floats
 from everview.backends.embedded.operators.base import Operator, consolidated
 from everview.backends.embedded.propagation import OperatorFailed, Propagation, Running
@@ -346,7 +345,7 @@ class EmbeddedBackend(InMemory):
         self._catch_up_for(name)
         source = self._graph.tables.get(name.lower())
         if source is not None:
-            return table_rows(source)
+            return lookup.table_rows(source)
         view = self._views[name.lower()]
         return bag_table(kept(view.root).content(), view.definition.fields, self._dictionary)
 
@@ -368,10 +367,10 @@ class EmbeddedBackend(InMemory):
         self._catch_up_for(name)
         view = self._views.get(name.lower())
         if view is not None:
-            found = rows_with(view.root, view.definition.fields, key, name, self._dictionary)
+            found = lookup.rows_with(view.root, view.definition.fields, key, name, self._dictionary)
             return bag_table(found, view.definition.fields, self._dictionary)
         source = self._graph.tables[name.lower()]
-        return bag_table(table_rows_with(source, key, name, self._dictionary), source.fields, self._dictionary)
+        return bag_table(lookup.table_rows_with(source, key, name, self._dictionary), source.fields, self._dictionary)
 
     def query(self, plan: Relation, programs: Programs | None = None) -> pa.Table:
         """Evaluates a plan once, with what is already maintained as its starting point, by its program if that is known."""
@@ -379,7 +378,7 @@ class EmbeddedBackend(InMemory):
         for name in tables_of(plan):
             self._catch_up_for(name)
             if name.lower() in self._graph.tables:
-                check_retained(self._graph.tables[name.lower()])
+                lookup.check_retained(self._graph.tables[name.lower()])
         try:
             return bag_table(self._graph.evaluated(plan, programs), schema(plan), self._dictionary)
         finally:
@@ -427,9 +426,12 @@ class EmbeddedBackend(InMemory):
 
     def matrix(self, view: str) -> tuple[Ints, Ints, Floats]:
         """The indexes and cells of a product of matrices that is kept in arrays."""
-        root = self._views[view.lower()].root
-        assert isinstance(root, MatrixChainOperator), f"'{view}' is no product of matrices in arrays"
-        return root.matrix()
+        return lookup.matrix_of(self._views[view.lower()].root)
+
+    def numbers(self, view: str) -> Floats | None:
+        """The one row of a view as it is kept, if it is nothing but numbers of rows and sums of floats."""
+        self._catch_up_for(view)
+        return lookup.numbers_of(self._views[view.lower()].root)
 
     def checkpoint(self) -> None:
         """Nothing to do in memory."""

@@ -1,4 +1,4 @@
-"""Reading tables, and finding the rows of tables and views by the values of some columns."""
+"""Reading tables and numbers, and finding the rows of tables and views by the values of some columns."""
 
 from __future__ import annotations
 
@@ -10,9 +10,12 @@ import pyarrow as pa
 from everview.backends import rejections
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import constant_vector
+from everview.backends.embedded.matrix.chain_operator import MatrixChainOperator
+from everview.backends.embedded.matrix.stored_matrix import Floats
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.sources import ScanOperator, TableInput
-from everview.backends.embedded.vectors import Batch
+from everview.backends.embedded.tree.tree_operator import TreeOperator
+from everview.backends.embedded.vectors import Batch, Ints
 from everview.relational.arrow import arrow_schema
 from everview.relational.column_names import find_column
 from everview.relational.expressions import Literal
@@ -56,3 +59,14 @@ def check_retained(source: TableInput) -> None:
     """Raises if a table keeps no rows."""
     if not source.table.definition.retain:
         raise rejections.not_retained(source.table.definition)
+
+
+def matrix_of(root: Operator) -> tuple[Ints, Ints, Floats]:
+    """The indexes and cells of a product of matrices that is kept in arrays."""
+    assert isinstance(root, MatrixChainOperator), "a product of matrices in arrays"
+    return root.matrix()
+
+
+def numbers_of(root: Operator) -> Floats | None:
+    """The one row of a view tree that has nothing but numbers of rows and sums of floats; else None."""
+    return root.numbers() if isinstance(root, TreeOperator) else None

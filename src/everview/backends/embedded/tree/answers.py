@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal as PythonDecimal
 from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from everview.algebra.moments import CentralMoments, Product
+from everview.algebra.moments import CentralMoments, Floats, Product
 from everview.algebra.registry import ring_named
 from everview.algebra.ring import Payloads
 from everview.backends.embedded.dictionary import Dictionary
@@ -18,12 +18,12 @@ from everview.backends.embedded.operators.ring_sums import ring_answers
 from everview.backends.embedded.operators.sums import SUM_WORDS, answer_vector, finish_exact_sum, finish_float_sum
 from everview.backends.embedded.state import wide
 from everview.backends.embedded.state.accumulate import FLOAT_COUNTERS, MINUS, NAN, PLUS, float_totals
-from everview.backends.embedded.tree.layout import FLOAT_RANGE, PLUS_UNIT, SPECIAL_BITS
+from everview.backends.embedded.tree.layout import BIG, FLOAT_RANGE, PLUS_UNIT, SPECIAL_BITS
 from everview.backends.embedded.tree.machine import range_error
 from everview.backends.embedded.vectors import Bools, Ints, Kind, Vector, kind_of
 from everview.planner.block import Answer, Block, Monomial, Number
 from everview.planner.block import Terms as BlockTerms
-from everview.planner.moments_block import packed, unpacked
+from everview.planner.moments_block import packed
 from everview.planner.moments_part import MomentsPart
 from everview.relational.definitions.sum_aggregates import Summed, sum_aggregate
 from everview.relational.functions.decimals import CONTEXT
@@ -53,24 +53,73 @@ def finishers(
         dictionary: Where strings and nested values get their codes.
         bears_loss: Whether answers are given that have too few digits, as nothing can stand in for the tree.
     """
-    place, errors = _word_of_each(block, payload, offsets)
-    return tuple(_finisher(block, answer, place, errors, dictionary, bears_loss=bears_loss) for answer in block.answers)
+    place, cells = _word_of_each(block, payload, offsets)
+    return tuple(_finisher(block, answer, place, cells, dictionary, bears_loss=bears_loss) for answer in block.answers)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A sum that is one of moments.
+
+    Attributes:
+        error: The word of its rounding error.
+        squares: Of the features that are multiplied in it, if two are, the words of the sums of their squares.
+        marks: Of the same, the words of the largest that these sums have been.
+    """
+
+    error: int
+    squares: tuple[int, ...] = ()
+    marks: tuple[int, ...] = ()
 
 
 def _word_of_each(
     block: Block, payload: Sequence[Monomial], offsets: Sequence[int]
-) -> tuple[dict[Monomial, int], dict[int, int]]:
-    """The word of each monomial; and of the sums that are moments, which have no note, by their word that of their error."""
+) -> tuple[dict[Monomial, int], dict[int, Cell]]:
+    """The word of each monomial; and of the sums that are moments, which have no note, by their word what is known of them."""
     place: dict[Monomial, int] = {}
-    errors: dict[int, int] = {}
+    cells: dict[int, Cell] = {}
     for part, at in zip(packed(block, payload), offsets, strict=True):
         if not isinstance(part, MomentsPart):
             place[part] = at
             continue
-        for i, cell in enumerate(unpacked(block, (part,))):
-            place[cell] = at + i
-            errors[at + i] = at + part.size + i
-    return place, errors
+        assert block.moments is not None, "a block with moments"
+        place |= {cell: at + i for i, cell in enumerate(block.moments.cells(part))}
+        count, size = len(part.features), part.size
+        pairs: list[tuple[int, ...]] = [()] * count
+        pairs += [(i, j) for i in range(count) for j in range(i, count)] if part.degree == 2 else []
+        square = {p[0]: at + i for i, p in enumerate(pairs) if p and p[0] == p[1]}
+        for i, pair in enumerate(pairs):
+            marks = tuple(at + 2 * size + f for f in pair)
+            cells[at + i] = Cell(at + size + i, tuple(square[f] for f in pair), marks)
+    return place, cells
+
+
+def number_reader(block: Block, payload: Sequence[Monomial], offsets: Sequence[int]) -> Callable[[Ints], Floats] | None:
+    """A function from payload rows to all answers at once, where these are numbers of rows and sums in moments; else None.
+
+    The sum of no rows is 0 here, and not NULL.
+    """
+    place, cells = _word_of_each(block, payload, offsets)
+    words, errors = [], []
+    for answer in block.answers:
+        terms = answer.valid if answer.call.function == "count" else answer.sums[0] if answer.sums else ()
+        if answer.call.function not in ("count", "sum") or len(terms) != 1 or terms[0][0] != 1:
+            return None
+        word = place[terms[0][1]]
+        if answer.call.function == "sum" and word not in cells:
+            return None
+        words.append(word)
+        errors.append(cells[word].error if word in cells else -1)
+    chosen, lacking = np.array(words, dtype=np.int64), np.array(errors, dtype=np.int64)
+    is_sum = lacking >= 0
+
+    def read(rows: Ints) -> Floats:
+        found: Floats = rows[:, chosen].astype(np.float64)
+        numbers = rows.view(np.float64)
+        found[:, is_sum] = numbers[:, chosen[is_sum]] + numbers[:, lacking[is_sum]]
+        return found
+
+    return read
 
 
 def always_fit(block: Block) -> bool:
@@ -97,7 +146,7 @@ def _finisher(
     block: Block,
     answer: Answer,
     place: dict[Monomial, int],
-    errors: dict[int, int],
+    cells: dict[int, Cell],
     dictionary: Dictionary,
     *,
     bears_loss: bool,
@@ -122,16 +171,16 @@ def _finisher(
             (truths,) = answer.sums
             return _finish_truths(call, tuple((c, place[m]) for c, m in truths), valid)
         case Summed.FLOATS:
-            return _finish_moments(call, sums, valid, bears_loss=bears_loss)
+            return _finish_moments(call, sums, valid, cells, bears_loss=bears_loss)
         case _:
             (terms,) = sums
     if is_floating(call.args[0].type):
-        if len(terms) == 1 and terms[0][0] == 1 and terms[0][1] in errors:
-            first = terms[0][1]
-            return lambda rows: finish_float_sum(call, _settled(rows, first, errors[first]), _counts(rows, valid))
+        if len(terms) == 1 and terms[0][0] == 1 and terms[0][1] in cells:
+            first, error = terms[0][1], cells[terms[0][1]].error
+            return lambda rows: finish_float_sum(call, _settled(rows, first, error), _counts(rows, valid))
 
         def finish_float(rows: Ints) -> Vector:
-            sums, counters = _floats(rows, terms, errors)
+            sums, counters = _floats(rows, terms, cells)
             return finish_float_sum(call, float_totals(sums, counters), _counts(rows, valid))
 
         return finish_float
@@ -169,39 +218,59 @@ def _finish_truths(call: AggregateCall, truths: CountTerms, valid: CountTerms) -
     return finish
 
 
-def _finish_moments(call: AggregateCall, sums: tuple[Terms, ...], valid: CountTerms, *, bears_loss: bool) -> Finish:
+def _finish_moments(
+    call: AggregateCall, sums: tuple[Terms, ...], valid: CountTerms, cells: Mapping[int, Cell], *, bears_loss: bool
+) -> Finish:
     declared = sum_aggregate(call)
     assert declared is not None, f"{call.function} is a function of sums"
     products = declared.products
-
-    noted = [at + 2 for terms in sums for _, at, is_count in terms if not is_count]
+    words = [at for terms in sums for _, at, is_count in terms if not is_count]
+    noted = [at + 2 for at in words if at not in cells]
+    marked = [cells[at] for at in words if at in cells and cells[at].marks]
 
     def finish(rows: Ints) -> Vector:
-        read = [_floats(rows, terms) for terms in sums]
+        read = [_floats(rows, terms, cells) for terms in sums]
         finite = {p: np.all(counters == 0, axis=1) for p, (_, counters) in zip(products, read, strict=True)}
         pairs = {product: pair for product, (pair, _) in zip(products, read, strict=True)}
         counts = _counts(rows, valid)
         if not bears_loss:
             is_finite = np.logical_and.reduce([*finite.values()])
-            _check_digits(rows[:, noted] >> SPECIAL_BITS & _EXPONENT, counts, pairs, is_finite)
+            largest = np.maximum(_noted(rows, noted), _marked(rows, marked))
+            _check_digits(largest, counts, pairs, is_finite)
         return finish_moments(call, counts, pairs, finite)
 
     return finish
 
 
-def _check_digits(tops: Ints, counts: Ints, sums: Mapping[Product, Payloads], finite: Bools) -> None:
+def _noted(rows: Ints, words: list[int]) -> Floats:
+    """The scale of the largest number that has been in sums with notes; 0 where none was large."""
+    top = (rows[:, words] >> SPECIAL_BITS & _EXPONENT).max(axis=1, initial=0)
+    return np.where(top > 0, np.ldexp(1.0, top - 1023), 0.0)
+
+
+def _marked(rows: Ints, cells: Sequence[Cell]) -> Floats:
+    """The largest that sums of products have been, of those that were large and have become smaller; 0 where none has."""
+    largest = np.zeros(len(rows))
+    numbers = rows.view(np.float64)
+    for cell in cells:
+        has_lost = np.any(numbers[:, cell.marks] > np.abs(numbers[:, cell.squares]), axis=1)
+        scale = np.sqrt(np.prod(numbers[:, cell.marks], axis=1))
+        largest = np.where(has_lost & (scale >= BIG), np.maximum(largest, scale), largest)
+    return largest
+
+
+def _check_digits(largest: Floats, counts: Ints, sums: Mapping[Product, Payloads], finite: Bools) -> None:
     """Large numbers have been in a sum, and their rounding errors still are: what is left must be far above these.
 
     Raises:
         TreeOutgrown: it is not.
     """
-    top = tops.max(axis=1, initial=0)
-    is_noted = finite & (counts > 0) & (top > 0)
+    is_noted = finite & (counts > 0) & (largest > 0)
     if not is_noted.any():
         return
     chosen = {product: pair[is_noted] for product, pair in sums.items()}
     moments = CentralMoments(counts[is_noted], chosen)
-    errors = np.ldexp(1.0, top[is_noted] - 1023 - PAIR_BITS)
+    errors = np.ldexp(largest[is_noted], -PAIR_BITS)
     for product in chosen:
         if len(product) == 2 and (np.abs(moments.central(*product)) < errors * _ENOUGH).any():
             raise range_error(FLOAT_RANGE)
@@ -241,11 +310,11 @@ def _row_finisher(block: Block, answer: Answer, place: dict[Monomial, int]) -> C
 
 
 _LOW = (1 << 64) - 1
-_NO_ERRORS: Mapping[int, int] = {}
 
 
 def _places(block: Block, terms: BlockTerms, place: dict[Monomial, int]) -> Terms:
-    return tuple((c, place[m], block.number_of(m) is Number.COUNT) for c, m in terms)
+    """Where the terms are; rounding errors that moments have in their products have no place of their own."""
+    return tuple((c, place[m], block.number_of(m) is Number.COUNT) for c, m in terms if m in place)
 
 
 def _counts(rows: Ints, terms: CountTerms) -> Ints:
@@ -273,14 +342,14 @@ def _exact(rows: Ints, terms: Terms) -> Ints:
     return totals
 
 
-def _floats(rows: Ints, terms: Terms, errors: Mapping[int, int] = _NO_ERRORS) -> tuple[np.ndarray, Ints]:
+def _floats(rows: Ints, terms: Terms, cells: Mapping[int, Cell]) -> tuple[np.ndarray, Ints]:
     sums = np.zeros((len(rows), 2), dtype=np.float64)
     counters = np.zeros((len(rows), FLOAT_COUNTERS), dtype=np.int64)
     for coefficient, at, is_count in terms:
         if is_count:
             sums[:, 0] += coefficient * rows[:, at].astype(np.float64)
             continue
-        words = np.stack((rows[:, at], rows[:, errors.get(at, at + 1)]), axis=1)
+        words = np.stack((rows[:, at], rows[:, cells[at].error if at in cells else at + 1]), axis=1)
         parts = words.view(np.float64)
         total, error = sums[:, 0].copy(), sums[:, 1]
         value = parts[:, 0] * coefficient
@@ -288,7 +357,7 @@ def _floats(rows: Ints, terms: Terms, errors: Mapping[int, int] = _NO_ERRORS) ->
         part = new - total
         sums[:, 1] = error + parts[:, 1] * coefficient + ((total - (new - part)) + (value - part))
         sums[:, 0] = new
-        if at in errors:
+        if at in cells:
             continue
         special = (rows[:, at + 2] << 64 - SPECIAL_BITS) >> 64 - SPECIAL_BITS
         if not special.any():
@@ -302,9 +371,9 @@ def _floats(rows: Ints, terms: Terms, errors: Mapping[int, int] = _NO_ERRORS) ->
     return sums, counters
 
 
-def _settled(rows: Ints, at: int, error: int) -> npt.NDArray[np.float64]:
+def _settled(rows: Ints, at: int, error: int) -> Floats:
     """The sums in one word, with their rounding errors in another."""
-    sums: npt.NDArray[np.float64] = rows[:, at].view(np.float64) + rows[:, error].view(np.float64)
+    sums: Floats = rows[:, at].view(np.float64) + rows[:, error].view(np.float64)
     return sums
 
 

@@ -13,10 +13,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from everview.algebra.moments import Floats
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.base import Operator, consolidated
 from everview.backends.embedded.row_by_row import MakeRows, RowByRow
-from everview.backends.embedded.tree.answers import always_fit, finishers, row_finishers
+from everview.backends.embedded.tree.answers import always_fit, finishers, number_reader, row_finishers
 from everview.backends.embedded.tree.block_layout import key_layout
 from everview.backends.embedded.tree.machine import TreeOutgrown
 from everview.backends.embedded.tree.tree_backed_operator import TreeBacked
@@ -78,6 +79,7 @@ class TreeOperator(TreeBacked):
         self._finish = finishers(
             block, result.payload, self._result.offsets, self._dictionary, bears_loss=self._make_rows is None
         )
+        self._read_numbers = number_reader(block, result.payload, self._result.offsets) if self._is_global else None
         self._finish_row = row_finishers(block, result.payload, self._result.offsets) if self._is_global else None
 
     def adopt(self, state: TreeState) -> None:
@@ -271,6 +273,12 @@ class TreeOperator(TreeBacked):
         if self._is_global and not len(entries):
             entries = np.zeros((1, self._result.stride), dtype=np.int64)
         return Batch(self._answers(entries), np.ones(len(entries), dtype=np.int64))
+
+    def numbers(self) -> Floats | None:
+        """The one row as it is kept, where it has nothing but numbers of rows and sums of floats; else None."""
+        if self.rows is not None or self._read_numbers is None:
+            return None
+        return self._read_numbers(self._result.entries[self._result.live_slots()])
 
     def recompute(self, contents: Sequence[Batch]) -> Batch:
         return self.content()
