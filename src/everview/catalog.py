@@ -7,7 +7,7 @@ space. Contract: a view is only ever added after everything it reads, so the ord
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import combinations
 
@@ -19,6 +19,7 @@ from everview.errors import (
     UnsupportedOperation,
     did_you_mean,
 )
+from everview.relational.clock import WATERMARK, is_hidden
 from everview.relational.column_names import find_column
 from everview.relational.constraints import missing_keys, repeated_keys
 from everview.relational.expressions import Literal
@@ -27,7 +28,7 @@ from everview.relational.schema import schema
 from everview.relational.traverse import tables_of
 from everview.relational.unique_keys import UniqueKey
 
-_NAME = re.compile(r"(?!__clock$|__expired_)[A-Za-z_][A-Za-z0-9_]*", re.ASCII | re.IGNORECASE)
+_NAME = re.compile(r"(?!__clock$|__expired_|__watermark_)[A-Za-z_][A-Za-z0-9_]*", re.ASCII | re.IGNORECASE)
 """Names that Spark's catalog takes without quotes, but for those of ``relational.clock``; tables are temporary views there."""
 
 
@@ -196,25 +197,27 @@ class Catalog:
     def __init__(self) -> None:
         self._definitions: dict[str, Definition] = {}
         self._sorts: bool | None = None
+        self._watermarks: dict[str, ViewDefinition] | None = None
 
     def add(self, definition: Definition) -> None:
         """Enters a definition whose name and columns have been checked."""
         assert definition.name.lower() not in self._definitions, definition.name
         self._definitions[definition.name.lower()] = definition
-        self._sorts = None
+        self._sorts = self._watermarks = None
 
     def remove(self, definition: Definition) -> None:
         """Forgets a definition that ``droppable`` has given."""
         del self._definitions[definition.name.lower()]
-        self._sorts = None
+        self._sorts = self._watermarks = None
 
     def exchange(self, before: Definition, after: Definition) -> None:
         """Puts a definition in the place of another, also under another name."""
         exchanged = [after if d is before else d for d in self._definitions.values()]
-        self._definitions, self._sorts = {d.name.lower(): d for d in exchanged}, None
+        self._definitions = {d.name.lower(): d for d in exchanged}
+        self._sorts = self._watermarks = None
 
     def droppable(self, name: str) -> Definition:
-        """The definition of this name, which nothing else needs.
+        """The definition of this name, which nothing else needs but its own retention and watermark.
 
         Raises:
             UnknownName: nothing has this name.
@@ -227,7 +230,8 @@ class Catalog:
                 hint="drop that.",
             )
         parts = self.parts_of(definition)
-        dependents = tuple(d for one in (definition, *parts) for d in self.dependents(one.name))
+        every = (d for one in (definition, *parts) for d in self.dependents(one.name))
+        dependents = tuple(d for d in every if not is_hidden(d.name))
         if dependents:
             listed = ", ".join(f"{d.kind} '{d.name}'" for d in dependents)
             raise DependencyError(
@@ -285,7 +289,10 @@ class Catalog:
         if isinstance(found, ViewDefinition) and not found.is_assertion:
             return found
         if found is not None:
-            raise UnknownName(f"'{found.name}' is {_article(found)}, not a view.")
+            hint = (
+                "db.table() gives it." if isinstance(found, TableDefinition) else "it cannot be read, only explained."
+            )
+            raise UnknownName(f"'{found.name}' is {_article(found)}, not a view.", hint=hint)
         raise UnknownName(f"there is no view '{name}'.", hint=self._near(name, self.views))
 
     @property
@@ -314,6 +321,14 @@ class Catalog:
         if self._sorts is None:
             self._sorts = any(a.options.on_violation != "reject" for a in self.computed)
         return self._sorts
+
+    @property
+    def watermarks(self) -> Mapping[str, ViewDefinition]:
+        """The views of watermarks, by table in small letters; every transaction asks."""
+        if self._watermarks is None:
+            found = {v.name.removeprefix(WATERMARK).lower(): v for v in self.computed if v.name.startswith(WATERMARK)}
+            self._watermarks = found
+        return self._watermarks
 
     def constraint_views(self, table: TableDefinition) -> tuple[ViewDefinition, ...]:
         """The constraints of a table as assertions, with names that no view can have."""

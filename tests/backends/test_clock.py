@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import everview as ev
+from everview.backends.embedded.operators.base import Arrangement, Searched
+from everview.backends.embedded.operators.table_arrangement import TableColumns
+from everview.backends.embedded.vectors import Batch, Ints
 
 START = datetime(2024, 3, 1, 12, tzinfo=UTC)
 
@@ -139,3 +144,104 @@ def test_the_clock_of_a_database_on_disk(tmp_path: Path) -> None:
         db.advance(START + timedelta(hours=25))
         assert db.view("recent").rows() == []
         assert db.table("events").rows() == [(2, START + timedelta(hours=5))]
+
+
+HOUR = timedelta(hours=1)
+
+
+def test_a_watermark_moves_the_clock_and_leaves_late_rows_out(db: ev.Database, events: ev.Table) -> None:
+    """Late is what lies before the watermark of the transactions so far; clock and retention follow it, and never go back."""
+    recent = db.create_view("recent", "SELECT id FROM events WHERE at > now() - INTERVAL 1 HOUR")
+    db.advance(START - 100 * HOUR)
+    db.watermark("events", "at", "10 minutes")
+    db.retain("events", where="at > now() - INTERVAL 5 HOURS")
+    first = events.insert([(1, 1, START, None, 1), (2, 1, START - 3 * HOUR, None, 1), (3, 1, None, None, 1)])
+    assert first.caught == {}, "there was no watermark before"
+    assert db.now == START - HOUR / 6
+    assert recent.rows() == [(1,)]
+    late = events.insert([(4, 1, START - HOUR / 5, None, 1), (5, 1, START - HOUR / 6, None, 1), (6, 1, None, None, 1)])
+    assert late.caught["watermark of events"].column("id").to_pylist() == [4]
+    assert "1 rows caught by watermark of events" in repr(late)
+    assert sorted(r[0] for r in events.rows()) == [1, 2, 3, 5, 6]
+    events.delete([(2, 1, START - 3 * HOUR, None, 1)])
+    events.insert([(7, 1, START + 9 * HOUR, None, 1)])
+    assert sorted(r[0] for r in events.rows()) == [3, 6, 7], "retention has followed"
+    assert db.now == START + 9 * HOUR - HOUR / 6
+    events.delete([(7, 1, START + 9 * HOUR, None, 1)])
+    assert db.now == START + 9 * HOUR - HOUR / 6
+    db.verify()
+    db.drop("recent")
+    db.drop("events")
+    assert "events" not in db.tables
+
+
+def test_the_clock_follows_the_slowest_watermark(db: ev.Database, events: ev.Table) -> None:
+    """As with Spark's policy ``min``; before there are events it shows 1970."""
+    other = db.create_table("other", "at TIMESTAMP")
+    db.watermark("events", "AT", timedelta(minutes=30))
+    db.watermark("other", "at", "0 seconds")
+    assert db.now == datetime(1970, 1, 1, tzinfo=UTC)
+    events.insert([(1, 1, START, None, 1)])
+    assert db.now == datetime(1970, 1, 1, tzinfo=UTC)
+    other.insert([(START + HOUR,)])
+    assert db.now == START - HOUR / 2
+    other.insert([(START - 9 * HOUR,), (START + HOUR,)])
+    assert other.rows() == [(START + HOUR,)] * 2
+    assert list(db.views) == []
+
+
+def test_what_a_watermark_cannot_be(db: ev.Database, events: ev.Table) -> None:
+    """A column that is no moment, a delay that is no interval, a table that is not there."""
+    with pytest.raises(ev.InvalidQuery, match="the time of an event is a timestamp"):
+        db.watermark("events", "x", "10 minutes")
+    for delay in ("soon", "-5 minutes", "", timedelta(seconds=-1), 5, "1 day' + now() + '"):
+        with pytest.raises(ev.InvalidQuery):
+            db.watermark("events", "at", delay)  # type: ignore[arg-type]
+    with pytest.raises(ev.UnknownName):
+        db.watermark("event", "at", "10 minutes")
+    with pytest.raises(ev.UnknownName):
+        db.watermark("events", "att", "10 minutes")
+    assert db.now is None
+
+
+def test_the_watermark_of_a_database_on_disk(tmp_path: Path) -> None:
+    """It is there again when the database is opened."""
+    with ev.connect(str(tmp_path / "db")) as db:
+        db.create_table("events", "id INT, at TIMESTAMP")
+        db.watermark("events", "at", "1 hour")
+        db.table("events").insert([(1, START)])
+    with ev.connect(str(tmp_path / "db")) as db:
+        assert db.now == START - HOUR
+        commit = db.table("events").insert([(2, START - 2 * HOUR), (3, START + HOUR)])
+        assert commit.caught["watermark of events"].num_rows == 1
+        assert db.now == START
+
+
+def test_advancing_the_clock_looks_at_what_expires(spark: object, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of many rows in a temporal filter, those between the old bound and the new one are fetched, and no others."""
+    rows = 100_000
+    with ev.connect(spark=spark) as db:  # type: ignore[arg-type]
+        db.create_table("events", "id INT, at TIMESTAMP")
+        ids = pa.array(range(rows), pa.int32())
+        at = pa.array([int(START.timestamp() * 1e6) + i * 1_000_000 for i in range(rows)], pa.timestamp("us", "UTC"))
+        db.table("events").insert(pa.table({"id": ids, "at": at}))
+        db.advance(START)
+        recent = db.create_view("recent", "SELECT id FROM events WHERE at > now()")
+        db.retain("events", where="at > now() - INTERVAL 1 HOUR")
+        fetched: list[int] = []
+        for searched in (Arrangement, TableColumns):
+            original = searched.at
+
+            def counted(self: Searched, slots: Ints, at: Callable[..., Batch] = original) -> Batch:
+                fetched.append(len(slots))
+                return at(self, slots)
+
+            monkeypatch.setattr(searched, "at", counted)
+        for second, expired in ((50, 50), (57, 7), (4000, 3943)):
+            fetched.clear()
+            commit = db.advance(START + timedelta(seconds=second))
+            assert commit.changes["recent"].num_rows == expired
+            assert sum(fetched) <= 4 * expired + 10
+        assert db.table("events").to_arrow().num_rows == rows - 401
+        monkeypatch.undo()
+        assert recent.to_arrow().num_rows == rows - 4001

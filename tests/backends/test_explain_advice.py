@@ -54,7 +54,9 @@ def test_advice_comes_true(shop: ev.Database) -> None:
     shop.drop("after")
     shop.drop("keyed")
     assert "a changed row of orders costs O(1): one look-up (keyed by id)\n" in text
-    assert "a changed row of keyed costs O(matches): it meets all rows of orders with the same cid: 4 on average" in text
+    assert (
+        "a changed row of keyed costs O(matches): it meets all rows of orders with the same cid: 4 on average" in text
+    )
     assert "advice" not in text
 
 
@@ -62,14 +64,19 @@ def test_what_is_computed_anew_is_advised_against(shop: ev.Database) -> None:
     """A window without PARTITION BY, and a query that need not be computed anew."""
     ranked, counted = shop.view("ranked").explain(), shop.view("counted").explain()
     assert "a changed row of orders costs O(N): all rows of orders are computed anew\n" in ranked
-    assert "  rank(…) is computed anew over all rows after every change: with PARTITION BY, O(N) → O(partition)\n" in ranked
+    assert (
+        "  rank(…) is computed anew over all rows after every change: with PARTITION BY, O(N) → O(partition)\n"
+        in ranked
+    )
     assert "  leave out strategy='recompute' or refresh='full': orders O(N) → O(1)\n" in counted
 
 
 def test_the_views_below_are_counted_in(shop: ev.Database) -> None:
     """What a changed order meets in the view that another view reads."""
     text = shop.view("over").explain()
-    assert "a changed row of orders costs O(matches): it meets all rows of customer with the same id: 1 on average" in text
+    assert (
+        "a changed row of orders costs O(matches): it meets all rows of customer with the same id: 1 on average" in text
+    )
 
 
 def test_analyze_measures_rows_and_time(shop: ev.Database) -> None:

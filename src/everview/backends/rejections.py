@@ -186,7 +186,8 @@ def changes_not_kept(view: str, since: int, kept_since: int, version: int) -> Un
 def unknown_explain_mode(mode: str, backend: str, modes: Sequence[str]) -> UnsupportedOperation:
     """An explain mode that the backend does not have."""
     return UnsupportedOperation(
-        f"the {backend} backend cannot explain in mode '{mode}'.", hint=f"it has {' and '.join(modes)}."
+        f"the {backend} backend cannot explain in mode '{mode}'.",
+        hint=f"it has {', '.join(modes[:-1])} and {modes[-1]}.",
     )
 
 

@@ -7,7 +7,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from everview.errors import EverviewError, InvalidQuery, UnknownName, did_you_mean
+from everview.frontend.catalyst_function_names import FUNCTION_NAMES
+from everview.relational.definitions.ordered_aggregates import ORDERED_AGGREGATES
+from everview.relational.definitions.sum_aggregates import SUM_AGGREGATES
 
+_REGISTER = "functions of your own are found if they are registered in the session: connect(spark=…)."
 _QUOTED = re.compile(r"`([^`]+)`")
 
 
@@ -23,6 +27,29 @@ def from_spark_error(error: Any, known_names: Iterable[str]) -> EverviewError:
         candidates = [_last_part(p) for p in re.split(r",\s*", parameters.get("proposal", "")) if p]
         listed = f"the columns here are {', '.join(candidates)}." if candidates else None
         return UnknownName(f"column '{name}' cannot be resolved.", hint=did_you_mean(name, candidates) or listed)
+    if condition == "UNRESOLVED_ROUTINE":
+        name = _last_part(parameters.get("routineName", "?"))
+        known = [
+            *FUNCTION_NAMES.values(),
+            *SUM_AGGREGATES,
+            *ORDERED_AGGREGATES,
+            "count",
+            "min",
+            "max",
+            "row_number",
+            "rank",
+        ]
+        near = did_you_mean(name, list(dict.fromkeys(known)))
+        return UnknownName(f"there is no function '{name}'.", hint=near or _REGISTER)
+    if condition == "UNBOUND_SQL_PARAMETER":
+        name = parameters.get("name", "?")
+        given = f"give it to db.sql as args: {{'{name}': …}}, or a list for markers '?'."
+        return InvalidQuery(f"the query has a parameter '{name}', and no value for it was given.", hint=given)
+    if condition == "MISSING_GROUP_BY":
+        return InvalidQuery(
+            "the query has an aggregate beside columns, and no GROUP BY.",
+            hint="add GROUP BY with these columns, or aggregate them too, with any_value(…) say.",
+        )
     if "pythonudaf" in parameters.get("prettyName", ""):
         return InvalidQuery(
             f"the aggregate of a registered ring has no {parameters.get('syntax', 'such clause').removesuffix(' CLAUSE')}.",

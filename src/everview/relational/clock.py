@@ -18,6 +18,14 @@ CLOCK_FIELDS: Final[Schema] = (Field("now", TIMESTAMP, False),)
 EXPIRED: Final = "__expired_"
 """How the names of views begin that hold the rows which a table's retention has given up."""
 
+WATERMARK: Final = "__watermark_"
+"""How the names of views begin that hold the watermark of a table."""
+
+
+def is_hidden(name: str) -> bool:
+    """Whether a table or view is not the user's: the clock, and what retentions and watermarks keep."""
+    return name == CLOCK or name.startswith((EXPIRED, WATERMARK))
+
 
 def is_clock(relation: Relation) -> bool:
     """Whether a relation is the clock itself.

@@ -19,6 +19,7 @@ from everview.catalog import TableDefinition, ViewDefinition, ViewOptions
 from everview.errors import InvalidChange
 from everview.relational.arrow import rows_from_arrow, rows_to_arrow
 from everview.relational.clock import CLOCK, CLOCK_FIELDS, EXPIRED, reads_clock
+from everview.relational.clock import is_hidden as is_hidden  # noqa: PLC0414 -- for the session, which asks here
 from everview.session.defining_views import view_definition
 from everview.session.transaction import Commit
 
@@ -31,19 +32,14 @@ _MICROSECOND = datetime.timedelta(microseconds=1)
 
 def ensure_clock(core: Core) -> None:
     """Makes the clock if there is none; it then shows the time at which this is called."""
-    if CLOCK not in core.catalog or _micros(core) is None:
+    if shown(core) is None:
         _set(core, time.time_ns() // 1000)
-
-
-def is_hidden(name: str) -> bool:
-    """Whether a table or view is not the user's: the clock, and what retentions keep."""
-    return name == CLOCK or name.startswith(EXPIRED)
 
 
 def now(core: Core) -> datetime.datetime | None:
     """What the clock shows; None as long as nobody has asked for the time."""
     with core.locked():
-        micros = _micros(core) if CLOCK in core.catalog else None
+        micros = shown(core)
     return None if micros is None else _EPOCH + micros * _MICROSECOND
 
 
@@ -58,13 +54,30 @@ def advance(core: Core, to: datetime.datetime | None) -> Commit:
             f"the clock cannot be set to {to!r}.",
             hint="give a datetime with a time zone, as in datetime.now(timezone.utc), or nothing for the present moment.",
         )
+    commit = move(core, micros)
+    core.subscriptions.deliver()
+    return commit
+
+
+def start(core: Core) -> None:
+    """Makes the clock if there is none, for event time: it shows the beginning of 1970, as Spark's first watermark does."""
+    if shown(core) is None:
+        _set(core, 0)
+
+
+def move(core: Core, micros: int) -> Commit:
+    """Moves the clock to so many microseconds after 1970, and deletes what the retention of tables then gives up."""
     with core.locked():
         commit = _set(core, micros)
         for view in core.catalog.views:
             if view.name.startswith(EXPIRED):
                 _delete_expired(core, view)
-    core.subscriptions.deliver()
-    return commit
+        return commit
+
+
+def shown(core: Core) -> int | None:
+    """What the clock shows, in microseconds; None as long as there is none."""
+    return _micros(core) if CLOCK in core.catalog else None
 
 
 def retain(core: Core, table: str, where: str) -> None:

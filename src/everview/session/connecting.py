@@ -6,6 +6,7 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
+from everview.errors import UnsupportedOperation
 from everview.frontend.translation_cache import open_cache
 from everview.session.database import Database
 from everview.session.open_backend import open_backend
@@ -44,6 +45,11 @@ def connect(
     """
     if spark is not None:
         importlib.import_module("everview.frontend.session_settings").read_settings(spark)
+    if path is not None and not isinstance(path, str | os.PathLike):
+        raise UnsupportedOperation(
+            f"the place of a database is of type {type(path).__name__}.",
+            hint="give the path of a folder, or nothing for a database in memory.",
+        )
     chosen = open_backend(backend, None if path is None else os.fspath(path), spark, options)
     opened = Database(chosen, spark, open_cache(translation_cache))
     opened.go_on_publishing()

@@ -44,6 +44,7 @@ from everview.session.sql.ddl import Columns, read_schema
 from everview.session.stored_on_disk import Follows, KeepsPublications, LogsDefinitions
 from everview.session.subscriptions import Subscriptions
 from everview.session.transaction import Commit, GuardedDeltas
+from everview.session.watermark import follow, without_late
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -286,6 +287,8 @@ class Core:
             definition = self.catalog.droppable(name)
             for check in self.drop_checks:
                 check(definition.name)
+            for hidden in self.catalog.dependents(name):
+                self.drop(hidden.name)  # its retention and its watermark
             constraints = self.catalog.constraint_views(definition) if isinstance(definition, TableDefinition) else ()
             parts = self.catalog.parts_of(definition)
             self._drop_from_backend([definition.name, *(c.name for c in constraints)])
@@ -353,6 +356,9 @@ class Core:
                 self._check_current(change)
             started = time.perf_counter()
             changes, caught = sort_out(self, changes) if self.catalog.sorts_rows_out else (changes, {})
+            if self.catalog.watermarks:
+                changes, late = without_late(self, changes)
+                caught = {**caught, **late}
             before = self.backend.suspensions()
             deltas = self.backend.apply(changes, source=source)
             seconds = time.perf_counter() - started
@@ -360,7 +366,7 @@ class Core:
             self.subscriptions.announce(version, deltas)
             found = {c.table: c.decomposed for c in changes if c.decomposed is not None}
             after = self.backend.suspensions()
-            return Commit(
+            commit = Commit(
                 version,
                 GuardedDeltas(deltas, self.lock),
                 seconds,
@@ -369,6 +375,9 @@ class Core:
                 suspended={name: why for name, why in after.items() if name not in before} if after else {},
                 caught=caught,
             )
+            if not self.catalog.watermarks.keys().isdisjoint(c.table.lower() for c in changes):
+                follow(self)
+            return commit
 
     def last_batch(self, source: str) -> int | None:
         """The number of the last batch of a source that is committed."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from everview.catalog import CovarianceFeatures, ViewDefinition, ViewOptions
 from everview.errors import UnknownName, UnsupportedOperation
 from everview.frontend.translation_cache import TranslationCache
 from everview.learn.matrix_chain import MatrixChain, create_matrix_chain, matrix_chain
-from everview.session import clock
+from everview.session import clock, watermark
 from everview.session.bins import Bins, bin_name, with_bins
 from everview.session.changing.replace_view import replace_view
 from everview.session.changing.sort_out import define_assertion
@@ -206,6 +206,10 @@ class Database:
     def retain(self, table: str, where: str) -> None:
         """Keeps the rows for which ``ts > now() - INTERVAL 7 DAYS`` or the like is not false; others go with the clock."""
         clock.retain(self._core, table, where)
+
+    def watermark(self, table: str, column: str, delay: str | timedelta) -> None:
+        """The clock follows the greatest time in ``column``, less the delay; rows of before it are left out of transactions."""
+        watermark.watermark(self._core, table, column, delay)
 
     def transaction(self) -> Transaction:
         """Several changes in one transaction: ``with db.transaction() as tx: …``."""

@@ -295,6 +295,10 @@ class View(_Relation):
         self._check()
         if format not in ("weights", "cdf"):
             raise UnsupportedOperation(f"there is no format '{format}' for changes.", hint="it is 'weights' or 'cdf'.")
+        if since is not None and not isinstance(since, int):
+            raise UnsupportedOperation(
+                f"changes since {since!r}: that is no version.", hint="a version is a number, as db.version gives it."
+            )
         with self._locked():
             start = self._core.backend.changes_kept_since(self.name) if since is None else since
             found = self._core.backend.changes(self.name, start)
@@ -313,6 +317,11 @@ class View(_Relation):
         """
         self._check()
         self._check_moves_with_commits()
+        if not callable(callback):
+            raise UnsupportedOperation(
+                f"a subscriber of type {type(callback).__name__} cannot be called.",
+                hint="give a function of one argument, which has .version and .delta.",
+            )
         return self._core.subscriptions.add(self.name, callback)
 
     def publish(self, uri: str | os.PathLike[str], *, storage_options: Mapping[str, str] | None = None) -> Publication:

@@ -45,6 +45,8 @@ class Disk:
 
     def make_folder(self, path: Path) -> None:
         """Makes a folder, and those above it."""
+        if path.is_file():
+            raise StorageFailed(f"'{path}' is a file, and a database is a folder.", hint="give another path.")
         with told_as_storage_failure("making the folder", path):
             path.mkdir(parents=True, exist_ok=True)
 

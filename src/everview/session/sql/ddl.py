@@ -133,6 +133,11 @@ def read_schema(
         raise InvalidQuery(f"{owner} has its primary key declared twice: in the schema and as an argument.")
     keyed = _with_key(owner, read.fields, given or read.primary_key)
     declared = [*read.constraints, *(Constraint(name, _listed(key)) for key in _listed(unique))]
+    if foreign_keys is not None and not isinstance(foreign_keys, Mapping):
+        raise InvalidQuery(
+            f"the foreign keys of {owner} are of type {type(foreign_keys).__name__}.",
+            hint="give a dict from columns to tables, as in {'customer': 'customers'}.",
+        )
     for columns, parent in (foreign_keys or {}).items():
         table, referenced = (parent, ()) if isinstance(parent, str) else parent
         declared.append(Constraint(name, _listed(columns), table, _listed(referenced)))
@@ -196,6 +201,10 @@ class _SchemaParser:
     """A recursive-descent parser; one method a rule of the module's grammar."""
 
     def __init__(self, text: str) -> None:
+        if not text.strip():
+            raise InvalidQuery(
+                "the schema is empty.", hint="name a column and its type, as in 'id bigint, name string'."
+            )
         self._cursor = TokenCursor(text, "schema")
         self._constraints: list[Constraint] = []
 

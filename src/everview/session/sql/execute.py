@@ -57,6 +57,8 @@ if TYPE_CHECKING:
 
 def execute_script(core: Core, text: str) -> Outcome:
     """Runs statements one after another and returns what the last gave; an error has ``.statement``."""
+    if not isinstance(text, str):
+        raise InvalidQuery(f"db.sql runs text, and this is of type {type(text).__name__}.")
     outcome: Outcome = None
     for statement in split_statements(text):
         try:
