@@ -27,11 +27,11 @@ EMBEDDED_FIRST = pytest.mark.parametrize(
 """The quick run asks Spark once; the reference backend lets it answer in the same way."""
 
 QUERIES = {
-    "weighted": "SELECT g, percentile(x, 0.5, id) AS p, count(*) AS n FROM t GROUP BY g",
+    "kept": "SELECT g, sort_array(collect_list(x) RESPECT NULLS) AS p, count(*) AS n FROM t GROUP BY g",
     "maps": "SELECT m, count(*) AS n FROM (SELECT map(g, x) AS m FROM t WHERE g IS NOT NULL) GROUP BY m",
-    "joined": "SELECT t.g, percentile(t.x, 0.5, s.k) AS p FROM t LEFT JOIN s ON t.id = s.k GROUP BY t.g",
-    "first": "SELECT g, percentile(x, 0.5, id) AS p FROM t GROUP BY g ORDER BY g, p LIMIT 2",
-    "timed": "SELECT percentile(x, 0.5, id) AS p, now() AS moment FROM t",
+    "joined": "SELECT t.g, sort_array(collect_list(s.k) RESPECT NULLS) AS p FROM t LEFT JOIN s ON t.id = s.k GROUP BY t.g",
+    "first": "SELECT g, sort_array(collect_list(x) RESPECT NULLS) AS p FROM t GROUP BY g ORDER BY g, p LIMIT 2",
+    "timed": "SELECT sort_array(collect_list(x) RESPECT NULLS) AS p, now() AS moment FROM t",
 }
 
 
@@ -49,7 +49,7 @@ def test_spark_answers_after_every_change(db: ev.Database) -> None:
     db.advance(datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC))
     for name, query in QUERIES.items():
         db.create_view(name, query, strategy="recompute")
-    above = db.create_view("above", "SELECT sum(n) AS rows FROM weighted")
+    above = db.create_view("above", "SELECT sum(n) AS rows FROM kept")
     assert above.rows() == [(4,)]
     db.apply({"t": [(5, "b", 2.0)], "s": [(5,), (5,)]})
     db.table("t").delete_keys([2, 3])
@@ -59,14 +59,14 @@ def test_spark_answers_after_every_change(db: ev.Database) -> None:
     moved = db.advance(datetime.datetime(2024, 1, 2, tzinfo=datetime.UTC))
     assert moved.refreshed["timed"].how == "full"
     assert db.view("timed").rows()[0][1].day == 2
-    assert db.view("weighted").rows() == []
+    assert db.view("kept").rows() == []
     assert above.rows() == [(None,)]
 
 
 def test_everything_says_that_a_view_is_recomputed(db: ev.Database, backend: str) -> None:
     """explain, stats, the commit and the handle."""
     _filled(db)
-    view = db.create_view("v", QUERIES["weighted"], refresh="full")
+    view = db.create_view("v", QUERIES["kept"], refresh="full")
     commit = db.apply({"t": [(9, "c", 1.0)]})
     assert commit.refreshed["v"].how == "full"
     assert "Spark" in view.explain()
@@ -79,14 +79,14 @@ def test_everything_says_that_a_view_is_recomputed(db: ev.Database, backend: str
 def test_a_refusal_names_the_way_out_only_where_there_is_one(db: ev.Database) -> None:
     """A query of which Spark could compute the answer says so; one without a well-defined answer does not."""
     _filled(db)
-    with pytest.raises(UnsupportedQuery, match=r"percentile with a frequency.*strategy='recompute'"):
-        db.create_view("v", QUERIES["weighted"])
+    with pytest.raises(UnsupportedQuery, match=r"collect_list with RESPECT NULLS.*strategy='recompute'"):
+        db.create_view("v", QUERIES["kept"])
     for query, named in {
         "SELECT g, x FROM t TABLESAMPLE (50 PERCENT)": "TABLESAMPLE",
         "SELECT g FROM t LIMIT 1": "LIMIT",
-        "SELECT percentile(x, 0.5, id) + rand() AS p FROM t": "rand",
-        "SELECT first(g) AS f, percentile(x, 0.5, id) AS p FROM t": "first",
-        "SELECT * FROM (SELECT percentile(x, 0.5, id) AS p FROM t), csv.`/etc/passwd`": "not a table",
+        "SELECT get(sort_array(collect_list(x) RESPECT NULLS), 0) + rand() AS p FROM t": "rand",
+        "SELECT first(g) AS f, sort_array(collect_list(x) RESPECT NULLS) AS p FROM t": "first",
+        "SELECT * FROM (SELECT sort_array(collect_list(x) RESPECT NULLS) AS p FROM t), csv.`/etc/passwd`": "not a table",
     }.items():
         for strategy in ("auto", "recompute"):
             with pytest.raises(ev.EverviewError) as refused:
@@ -119,8 +119,8 @@ def test_a_dataframe_of_grouped_pandas_functions(
 def test_a_recomputed_view_is_there_when_the_database_is_opened_again(tmp_path: Path, spark: SparkSession) -> None:
     """Text is kept; a DataFrame is not, and its view then says how to give it again."""
     with _filled(ev.connect(tmp_path, spark=spark)) as db:
-        db.create_view("kept", QUERIES["weighted"], strategy="recompute")
-        frame = db.spark_table("t").selectExpr("percentile(x, 0.5D, id) AS p")
+        db.create_view("kept", QUERIES["kept"], strategy="recompute")
+        frame = db.spark_table("t").selectExpr("sort_array(collect_list(x) RESPECT NULLS) AS p")
         db.create_view("lost", frame, strategy="recompute")
     answer_in_spark._held.clear()  # as in a new process
     with ev.connect(tmp_path, spark=spark) as db:
@@ -144,7 +144,7 @@ def test_a_stored_query_must_be_one_that_can_be_created(spark: SparkSession) -> 
 def test_spark_answers_over_rows_that_stay_with_the_executors(tmp_path: Path, spark: SparkSession) -> None:
     """Segments larger than what the driver takes are read by Spark's own plan of the query."""
     with _filled(ev.connect(tmp_path, backend="spark", spark=spark, local_rows=2)) as db:
-        for name in ("weighted", "joined"):
+        for name in ("kept", "joined"):
             db.create_view(name, QUERIES[name], strategy="recompute")
         db.apply({"t": [(i, "ab"[i % 2], float(i)) for i in range(10, 30)], "s": [(12,), (12,)]})
         db.verify()

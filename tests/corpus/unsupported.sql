@@ -48,8 +48,5 @@ SELECT a FROM t1 TABLESAMPLE (50 PERCENT) REPEATABLE (7);
 -- name: reflect_call
 SELECT a, java_method('java.lang.System', 'nanoTime') AS n FROM t1;
 
--- name: approx_count_distinct_aggregate
-SELECT a, approx_count_distinct(b) AS n FROM t1 GROUP BY a;
-
--- name: histogram_numeric_aggregate
-SELECT a, histogram_numeric(b, 3) AS h FROM t1 GROUP BY a;
+-- name: kll_sketch_aggregate
+SELECT a, kll_sketch_agg_bigint(b) AS n FROM t1 GROUP BY a;

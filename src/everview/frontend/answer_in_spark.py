@@ -19,7 +19,7 @@ from everview.errors import CorruptDatabase, EvaluationError, UnsupportedQuery
 from everview.frontend.catalyst_plan import refuse_nondeterministic
 from everview.frontend.catalyst_transform import rebind_leaves
 from everview.frontend.clock_functions import with_clock
-from everview.frontend.hide_expressions import function_name, refused_as_nondeterministic
+from everview.frontend.hide_expressions import function_name, refuse_chance, refused_as_nondeterministic
 from everview.frontend.spark_frames import empty_rows, frame_of_plan, frame_of_rows, plan_of_frame
 from everview.frontend.spark_rings import SparkRings
 from everview.frontend.spark_text import is_a, sequence
@@ -181,6 +181,7 @@ def _check_expression(session: Any, expression: Any, parent: str) -> None:
             operator=name,
             hint="sort_array orders a list; min, max, min_by and max_by say which row they mean.",
         )
+    refuse_chance(function_name(expression))
     children = sequence(expression.children())
     is_its_own = all(c.deterministic() for c in children) and not is_a(session, expression, "PlanExpression")
     if not expression.deterministic() and is_its_own and kind not in _LISTS:

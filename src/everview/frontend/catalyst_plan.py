@@ -24,6 +24,7 @@ from everview.frontend.catalyst_functions import NONDETERMINISTIC
 from everview.frontend.catalyst_json import CatalystNode, parse_tree, simple_name
 from everview.frontend.catalyst_transform import rewrite_subqueries, run_transform
 from everview.frontend.spark_rings import is_ring_function
+from everview.frontend.stand_in import is_stand_in
 
 _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
 
@@ -303,7 +304,7 @@ class Exporter:
             elif name in _COMMON:
                 fields["common_id"] = expression.id().id()
             elif name == "PythonUDAF":
-                fields["is_ring"] = is_ring_function(expression)
+                fields["is_ring"] = not is_stand_in(expression.name()) and is_ring_function(expression)
             else:
                 owner = expression.evalContext() if "evalContext" in fields else expression
                 fields["is_try"] = owner.evalMode().toString() != "ANSI"  # try_to_date makes a LEGACY cast

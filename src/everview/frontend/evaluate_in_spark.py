@@ -13,7 +13,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
@@ -22,6 +22,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from everview.errors import CorruptDatabase, EvaluationError, InternalError
+from everview.frontend.aggregate_in_spark import RunGroups, compile_aggregate
 from everview.frontend.answer_in_spark import SparkAnswers
 from everview.frontend.catalyst_plan import quiet_spark_log
 from everview.frontend.catalyst_transform import scala_list
@@ -43,6 +44,7 @@ _UTC: Final = "UTC"
 """The zone in Arrow's types: rows hold instants, so it plays no part."""
 
 Run = Callable[[Sequence[pa.Array], int], pa.Array]
+_R = TypeVar("_R")
 
 
 class SparkEvaluator:
@@ -53,6 +55,7 @@ class SparkEvaluator:
         self._context: SparkContext | None = None
         self._sessions: dict[SessionSettings, SparkSession] = {}
         self._compiled: dict[SparkExpression, Run] = {}
+        self._aggregates: dict[SparkExpression, RunGroups] = {}
         self._answers: dict[SessionSettings, SparkAnswers] = {}
 
     def compute(self, expression: SparkExpression, inputs: Sequence[pa.Array], count: int) -> pa.Array:
@@ -61,19 +64,34 @@ class SparkEvaluator:
         Raises:
             EvaluationError: some row has none.
         """
+        with self._running(expression, _compile, self._compiled) as run:
+            return run(inputs, count)
+
+    def compute_groups(self, function: SparkExpression, inputs: Sequence[pa.Array], sizes: Sequence[int]) -> pa.Array:
+        """The values of an aggregate function for groups that stand one after another, of these sizes.
+
+        Raises:
+            EvaluationError: some group has none.
+        """
+        with self._running(function, compile_aggregate, self._aggregates) as run:
+            return run(inputs, sizes)
+
+    @contextmanager
+    def _running(
+        self, expression: SparkExpression, make: Callable[[Any, SparkExpression], _R], known: dict[SparkExpression, _R]
+    ) -> Iterator[_R]:
         with self._lock:
             session = self._session(SessionSettings(expression.zone, expression.settings))
             with working_in(session), quiet_spark_log():
                 function = spark_code.function_of(expression)
-                run = self._compiled.get(function)
                 try:
-                    if run is None:
+                    if function not in known:
                         copy_all_functions(session)
-                        run = self._compiled[function] = _compile(session, function)
-                    return run(inputs, count)
+                        known[function] = make(session, function)
+                    yield known[function]
                 except (PySparkException, Py4JJavaError) as error:
                     # Some of Spark's expressions keep what they were building when they failed (a map's entries): begin anew.
-                    self._compiled.pop(function, None)
+                    known.pop(function, None)
                     raise _as_evaluation_error(error, expression.name) from None
 
     def introduce(self, session: Any, names: Iterable[str]) -> None:
@@ -112,7 +130,8 @@ class SparkEvaluator:
     def _session(self, settings: SessionSettings) -> SparkSession:
         if self._context is None or SparkContext._active_spark_context is not self._context:
             user = SparkGateway().user_session
-            self._context, self._sessions, self._compiled, self._answers = user.sparkContext, {}, {}, {}
+            self._context, self._sessions, self._answers = user.sparkContext, {}, {}
+            self._compiled, self._aggregates = {}, {}
         known = self._sessions.get(settings)
         if known is None:
             known = self._sessions[settings] = SparkGateway().private_session()

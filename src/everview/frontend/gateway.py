@@ -88,6 +88,8 @@ _OWN_SETTINGS = {
     "spark.sql.debug.maxToStringFields": "100000",
     # Else Spark computes parts of a query over rows at hand before it has optimized it, and its answer is not that of tables.
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",
+    # Else an aggregate that depends on the order of a group's rows would be cut in two where there are many groups.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(2**31 - 1),
 }
 
 

@@ -5,6 +5,9 @@ name and arguments, and its name says all that the translation needs. Law: a sta
 over its arguments, the columns that the expression reads. All of what lies below is computed with it, so that what Spark
 would not evaluate is not evaluated. Aggregates, window functions, subqueries and grouping keys stay outside, as arguments; so
 do functions of Python, which Spark evaluates before all else, and the arguments of these.
+
+An aggregate that only Spark has gets a stand-in too, an aggregate of Python over the arguments that are no constants: the
+others are in its text.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ from everview.errors import UnsupportedQuery
 from everview.frontend.catalyst_json import CatalystNode, parse_tree
 from everview.frontend.catalyst_plan import Exporter, quiet_spark_log
 from everview.frontend.catalyst_transform import run_transform
+from everview.frontend.spark_rings import is_ring_function
 from everview.frontend.spark_text import (
     TextWriter,
     attribute,
@@ -30,6 +34,7 @@ from everview.frontend.spark_text import (
 )
 from everview.frontend.spark_types import from_spark_json, to_spark_json
 from everview.frontend.stand_in import is_stand_in, stand_in_name
+from everview.frontend.translate_aggregate import has_translation
 from everview.frontend.translate_expression import Scope, translate_expression
 from everview.frontend.translated import SessionSettings
 from everview.frontend.user_functions import called_function
@@ -38,6 +43,8 @@ from everview.relational.expressions import Column
 
 _SCALAR_PYTHON: Final = 100
 """PySpark's number for a function of values."""
+_GROUPED_PYTHON: Final = 202
+"""PySpark's number for a function of a group's columns."""
 
 # fmt: off
 _BOUNDARIES: Final = frozenset((
@@ -81,6 +88,8 @@ class _Hider:
         keys = sequence(plan.groupingExpressions()) if name == "Aggregate" else []
 
         def visit(expression: Any) -> Any:
+            if expression.getClass().getSimpleName() == "AggregateExpression":
+                return self._hidden_aggregate(expression)
             return self._hidden(expression, keys) if self._is_foreign(expression) else expression
 
         return run_transform(self._session, plan.transformExpressionsDown, visit)
@@ -154,18 +163,46 @@ class _Hider:
         self._check(expression, text, writer.inputs, title)
         return self._stand_in(expression, text, writer.inputs, title)
 
+    def _hidden_aggregate(self, expression: Any) -> Any:
+        """The aggregate expression itself, or with a stand-in for its function where only Spark has that."""
+        function = expression.aggregateFunction()
+        name = function.getClass().getSimpleName()
+        if name == "PythonUDAF":
+            if is_stand_in(function.name()) or is_ring_function(function):
+                return expression
+            text, inputs = called_function(self._session, function)
+            stand_in = self._stand_in(function, text, inputs, function.name())
+        elif is_replaceable(self._session, function) or has_translation(name, self._fields_of(name, function)):
+            return expression
+        else:
+            title = function_name(function)
+            refuse_chance(title)
+            inputs = [c for c in sequence(function.children()) if not c.foldable()] or [function.children().apply(0)]
+            writer = TextWriter(self._session, lambda part: any(part.semanticEquals(i) for i in inputs))
+            text = writer.write(function)
+            self._check(function.toAggregateExpression(), text, writer.inputs, title)
+            stand_in = self._stand_in(function, text, writer.inputs, title)
+        return expression.withNewChildren(self._listed([stand_in, *sequence(expression.children())[1:]]))
+
+    def _fields_of(self, name: str, function: Any) -> dict[str, Any]:
+        fields: dict[str, Any] = json.loads(function.toJSON())[0]
+        if name == "Percentile":
+            fields["has_frequency"] = function.frequencyExpression().sql() != "1L"
+        return fields
+
     def _stand_in(self, expression: Any, text: tuple[str | int, ...], inputs: list[Any], title: str) -> Any:
         self.has_hidden = True
         text = tuple(p for part in text for p in (_retyped(part, inputs) if isinstance(part, int) else (part,)))
-        return self._expressions.PythonUDF(
-            stand_in_name(title, text, self._settings),
-            None,
-            expression.dataType(),
-            self._listed(inputs),
-            _SCALAR_PYTHON,
-            True,
-            self._expressions.NamedExpression.newExprId(),
+        is_aggregate = is_a(self._session, expression, "aggregate.AggregateFunction")
+        kind, number = (
+            (self._expressions.PythonUDAF, _GROUPED_PYTHON)
+            if is_aggregate
+            else (self._expressions.PythonUDF, _SCALAR_PYTHON)
         )
+        name, new_id = stand_in_name(title, text, self._settings), self._expressions.NamedExpression.newExprId()
+        if is_aggregate:
+            return kind(name, None, expression.dataType(), self._listed(inputs), True, number, new_id)
+        return kind(name, None, expression.dataType(), self._listed(inputs), number, True, new_id)
 
     def _check(self, expression: Any, text: tuple[str | int, ...], inputs: list[Any], title: str) -> None:
         """Refuses an expression whose text does not mean it."""
@@ -205,7 +242,8 @@ class _Hider:
         plan = analyzer.execute(logical.Project(self._listed([named]), leaf))
         for rule in (rules.ReplaceExpressions, rules.SimplifyExtractValueOps, rules.ConstantFolding):
             plan = rule.apply(plan)
-        return plan.projectList().apply(0).child()
+        listed = plan.aggregateExpressions() if plan.nodeName() == "Aggregate" else plan.projectList()
+        return listed.apply(0).child()
 
     def _listed(self, parts: list[Any]) -> Any:
         listed = self._session._jvm.java.util.ArrayList()
@@ -227,6 +265,16 @@ def function_name(expression: Any) -> str:
     is_python = expression.getClass().getSimpleName() == "PythonUDF"
     name: str = expression.name() if is_python else expression.prettyName()
     return name
+
+
+def refuse_chance(name: str) -> None:
+    """Refuses the sketches that are none of the rows they were given, though Spark calls them deterministic."""
+    if name.startswith(("kll_sketch_agg", "kll_merge_agg")):
+        raise UnsupportedQuery(
+            f"the sketch {name} draws by lot which values it drops, so a view over it has no well-defined content.",
+            operator=name,
+            hint="percentile(x, array(0.5, 0.9)) is exact, and maintained in O(log N).",
+        )
 
 
 def refused_as_nondeterministic(expression: Any) -> UnsupportedQuery:

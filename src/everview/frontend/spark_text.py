@@ -134,6 +134,9 @@ _FORMS: Final[dict[str, Callable[[TextWriter, Any], list[str | int]]]] = {
     "VariantGet": TextWriter._variant_get,
     "CreateNamedStruct": TextWriter._named_struct,
     "ScalaUDF": TextWriter._user_function,
+    "HyperLogLogPlusPlus": lambda writer, expression: list(
+        writer._call("approx_count_distinct", sequence(expression.children()), f"{expression.relativeSD()!r}D")
+    ),
     **dict.fromkeys(("LikeAny", "LikeAll", "NotLikeAny", "NotLikeAll"), TextWriter._like_many),
 }
 

@@ -6,12 +6,22 @@ integers SUM is bigint and AVG double.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from everview.algebra.registry import ring_named
 from everview.errors import InvalidQuery, UnsupportedQuery
 from everview.frontend.catalyst_json import CatalystNode
 from everview.frontend.spark_types import from_spark_json
+from everview.frontend.stand_in import hidden_expression
 from everview.frontend.translate_expression import Scope, translate_expression
-from everview.frontend.translate_ordered_aggregate import ORDERED, REWRITES, translate_ordered
+from everview.frontend.translate_ordered_aggregate import is_ordered, translate_ordered
+from everview.relational.definitions.spark_aggregates import (
+    depends_on_order,
+    is_spark_aggregate,
+    spark_aggregate,
+    spark_function,
+)
 from everview.relational.expressions import Expression, Literal
 from everview.relational.nodes import AggregateCall, Frame, FrameUnit, WindowCall
 from everview.relational.types import (
@@ -59,13 +69,32 @@ _RANKING = {
 _MAX_PRECISION = 38
 
 
+def has_translation(name: str, fields: Mapping[str, Any]) -> bool:
+    """Whether an aggregate function of Catalyst's, by its class and fields, is one of ours; Spark computes the others."""
+    return name in _AGGREGATES or name in _CHOICES or name == "PivotFirst" or is_ordered(name, fields)
+
+
 def translate_aggregate(node: CatalystNode, scope: Scope) -> AggregateCall:
     """An ``AggregateExpression`` over the scope of the aggregate's input."""
     function, *filters = node.children
-    if function.name == "PythonUDAF":
-        return _ring_aggregate(function, scope)
     condition = filters[0] if filters else None
-    if function.name in ORDERED:
+    if function.name == "PythonUDAF":
+        given = tuple(translate_expression(c, scope) for c in function.children)
+        by_spark = hidden_expression(function, given)
+        if by_spark is None and function.fields.get("is_ring"):
+            return _ring_aggregate(function, given)
+        if by_spark is None:
+            raise _only_in_spark(function.fields["name"])
+        kept = None if condition is None else translate_expression(condition, scope)
+        call = spark_aggregate(by_spark, distinct=bool(node.fields["isDistinct"]), condition=kept)
+        if call.distinct and depends_on_order(call):
+            raise UnsupportedQuery(
+                f"DISTINCT in {by_spark.name} is not supported.",
+                operator=by_spark.name,
+                hint="aggregate over a subquery with SELECT DISTINCT.",
+            )
+        return call
+    if is_ordered(function.name, _usual(function)):
         name, args, data_type = translate_ordered(function, scope)
     else:
         name, args = _function_and_args(function, scope)
@@ -79,17 +108,27 @@ def translate_aggregate(node: CatalystNode, scope: Scope) -> AggregateCall:
     )
 
 
-def _ring_aggregate(function: CatalystNode, scope: Scope) -> AggregateCall:
+def _usual(function: CatalystNode) -> Mapping[str, Any]:
+    """The fields by which ``is_ordered`` tells the usual form of a function."""
+    if function.name != "Percentile":
+        return function.fields
+    frequency = function.children[2]
+    is_one = frequency.name == "Literal" and frequency.fields.get("value") == "1"
+    return {**function.fields, "has_frequency": not is_one}
+
+
+def _only_in_spark(name: str) -> UnsupportedQuery:
+    """What makes the front end let Spark's own code compute the aggregate."""
+    return UnsupportedQuery(
+        f"the aggregate {name} is not supported.",
+        operator=name,
+        hint="docs/supported-sql.md lists the aggregates that are.",
+    )
+
+
+def _ring_aggregate(function: CatalystNode, args: tuple[Expression, ...]) -> AggregateCall:
     """The aggregate of a registered ring, which Spark shows as a Python UDAF; its DISTINCT and FILTER Spark refuses."""
-    name = function.fields["name"]
-    if not function.fields.get("is_ring"):
-        raise UnsupportedQuery(
-            f"the Python aggregate {name} says nothing of how it changes when rows come and go.",
-            operator="PythonUDAF",
-            hint="if it is a sum of products in some ring, register that with ev.register_ring.",
-        )
-    entry = ring_named(name)
-    args = tuple(translate_expression(c, scope) for c in function.children)
+    entry = ring_named(function.fields["name"])
     if not args or (entry.arity is not None and len(args) != entry.arity):
         takes = "at least one argument" if entry.arity is None else f"{entry.arity} arguments"
         raise InvalidQuery(f"{entry.name} takes {takes}, and is given {len(args)}.")
@@ -106,15 +145,8 @@ def _function_and_args(function: CatalystNode, scope: Scope) -> tuple[str, tuple
     if function.name in _CHOICES:
         value = translate_expression(function.children[0], scope)
         return _CHOICES[function.name], (value,)
-    if function.name in REWRITES:
-        sql, hint = REWRITES[function.name]
-        raise UnsupportedQuery(f"the sketch {sql} is not maintained.", operator=sql, hint=hint)
     if function.name not in _AGGREGATES:
-        raise UnsupportedQuery(
-            f"the aggregate {function.name} is not supported.",
-            operator=function.name,
-            hint="docs/supported-sql.md lists the aggregates that are.",
-        )
+        raise _only_in_spark(function.name)
     name = _AGGREGATES[function.name]
     if function.fields.get("is_try"):
         name = f"try_{name}"
@@ -189,6 +221,13 @@ def _window_aggregate(expression: CatalystNode, scope: Scope, frame: Frame) -> W
             f"the aggregate of ring '{call.function}' over a window is not supported.",
             operator="WindowExpression",
             hint="join with a subquery that groups.",
+        )
+    if is_spark_aggregate(call):
+        name = spark_function(call).name
+        raise UnsupportedQuery(
+            f"the aggregate {name}, which Spark's own code computes, is not supported over a window.",
+            operator=name,
+            hint="join with a subquery that groups by the partition.",
         )
     if call.distinct:
         raise UnsupportedQuery("DISTINCT in a window aggregate is not supported.", operator="WindowExpression")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from everview.errors import UnsupportedQuery
 from everview.frontend.catalyst_json import CatalystNode
 from everview.frontend.translate_expression import Scope, translate_expression
@@ -22,16 +25,10 @@ _PLAIN = {
 ORDERED = frozenset({*_PLAIN, "Percentile", "PercentileDisc", "ApproximatePercentile", "Mode", "ListAgg", "MaxMinByK"})
 """Catalyst's classes that are translated here."""
 
-REWRITES = {
-    "HyperLogLogPlusPlus": ("approx_count_distinct", "count(DISTINCT x) is exact, and maintained in O(1)."),
-    "HistogramNumeric": (
-        "histogram_numeric",
-        "group by width_bucket(x, low, high, n), or ask percentile(x, array(…)).",
-    ),
-    "CountMinSketchAgg": ("count_min_sketch", "group by the value and count."),
-    "ApproxTopK": ("approx_top_k", "group by the value, count, and ORDER BY the count DESC LIMIT k."),
-}
-"""Sketches by Catalyst's class: their name in SQL, and what to write instead."""
+
+def is_ordered(name: str, fields: Mapping[str, Any]) -> bool:
+    """Whether an aggregate of Catalyst's is translated here: a percentile only without a frequency."""
+    return name in ORDERED and not fields.get("has_frequency")
 
 
 def translate_ordered(function: CatalystNode, scope: Scope) -> tuple[str, tuple[Expression, ...], DataType]:
@@ -70,12 +67,6 @@ def _percentile(function: CatalystNode, args: tuple[Expression, ...]) -> tuple[s
     if function.name == "ApproximatePercentile":
         name, element = "approx_percentile", value.type
     else:
-        if function.name == "Percentile" and not (isinstance(args[2], Literal) and args[2].value == 1):
-            raise UnsupportedQuery(
-                "percentile with a frequency is not supported.",
-                operator="percentile",
-                hint="repeat the row: join with range(frequency), or explode(sequence(1, frequency)).",
-            )
         if function.name == "PercentileDisc" and function.fields.get("legacyCalculation"):
             raise UnsupportedQuery(
                 "percentile_disc is not supported under spark.sql.legacy.percentileDiscCalculation.",

@@ -42,7 +42,8 @@ from everview.frontend.translation import (
     with_columns,
     with_type,
 )
-from everview.relational.expressions import Expression
+from everview.relational.definitions.spark_aggregates import is_python_aggregate
+from everview.relational.expressions import TRUE, Expression
 from everview.relational.nodes import (
     RECURSION,
     Aggregate,
@@ -237,6 +238,9 @@ class _PlanTranslator:
         keys = tuple(dict.fromkeys(translate_expression(g, scope) for g in grouping))
         calls = tuple(dict.fromkeys(translate_aggregate(c, scope) for c in inner))
         names = aggregate_names(listed, grouping, keys, calls, scope)
+        if not keys and any(is_python_aggregate(c) for c in calls):
+            # Of no rows, Spark makes no call of a function of Python, and no row.
+            keys, names = (TRUE,), ("everything", *names)
         grouped = Aggregate(child.relation, keys, calls, names)
         return self._project_aggregate(grouped, listed, scope)
 

@@ -32,6 +32,7 @@ from everview.planner.block_terms import (
 )
 from everview.planner.moments_block import moments_shape
 from everview.planner.moments_part import Feature, MomentsShape
+from everview.relational.definitions.spark_aggregates import is_spark_aggregate, spark_function
 from everview.relational.definitions.sum_aggregates import Summed, sum_aggregate
 from everview.relational.expressions import Call, Column, Expression, substitute, transform
 from everview.relational.nodes import Aggregate, AggregateCall
@@ -115,7 +116,8 @@ class _Builder:
         declared = sum_aggregate(call)
         if declared is None:
             distinct = "DISTINCT " if call.distinct else ""
-            raise Refused(f"{call.function}({distinct}…) is no function of sums")
+            name = spark_function(call).name if is_spark_aggregate(call) else call.function
+            raise Refused(f"{name}({distinct}…) is no function of sums")
         args = [self.join.admitted(self._argument(a)) for a in call.args]
         where = None if call.filter is None else self.join.admitted(self._argument(call.filter))
         for read in (*(() if declared.summed is Summed.ROWS else args), *(() if where is None else (where,))):

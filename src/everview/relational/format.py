@@ -6,8 +6,10 @@ A node that is used twice is printed once, with a label, and referred to afterwa
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import assert_never
 
+from everview.relational.definitions.spark_aggregates import is_spark_aggregate, spark_function
 from everview.relational.evaluate import evaluate
 from everview.relational.expressions import TRUE, Call, Case, Cast, Column, Expression, Literal, SparkExpression
 from everview.relational.nodes import (
@@ -133,13 +135,18 @@ def _aggregate_line(aggregate: Aggregate) -> str:
     names = _names(aggregate.child)
     keys = _aliased(aggregate.keys, aggregate.names[: len(aggregate.keys)], names)
     calls = ", ".join(
-        f"{_aggregate_call(c, names)} as {n}"
+        f"{format_aggregate(c, names)} as {n}"
         for c, n in zip(aggregate.aggregates, aggregate.names[len(aggregate.keys) :], strict=True)
     )
     return f"aggregate by [{keys}] [{calls}]"
 
 
-def _aggregate_call(call: AggregateCall, names: tuple[str, ...]) -> str:
+def format_aggregate(call: AggregateCall, names: tuple[str, ...]) -> str:
+    """An aggregate call over columns with these names."""
+    if is_spark_aggregate(call):
+        text = format_expression(replace(spark_function(call), args=call.args[:-1]), names)
+        where = f" where {format_expression(call.filter, names)}" if call.filter is not None else ""
+        return (text.replace("(", "(distinct ", 1) if call.distinct else text) + where
     args = ", ".join(format_expression(a, names) for a in call.args) or "*"
     where = f" where {format_expression(call.filter, names)}" if call.filter is not None else ""
     return f"{call.function}({'distinct ' if call.distinct else ''}{args}){where}"

@@ -30,6 +30,9 @@ class Engine(Protocol):
     def compute(self, expression: SparkExpression, inputs: Sequence[pa.Array], count: int) -> pa.Array:
         """From an expression, the columns of its arguments and the number of rows to the column of its values."""
 
+    def compute_groups(self, function: SparkExpression, inputs: Sequence[pa.Array], sizes: Sequence[int]) -> pa.Array:
+        """From an aggregate function and columns in which groups stand one after another, so many rows each, to its values."""
+
     def introduce(self, session: Any, names: Iterable[str]) -> None:
         """Makes functions of the user's known to a session of Spark's, under names that ``named_function`` has made."""
 
@@ -58,6 +61,15 @@ def compute(expression: SparkExpression, inputs: Sequence[pa.Array], count: int)
         EvaluationError: some row has no value.
     """
     return _engine().compute(expression, inputs, count)
+
+
+def compute_groups(function: SparkExpression, inputs: Sequence[pa.Array], sizes: Sequence[int]) -> pa.Array:
+    """The values of an aggregate function for groups of consecutive rows, of these sizes.
+
+    Raises:
+        EvaluationError: some group has none.
+    """
+    return _engine().compute_groups(function, inputs, sizes)
 
 
 def answer(query: SparkQuery, tables: Sequence[pa.Table]) -> pa.Table:

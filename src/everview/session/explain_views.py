@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from everview.backends.base import Backend
 from everview.catalog import ViewDefinition
+from everview.relational.definitions.spark_aggregates import is_python_aggregate, is_spark_aggregate
 from everview.relational.expressions import SparkExpression, walk
-from everview.relational.format import format_expression
-from everview.relational.nodes import Relation
+from everview.relational.format import format_aggregate, format_expression
+from everview.relational.nodes import Aggregate, Relation
 from everview.relational.schema import schema
 from everview.relational.spark_code import is_function
 from everview.relational.traverse import expressions_in, inputs, nodes_of
@@ -16,6 +17,14 @@ from everview.relational.traverse import expressions_in, inputs, nodes_of
 _BY_SPARK = (
     "computed by Spark's own code:",
     "  each costs one call of the JVM a batch (some milliseconds, and microseconds a row), for arguments that are new to it",
+)
+_AGGREGATES_BY_SPARK = (
+    "aggregates computed by Spark's own code, from all rows of each group that changes:",
+    "  each costs one small Spark job a batch (about 0.1 s), and microseconds for each row of these groups",
+)
+_AGGREGATES_BY_PYTHON = (
+    "aggregates computed by functions of Python, from all rows of each group that changes:",
+    "  each is called in this process, as Spark would call it, once for each of these groups; in Spark's tasks by workers",
 )
 _BY_PYTHON = (
     "computed by functions of Python:",
@@ -33,16 +42,20 @@ def explain_spark_code(plan: Relation) -> str:
     """Lines that name each such expression and say what a batch costs; none where we compute all ourselves."""
     found = dict(_found(plan))
     lines = []
-    for (title, cost), is_python in ((_BY_SPARK, False), (_BY_PYTHON, True)):
-        texts = [text for text, kind in found.items() if kind == is_python]
+    for title, cost in (_BY_SPARK, _BY_PYTHON, _AGGREGATES_BY_SPARK, _AGGREGATES_BY_PYTHON):
+        texts = [text for text, kind in found.items() if kind == title]
         lines += [title, *(f"  {text}" for text in texts), cost] if texts else []
     return "".join(f"{line}\n" for line in lines)
 
 
-def _found(plan: Relation) -> Iterator[tuple[str, bool]]:
-    """The text of each such expression, and whether it is a function of Python."""
+def _found(plan: Relation) -> Iterator[tuple[str, str]]:
+    """The text of each such expression, and the title under which it is listed."""
     for node in nodes_of(plan):
         names = tuple(f.name for i in inputs(node) for f in schema(i))
         for part in (part for e in expressions_in(node) for part in walk(e)):
             if isinstance(part, SparkExpression):
-                yield format_expression(part, names), is_function(part)
+                yield format_expression(part, names), (_BY_PYTHON if is_function(part) else _BY_SPARK)[0]
+        for call in node.aggregates if isinstance(node, Aggregate) else ():
+            if is_spark_aggregate(call):
+                kind = _AGGREGATES_BY_PYTHON if is_python_aggregate(call) else _AGGREGATES_BY_SPARK
+                yield format_aggregate(call, names), kind[0]

@@ -15,6 +15,7 @@ from everview.backends.spark.sql_expressions import expression_sql
 from everview.backends.spark.sql_literals import literal_sql
 from everview.backends.spark.sql_windows import ROW, WindowSql, order_sql, whole_row
 from everview.errors import UnsupportedQuery
+from everview.relational.definitions.spark_aggregates import depends_on_order
 from everview.relational.expressions import TRUE, Column
 from everview.relational.nodes import (
     Aggregate,
@@ -193,11 +194,45 @@ class _Writer:
             listed = ", ".join(f"{expression_sql(e, names)} AS k{i}" for i, e in computed)
             source = f"(SELECT *, {listed} FROM {child})"
         keys = [names[e.index] if isinstance(e, Column) else f"k{i}" for i, e in enumerate(node.keys)]
+        if any(depends_on_order(c) for c in node.aggregates):
+            return self._ordered_aggregate(node, source, keys)
         calls = [aggregate_sql(c, names) for c in node.aggregates]
         if not keys and not calls:
             return "SELECT 1 AS u"
         group = f" GROUP BY {', '.join(keys)}" if keys else ""
         return f"SELECT {_listed([*keys, *calls])} FROM {source}{group}"
+
+    def _ordered_aggregate(self, node: Aggregate, source: str, keys: list[str]) -> str:
+        """Groups that lie in one partition in the order of each call's arguments: a copy of the rows for each such call.
+
+        All rows of a group are in one task, so that Spark aggregates them where they are, in that order. Other calls, whose
+        DISTINCT would lay the rows differently, are computed beside them.
+        """
+        names = column_names(len(schema(node.child)))
+        ordered = {c: i for i, c in enumerate(c for c in node.aggregates if depends_on_order(c))}
+        copies = f"SELECT *, explode(sequence(0, {len(ordered) - 1})) AS copy FROM {source}"
+        terms = [*keys, "copy"]
+        for call, copy in ordered.items():
+            args = ", ".join(f"{expression_sql(a, names)} AS a{i}" for i, a in enumerate(call.args[:-1]))
+            terms.append(f"CASE WHEN copy = {copy} THEN struct({args}) END")
+        if keys:
+            lying = f"SELECT * FROM ({copies}) DISTRIBUTE BY {', '.join(keys)} SORT BY {', '.join(terms)}"
+        else:
+            lying = f"SELECT * FROM (SELECT /*+ REPARTITION(1) */ * FROM ({copies})) SORT BY {', '.join(terms)}"
+        group = f" GROUP BY {', '.join(keys)}" if keys else ""
+        made = [f"{k} AS k{i}" for i, k in enumerate(keys)]
+        found = ", ".join(
+            [*made, *(f"{aggregate_sql(c, names, only=f'copy = {i}')} AS o{i}" for c, i in ordered.items())]
+        )
+        plain = {c: i for i, c in enumerate(c for c in node.aggregates if c not in ordered)}
+        beside = ", ".join([*made, *(f"{aggregate_sql(c, names)} AS p{i}" for c, i in plain.items())])
+        columns = [f"o.k{i}" for i in range(len(keys))]
+        columns += [f"o.o{ordered[c]}" if c in ordered else f"p.p{plain[c]}" for c in node.aggregates]
+        text = f"SELECT {_listed(columns)} FROM (SELECT {found} FROM ({lying}){group}) o"
+        if plain:
+            same = " AND ".join(f"o.k{i} <=> p.k{i}" for i in range(len(keys))) or "TRUE"
+            text += f" JOIN (SELECT {beside} FROM {source}{group}) p ON {same}"
+        return text
 
     def _window(self, window: Window) -> str:
         names = column_names(len(schema(window.child)))

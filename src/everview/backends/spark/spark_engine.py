@@ -56,6 +56,8 @@ _SETTINGS = {
     "spark.sql.caseSensitive": "false",
     "spark.sql.debug.maxToStringFields": "100000",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    # Else an aggregate that depends on the order of a group's rows would be cut in two where there are many groups.
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": str(2**31 - 1),
 }
 _GROUP_PROPERTIES = ("spark.jobGroup.id", "spark.job.description", "spark.job.interruptOnCancel")
 _GROUP_BYTES = 16 * 2**20

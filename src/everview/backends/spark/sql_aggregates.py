@@ -5,12 +5,15 @@ from __future__ import annotations
 from everview.backends.spark.sql_expressions import Names, expression_sql
 from everview.errors import UnsupportedQuery
 from everview.relational.definitions.ordered_aggregates import ORDERED_AGGREGATES, directions_of
+from everview.relational.definitions.spark_aggregates import is_spark_aggregate, spark_function
 from everview.relational.nodes import AggregateCall
 from everview.relational.types import Array
 
 
-def aggregate_sql(call: AggregateCall, names: Names, over: str | None = None) -> str:
+def aggregate_sql(call: AggregateCall, names: Names, over: str | None = None, only: str | None = None) -> str:
     """The text of an aggregate, or of the same as a window function, which has no FILTER and so gets a CASE.
+
+    ``only`` is one more condition on the rows that count.
 
     MIN_BY and MAX_BY choose among equals the extreme value, as ``relational.definitions`` says; Spark's own leave it open.
 
@@ -24,7 +27,11 @@ def aggregate_sql(call: AggregateCall, names: Names, over: str | None = None) ->
             hint="the embedded backend can; on Spark write the ring's parts as sums.",
         )
     args = [expression_sql(a, names) for a in call.args]
-    condition = None if call.filter is None else expression_sql(call.filter, names)
+    conditions = [
+        *([] if only is None else [only]),
+        *([] if call.filter is None else [expression_sql(call.filter, names)]),
+    ]
+    condition = " AND ".join(f"({c})" for c in conditions) or None
     if call.function in ("min_by", "max_by"):
         value, order = args
         known = f"{order} IS NOT NULL" + ("" if condition is None else f" AND {condition}")
@@ -34,6 +41,10 @@ def aggregate_sql(call: AggregateCall, names: Names, over: str | None = None) ->
         first = args[0] if args else "1"
         args = [f"CASE WHEN {condition} THEN {first} END", *args[1:]]
         condition = None
+    if is_spark_aggregate(call):
+        text = spark_function(call).sql(args[:-1])
+        text = text.replace("(", "(DISTINCT ", 1) if call.distinct else text
+        return text if condition is None else f"{text} FILTER (WHERE {condition})"
     if call.function in ORDERED_AGGREGATES:
         return _ordered_sql(call, args, condition, over)
     distinct = "DISTINCT " if call.distinct else ""

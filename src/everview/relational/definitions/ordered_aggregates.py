@@ -23,6 +23,7 @@ import numpy as np
 
 from everview.algebra.moments import Floats
 from everview.algebra.ring import Ints
+from everview.relational.definitions.spark_aggregates import SPARK_AGGREGATE, by_spark, depends_on_order
 from everview.relational.evaluate import evaluate
 from everview.relational.expressions import Expression
 from everview.relational.functions import sort_key
@@ -36,9 +37,8 @@ OPEN: Final = frozenset({"collect_list", "collect_set", "listagg", "mode", "appr
 
 def has_open_answers(plan: Relation) -> bool:
     """Whether a query has an aggregate of which Spark leaves the answer open."""
-    return any(
-        call.function in OPEN for node in nodes_of(plan) if isinstance(node, Aggregate) for call in node.aggregates
-    )
+    calls = (call for node in nodes_of(plan) if isinstance(node, Aggregate) for call in node.aggregates)
+    return any(call.function in OPEN or depends_on_order(call) for call in calls)
 
 
 PERCENTILES: Final = frozenset(
@@ -244,5 +244,6 @@ ORDERED_AGGREGATES: Final[dict[str, Callable[[AggregateCall, Sequence[Row]], Val
     "bit_xor": _bits(lambda a, b: a ^ b),
     "skewness": _shape(3),
     "kurtosis": _shape(4),
+    SPARK_AGGREGATE: by_spark,
 }
 """By name: from the argument tuples of a group's rows to the value."""

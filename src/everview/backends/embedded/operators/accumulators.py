@@ -22,6 +22,7 @@ from everview.backends.embedded.operators.ordered_aggregates import (
     ListAccumulator,
     ModeAccumulator,
     PercentileAccumulator,
+    SparkAccumulator,
 )
 from everview.backends.embedded.operators.ring_sums import RingAccumulator
 from everview.backends.embedded.operators.sums import (
@@ -75,6 +76,8 @@ def _ordered(call: AggregateCall, groups: KeyMap, dictionary: Dictionary) -> Acc
             return ModeAccumulator(call, dictionary)
         case "bit_and" | "bit_or" | "bit_xor":
             return BitAccumulator(call, groups)
+        case "spark_aggregate":
+            return SparkAccumulator(call, dictionary)
         case _:
             return ListAccumulator(call, dictionary)
 

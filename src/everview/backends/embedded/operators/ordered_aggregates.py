@@ -23,6 +23,7 @@ from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.state.slot_array import SlotArray
 from everview.backends.embedded.state.weight_map import WeightMap
 from everview.backends.embedded.vectors import Bools, Ints, KeyLayout, Vector, empty_values
+from everview.relational import spark_code
 from everview.relational.arrow import column_to_arrow, rows_from_arrow
 from everview.relational.definitions.ordered_aggregates import (
     ORDERED_AGGREGATES,
@@ -32,18 +33,19 @@ from everview.relational.definitions.ordered_aggregates import (
     percentage_ranks,
     percentages_of,
 )
+from everview.relational.definitions.spark_aggregates import spark_function
 from everview.relational.nodes import AggregateCall, Field
 from everview.relational.types import FLOAT64, Array, DataType, Decimal, Row, Value
 from everview.trigger.row_cost import Cost
 
 
 class OrderedValues(Accumulator):
-    """The values of every group in order; rows with NULL in the first of ``places`` do not count."""
+    """The values of every group in order; rows with NULL in the argument ``required`` do not count."""
 
     cost = Cost.LOGARITHMIC
 
     def __init__(
-        self, places: Sequence[int], terms: Sequence[OrderTerm], required: int, dictionary: Dictionary
+        self, places: Sequence[int], terms: Sequence[OrderTerm], required: int | None, dictionary: Dictionary
     ) -> None:
         self._places = tuple(places)
         self._required = required
@@ -51,7 +53,7 @@ class OrderedValues(Accumulator):
         self._dictionary = dictionary
 
     def add(self, slots: Ints, args: Sequence[Vector], weights: Ints) -> None:
-        nulls = args[self._required].nulls
+        nulls = None if self._required is None else args[self._required].nulls
         values = [args[place] for place in self._places]
         if nulls is not None:
             kept = ~nulls
@@ -64,6 +66,13 @@ class OrderedValues(Accumulator):
         prefixes = np.ascontiguousarray(slots.reshape(-1, 1))
         before = self._values.index.prefix_sum(prefixes)
         return before, self._values.index.prefix_sum(prefixes, after=True) - before
+
+    def _entries(self, slots: Ints) -> tuple[Ints, Ints]:
+        """All entries of the groups, in order: of each the position of its group in ``slots``, and its place in the index."""
+        prefixes = np.ascontiguousarray(slots.reshape(-1, 1))
+        index = self._values.index
+        first = index.rank(prefixes)
+        return index.from_ranks(first, index.rank(prefixes, after=True) - first)
 
     def _python(self, vector: Vector) -> list[Value]:
         """The values of a vector as the definitions have them."""
@@ -162,10 +171,7 @@ class ListAccumulator(OrderedValues):
         self._call = call
 
     def result(self, slots: Ints) -> Vector:
-        prefixes = np.ascontiguousarray(slots.reshape(-1, 1))
-        index = self._values.index
-        first = index.rank(prefixes)
-        rows, places = index.from_ranks(first, index.rank(prefixes, after=True) - first)
+        rows, places = self._entries(slots)
         values = self._python(self._values.value_at(places, len(self._places) - 1))
         counts = self._values.index.weights_at(places).tolist()
         bounds = np.searchsorted(rows, np.arange(len(slots) + 1)).tolist()
@@ -185,6 +191,26 @@ class ListAccumulator(OrderedValues):
             case name:
                 rows: list[Row] = [(v,) for v in repeated]
                 return ORDERED_AGGREGATES[name](self._call, rows)
+
+
+class SparkAccumulator(OrderedValues):
+    """Aggregates that Spark's own code computes, from all rows of the groups that changed: one call a batch."""
+
+    cost = Cost.PARTITION
+
+    def __init__(self, call: AggregateCall, dictionary: Dictionary) -> None:
+        types = [a.type for a in call.args[:-1]]
+        super().__init__(range(len(types)), [OrderTerm(t) for t in types], None, dictionary)
+        self._function = spark_function(call)
+
+    def result(self, slots: Ints) -> Vector:
+        rows, places = self._entries(slots)
+        counts = self._values.index.weights_at(places)
+        sizes = np.bincount(rows, weights=counts, minlength=len(slots)).astype(np.int64)
+        repeated = np.repeat(places, counts)
+        inputs = [vector_to_arrow(self._values.value_at(repeated, place), self._dictionary) for place in self._places]
+        found = spark_code.compute_groups(self._function, inputs, sizes.tolist())
+        return vector_from_arrow(found, self._function.type, self._dictionary)
 
 
 class ModeAccumulator(Accumulator):
