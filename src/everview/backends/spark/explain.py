@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from everview.backends.spark.payloads import is_ring_aggregate
+from everview.backends.spark.refresh_costs import SHARE
 from everview.backends.spark.stages import (
     Answered,
     BlockChoice,
@@ -18,7 +19,6 @@ from everview.backends.spark.stages import (
     TreeView,
 )
 from everview.backends.spark.terms import Term
-from everview.backends.spark.transactions import SHARE
 from everview.catalog import ViewDefinition
 from everview.planner.plan_tree import TreePlan
 from everview.relational.format import format_plan
@@ -73,7 +73,8 @@ def _update(view: ViewDefinition) -> str:
     match view.options.refresh:
         case "auto":
             return (
-                f"{incremental}; computed anew by a transaction that changes more than {SHARE:.0%} of the rows it reads"
+                f"{incremental}; computed anew where that is cheaper, by what refreshes have cost, stage by stage (before any "
+                f"was measured: by a transaction that changes more than {SHARE:.0%} of the rows it reads)"
             )
         case "incremental_strict":
             return f"{incremental}; a transaction that would need a recomputation is rejected"

@@ -7,9 +7,8 @@ input, and for contents of large relations, does the whole plan run on Spark.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 import pyarrow as pa
@@ -20,7 +19,7 @@ from everview.backends.spark.far_rows import Rows, brought_near, count_rows
 from everview.backends.spark.local_engine import run_locally
 from everview.backends.spark.relation_store import Layout, StoredRelation
 from everview.backends.spark.restrict import BoundSource, Restriction, Source, source_of
-from everview.backends.spark.segments import Segment, empty_rows
+from everview.backends.spark.segments import empty_rows
 from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.stages import (
     WEIGHT,
@@ -35,6 +34,7 @@ from everview.backends.spark.stages import (
 )
 from everview.backends.spark.term_plans import consolidated, negated, scan_name, sum_plan, weighted
 from everview.backends.spark.terms import Term
+from everview.backends.spark.work import Work
 from everview.errors import EvaluationError
 from everview.relational.expressions import Column
 from everview.relational.nodes import Relation, Scan, Schema, UnionAll
@@ -43,27 +43,6 @@ from everview.relational.schema import schema
 from everview.relational.traverse import inputs, nodes_of, with_inputs
 
 Wrap = Callable[[Relation], Relation]
-
-
-@dataclass
-class Work:
-    """One transaction (or the making of a view) under way: what has moved, and what is to be written."""
-
-    changes: dict[str, Rows] = field(default_factory=dict)
-    """The delta of every relation that has moved so far: weighted rows."""
-    appended: dict[str, Rows] = field(default_factory=dict)
-    """Weighted rows to add to stored relations; far ones lie in their folders."""
-    written: list[StoredRelation] = field(default_factory=list)
-    """All far rows that executors have written: what no commit adds is removed in the end."""
-    replaced: dict[str, list[Segment] | pa.Table] = field(default_factory=dict)
-    """The whole new content of stored relations: rows, or segments that executors have written."""
-    scratch: dict[str, StoredRelation] = field(default_factory=dict)
-    """Where executors wrote contents that are needed only on the way."""
-
-    def forget_scratch(self) -> None:
-        """Removes what was needed only on the way."""
-        for relation in self.scratch.values():
-            shutil.rmtree(relation.folder, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -106,10 +85,11 @@ class Maintenance:
         they delete; only if an expression fails, which may be on a row that is no longer there, are they summed up first.
         """
         for stage in program.stages:
-            try:
-                self._fill_stage(stage, work, zone, sum_up=False)
-            except EvaluationError:
-                self._fill_stage(stage, work, zone, sum_up=True)
+            with work.timed(stage.name):
+                try:
+                    self._fill_stage(stage, work, zone, sum_up=False)
+                except EvaluationError:
+                    self._fill_stage(stage, work, zone, sum_up=True)
 
     def _fill_stage(self, stage: Stage, work: Work, zone: str, *, sum_up: bool) -> None:
         starts = tuple(t.first for t in stage.terms)
@@ -185,7 +165,11 @@ class Maintenance:
     def refill(self, program: StageProgram, work: Work, zone: str) -> None:
         """Computes a view anew, and its delta as the difference."""
         self.fill(program, work, zone)
-        root = program.root
+        with work.timed(program.root.name):
+            self._difference(program.root, work, zone)
+
+    def _difference(self, root: Stage, work: Work, zone: str) -> None:
+        """Puts what a view's new content is more and less than the old one into the work."""
         new = self._content_source(Scan(root.name, root.fields), work)
         assert new is not None
         sources = {"new": BoundSource(new), "old": BoundSource(Source(self._relations[root.name], None))}
@@ -215,7 +199,8 @@ class Maintenance:
         for stage in program.stages:
             if not any(isinstance(i, Scan) and i.table in work.changes for t in stage.terms for i in t.inputs):
                 continue
-            delta = self._delta(stage, work, zone)
+            with work.timed(stage.name):
+                delta = self._delta(stage, work, zone)
             if delta is not None and count_rows(delta):
                 work.changes[stage.name] = delta
                 if stage.name in stored:

@@ -1,0 +1,49 @@
+"""One transaction under way, or the making of a view: what has moved so far, and what is to be written."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from everview.backends.spark.commit_log import Move
+from everview.backends.spark.far_rows import Rows
+from everview.backends.spark.relation_store import StoredRelation
+from everview.backends.spark.segments import Segment
+
+
+@dataclass
+class Work:
+    """One transaction (or the making of a view) under way: what has moved, and what is to be written."""
+
+    changes: dict[str, Rows] = field(default_factory=dict)
+    """The delta of every relation that has moved so far: weighted rows."""
+    appended: dict[str, Rows] = field(default_factory=dict)
+    """Weighted rows to add to stored relations; far ones lie in their folders."""
+    written: list[StoredRelation] = field(default_factory=list)
+    """All far rows that executors have written: what no commit adds is removed in the end."""
+    outside: dict[str, Move] = field(default_factory=dict)
+    """How the files of external tables move, which are not ours to write."""
+    replaced: dict[str, list[Segment] | pa.Table] = field(default_factory=dict)
+    """The whole new content of stored relations: rows, or segments that executors have written."""
+    scratch: dict[str, StoredRelation] = field(default_factory=dict)
+    """Where executors wrote contents that are needed only on the way."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    """What the stages took, by name."""
+
+    @contextmanager
+    def timed(self, stage: str) -> Iterator[None]:
+        """Puts the time of some work on the account of a stage."""
+        started = time.perf_counter()
+        yield
+        self.seconds[stage] = self.seconds.get(stage, 0.0) + time.perf_counter() - started
+
+    def forget_scratch(self) -> None:
+        """Removes what was needed only on the way."""
+        for relation in self.scratch.values():
+            shutil.rmtree(relation.folder, ignore_errors=True)
