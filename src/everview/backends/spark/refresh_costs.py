@@ -29,8 +29,8 @@ from everview.backends.refresh_choice import choose_refresh
 from everview.backends.spark.stages import StageProgram, scanned
 
 SHARE: Final = 0.2
-"""From which share of changed rows on computing anew is taken to be cheaper, as long as nothing is measured: after a change of 10 %,
-TPC-H 3, 5 and 10 take 1.5 to 2.9 times as long to be computed anew (docs/benchmarks.md)."""
+"""From which share of changed rows on computing anew is taken to be cheaper, as long as nothing is measured: after a change of
+10 %, TPC-H 3, 5 and 10 take 1.5 to 2.9 times as long to be computed anew (docs/benchmarks.md)."""
 KEPT: Final = 64
 COLD: Final = 2
 COSTS: Final = "_costs.json"

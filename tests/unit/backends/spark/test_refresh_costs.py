@@ -57,9 +57,9 @@ def test_old_measurements_are_forgotten() -> None:
 def test_the_choice_is_near_the_better_one(seed: int) -> None:
     """Where both ways cost a fixed part and a part a row, with noise, many refreshes take at most 1.3 times the best."""
     chance = random.Random(seed)
-    fixed, each = chance.uniform(0.05, 1.0), 10 ** chance.uniform(-6, -3)
     full_fixed, full_each = chance.uniform(0.2, 2.0), 10 ** chance.uniform(-7, -5)
     held, taken, best = 10**6, 0.0, 0.0
+    fixed, each = chance.uniform(0.05, 1.0), (full_fixed / held + full_each) * 10 ** chance.uniform(-1, 1.5)
     costs = warm()
     costs.note("full", {}, held, {"v": full_fixed + full_each * held})
     for _ in range(300):
