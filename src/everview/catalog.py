@@ -51,6 +51,14 @@ class Constraint:
         return f"FOREIGN KEY {columns} REFERENCES {self.parent}{referenced}"
 
 
+@dataclass(frozen=True, slots=True)
+class Followed:
+    """The Delta table that an external table stands for: where it is, and its own id, which no other has."""
+
+    uri: str
+    id: str
+
+
 @dataclass(frozen=True, slots=True, weakref_slot=True, eq=False)
 class TableDefinition:
     """A base table: its columns, its primary key (empty for none), how it is kept, what holds of its rows, its defaults."""
@@ -62,6 +70,15 @@ class TableDefinition:
     retain: bool = True
     constraints: tuple[Constraint, ...] = ()
     defaults: tuple[tuple[str, Literal], ...] = ()
+    follows: Followed | None = None
+
+    def check_is_ours(self, what: str) -> None:
+        """Raises UnsupportedOperation if the table is external, so that its rows are not for us to change."""
+        if self.follows is not None:
+            raise UnsupportedOperation(
+                f"table '{self.name}' {what}: it follows the Delta table {self.follows.uri}, and has its rows and no others.",
+                hint="change the Delta table, and call db.refresh().",
+            )
 
     def positions(self, columns: Iterable[str]) -> tuple[int, ...]:
         """Where these columns stand in a row."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import everview as ev
+from everview.backends.spark import refresh_costs
 from everview.backends.spark.backend import SparkBackend
 from tests.spark import killing
 from tests.spark.replay import refuse_spark
@@ -36,13 +37,45 @@ def test_a_large_batch_is_computed_anew(db: ev.Database) -> None:
     assert first.refreshed["v"].how == "full"
     small = table.insert([(1, 1)])
     assert small.refreshed["v"].how == "incremental"
-    assert small.refreshed["v"].reason == "auto: 1 rows changed, 101 held, and computing anew pays above 50"
+    assert small.refreshed["v"].reason == "auto: 1 rows changed, 101 held, and computing anew pays above 20"
     large = table.insert([(k, 0) for k in range(10)] * 15)
     assert large.refreshed["v"].how == "full"
-    assert large.refreshed["v"].reason == "auto: 150 rows changed, 251 held, and computing anew pays above 125"
+    assert large.refreshed["v"].reason == "auto: 150 rows changed, 251 held, and computing anew pays above 50"
     assert large.changes.get("v") is None or large.changes["v"].num_rows == 0, "zeros move no sum"
     assert dict(view.rows()) == {k: sum(range(k, 100, 10)) + (1 if k == 1 else 0) for k in range(10)}
-    assert "computed anew by a transaction that changes more than 50% of the rows it reads" in view.explain()
+    assert "computed anew where that is cheaper, by what refreshes have cost, stage by stage" in view.explain()
+    assert "by a transaction that changes more than 20% of the rows it reads" in view.explain()
+    assert "v: anew" in view.explain()
+
+
+def test_measured_costs_decide(spark: SparkSession, tmp_path: Path) -> None:
+    """Once refreshes have been measured, the cheaper way is taken, said with its seconds, and known to the next process."""
+    with ev.connect(tmp_path / "db", backend="spark", spark=spark) as db:
+        table = db.create_table("t", "k int, x int")
+        table.insert([(i % 10, i) for i in range(100)])
+        db.create_view("v", "SELECT k, sum(x) AS s FROM t GROUP BY k", refresh="auto")
+        for i in range(refresh_costs.COLD + 1):
+            assert table.insert([(i, 1)]).refreshed["v"].how == "incremental"
+        backend = db._core.backend
+        assert isinstance(backend, SparkBackend)
+        (costs,) = backend._views["v"].costs.stages.values()
+        assert len(costs.moved) == 1, "cold refreshes are not measured"
+        costs.moved[0], costs.full = (costs.moved[0][0], 1, 2.0), (100, 1.0)
+    with ev.connect(tmp_path / "db", backend="spark", spark=spark) as db:
+        dear = db.table("t").insert([(1, 1)]).refreshed["v"]
+        assert dear.how == "full"
+        assert dear.reason == (
+            "auto: by what refreshes have cost so far, 1 rows changed of 104 take 2.00 s to take in "
+            "(most of it stage 'v', 2.00 s), and computing anew 1.04 s"
+        )
+        backend = db._core.backend
+        assert isinstance(backend, SparkBackend)
+        (costs,) = backend._views["v"].costs.stages.values()
+        assert costs.full is not None
+        assert costs.full[0] == 104, "what was computed anew was measured"
+        costs.full = (104, 60.0)
+        assert db.table("t").insert([(1, 1)]).refreshed["v"].how == "incremental"
+        db.verify("v")
 
 
 def test_strictly_incremental_means_it(db: ev.Database) -> None:

@@ -84,6 +84,7 @@ def retain(core: Core, table: str, where: str) -> None:
     """Declares which rows of a table are kept; the others go when the clock is next advanced, and those there are at once."""
     with core.locked():
         definition = core.catalog.table(table)
+        definition.check_is_ours("has no retention")
         name = f"{EXPIRED}{definition.name}"
         translated = core.translate(f"SELECT * FROM `{definition.name}` WHERE NOT ({where})")
         if not reads_clock(translated.plan):

@@ -19,6 +19,7 @@ from everview.backends.base import Backend, Change, ChangeKind
 from everview.catalog import (
     Catalog,
     Definition,
+    Followed,
     TableDefinition,
     ViewDefinition,
 )
@@ -213,12 +214,15 @@ class Core:
         retain: bool = True,
         unique: Iterable[Columns] = (),
         foreign_keys: Mapping[Columns, str | tuple[str, Columns]] | None = None,
+        follows: Followed | None = None,
     ) -> TableDefinition:
         """Makes an empty table, with the views that watch over its constraints."""
         with self.locked():
             self.catalog.check_name(name)
             read = read_schema(name, schema, primary_key, unique, foreign_keys)
-            declared = TableDefinition(name, read.fields, read.primary_key, static, retain, read.constraints)
+            declared = TableDefinition(
+                name, read.fields, read.primary_key, static, retain, read.constraints, follows=follows
+            )
             definition = self.catalog.with_references(declared)
             self.backend.create_table(definition)
             made = [name]
@@ -314,10 +318,14 @@ class Core:
 
     # Changes
 
-    def read_change(self, table: str, rows: Any, mode: Mode, decompose: bool = False) -> Change:
-        """The rows that a user gives for a table, checked against it."""
+    def read_change(
+        self, table: str, rows: Any, mode: Mode, decompose: bool = False, *, by_feed: bool = False
+    ) -> Change:
+        """The rows that a user, or the feed of an external table, gives for a table, checked against it."""
         self.check_open()
         definition = self.catalog.table(table)
+        if not by_feed:
+            definition.check_is_ours("takes no changes")
         if definition.name == CLOCK:
             raise InvalidChange("the clock is no table to change.", hint="db.advance(now) moves it.")
         if is_factorized(rows):

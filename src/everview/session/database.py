@@ -22,13 +22,13 @@ from everview.session import clock, watermark
 from everview.session.bins import Bins, bin_name, with_bins
 from everview.session.changing.replace_view import replace_view
 from everview.session.changing.sort_out import define_assertion
-from everview.session.changing.table_source import table_source
+from everview.session.changing.table_source import make_table, one_source
 from everview.session.core import Core
 from everview.session.covariance import Covariance, named
 from everview.session.covariance_plans import define_covariance
 from everview.session.defining_views import define_view
 from everview.session.feeds.feeding import Feeds
-from everview.session.feeds.lake_storage import StagesFrames, StoredInDelta
+from everview.session.feeds.lake_storage import StoredInDelta
 from everview.session.queries import UnionMaxQuery
 from everview.session.relations import Assertion, Table, View
 from everview.session.results import Result
@@ -71,8 +71,10 @@ class Database:
     def create_table(
         self,
         name: str,
-        schema: Any,
+        schema: Any = None,
         *,
+        source: Any = None,
+        follow: bool = False,
         primary_key: str | Iterable[str] | None = None,
         static: bool = False,
         retain: bool = True,
@@ -85,6 +87,9 @@ class Database:
             name: Its name; case does not matter afterwards.
             schema: A Spark DDL string, a ``StructType`` or a ``pyarrow.Schema``; or rows: a Spark, pandas or Arrow frame, or
                 the path of a Parquet or CSV file, of a folder of Parquet files, or of a Delta table.
+            source: The same, for rows.
+            follow: Its rows are those of the Delta table ``source`` (a path, or a name in Spark's catalog), whose new versions
+                ``refresh`` takes in. The Spark backend reads them in place, others hold a copy.
             primary_key: A column or several; they become NOT NULL.
             static: The table is loaded by one transaction and then never changes.
             retain: False keeps no rows of the table itself, only what its views need.
@@ -92,12 +97,9 @@ class Database:
             foreign_keys: From a column, or a tuple of columns, to the table whose primary key it refers to, or to the table
                 and its columns: ``{"item": "items", ("shop", "day"): ("openings", ("shop", "day"))}``. Checked at commit.
         """
-        backend = self._core.backend
-        source = table_source(schema, backend.read_parquet if isinstance(backend, StagesFrames) else None)
-        taken = schema if source is None else source.schema
-        with self._core.locked():
-            made = self._core.define_table(name, taken, primary_key, static, retain, unique, foreign_keys)
-            return Table(self._core, made if source is None else self._core.fill_table(made, source.rows))
+        declared = {"primary_key": primary_key, "unique": unique, "foreign_keys": foreign_keys}
+        given = one_source(schema, source)
+        return Table(self._core, make_table(self._core, name, given, follow, static, retain, declared))
 
     def create_view(
         self,
@@ -357,11 +359,13 @@ class Database:
             backend.checkpoint()
 
     def refresh(self) -> int:
-        """The version now; with ``read_only=True``, after taking in what the writer has committed.
+        """The version now, after taking in the new versions of Delta tables that tables follow (``create_table``).
 
-        Every other call does so too, so this is for those who want to be told of changes (``view.subscribe``) meanwhile.
+        With ``read_only=True`` what the writer has committed, as every other call does; subscribers are told of it.
         """
         self._core.check_open()
+        if not isinstance(self._core.backend, Follows):
+            self._feeds.refresh()
         return self._core.backend.version
 
     def vacuum(self) -> int:

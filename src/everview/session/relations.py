@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from everview.session.core import Core
+    from everview.session.feeds.lake_feed import DeltaFeed
     from everview.session.feeds.publishing import Publication
     from everview.session.subscriptions import Subscription
     from everview.session.transaction import Commit
@@ -187,6 +188,19 @@ class Table(_Relation):
         self._current()
         return self._definition.primary_key
 
+    @property
+    def feed(self) -> DeltaFeed:
+        """The feed of a table that was made with ``follow=True``: its ``poll`` takes in new versions, as ``db.refresh()`` does.
+
+        Raises:
+            UnsupportedOperation: the table follows no Delta table.
+        """
+        self._current()
+        made: DeltaFeed = importlib.import_module("everview.session.feeds.external_tables").feed_of(
+            self._core, self._definition
+        )
+        return made
+
     def insert(self, rows: Any, *, decompose: bool = False) -> Commit:
         """Adds rows, or an ``ev.Product``; ``decompose`` finds out whether the rows are a product, as for ``db.apply``."""
         return self._change(rows, Mode.INSERT, decompose)
@@ -256,6 +270,7 @@ class Table(_Relation):
     def __repr__(self) -> str:
         key = f" primary key ({', '.join(self.primary_key)})" if self.primary_key else ""
         flags = (" static" if self._definition.static else "") + ("" if self._definition.retain else " retain=False")
+        flags += "" if self._definition.follows is None else f" follows {self._definition.follows.uri}"
         return f"<Table {self.name} ({self._columns_text()}){key}{flags}>"
 
 

@@ -22,9 +22,11 @@ from everview.backends.spark.database_files import DatabaseFiles, Fault
 from everview.backends.spark.evaluate import plan_sql
 from everview.backends.spark.explain import Explaining
 from everview.backends.spark.lookup_copies import LOOKUP_BYTES
-from everview.backends.spark.maintain import Maintenance, Work
+from everview.backends.spark.maintain import Maintenance
+from everview.backends.spark.outside_changes import outside_change, stand_at_newest
 from everview.backends.spark.reading import Reading
-from everview.backends.spark.relation_store import Layout, StoredRelation
+from everview.backends.spark.refresh_costs import COSTS, RefreshCosts, read_costs, write_costs
+from everview.backends.spark.relation_store import LOCAL_ROWS, Layout, StoredRelation
 from everview.backends.spark.segments import Segment, stored_fields
 from everview.backends.spark.shown_views import SessionOrNone, ShownViews
 from everview.backends.spark.spark_engine import SparkEngine
@@ -34,8 +36,9 @@ from everview.backends.spark.stored_deltas import StoredDeltas
 from everview.backends.spark.table_changes import net_rows
 from everview.backends.spark.transactions import Run, ViewWithStages, relations_of, table_layout
 from everview.backends.spark.view_programs import ViewPrograms, check_has_options, is_as_made, make_anew
+from everview.backends.spark.work import Work
 from everview.catalog import Definition, TableDefinition, ViewDefinition
-from everview.errors import EvaluationError
+from everview.errors import CorruptDatabase, EvaluationError
 from everview.relational.arrow import public_rows, rows_from_arrow
 from everview.relational.nodes import Relation, Schema
 from everview.relational.traverse import tables_of
@@ -43,9 +46,6 @@ from everview.relational.types import Value
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-LOCAL_ROWS = 200_000
-"""Segments of at most so many rows are kept at the driver once they are read."""
 
 
 class SparkBackend:
@@ -86,6 +86,7 @@ class SparkBackend:
         where = Path(self._scratch.name if self._scratch is not None else str(path))
         self._files = DatabaseFiles(where, fault, lookup_bytes)
         self._engine = SparkEngine(user_session, executor_bytes)
+        self._costs = read_costs(where / COSTS)
         self._history = history
         self._limit = local_rows
         self._tables: dict[str, TableDefinition] = {}
@@ -118,7 +119,8 @@ class SparkBackend:
                     layouts[table.name.lower()] = table_layout(table)
                 case ViewDefinition() as view:
                     program = self._programs.again(view, entry.lowering)
-                    self._views[view.name.lower()] = ViewWithStages(view, program, entry.created_at)
+                    costs = self._costs.get(view.name.lower(), RefreshCosts())
+                    self._views[view.name.lower()] = ViewWithStages(view, program, entry.created_at, costs)
                     kept = relations_of(program)
                     if not is_as_made(program, entry.lowering, self._files.last.relations):
                         self._outdated.append(view.name.lower())
@@ -149,8 +151,9 @@ class SparkBackend:
             raise rejections.no_constraints(table, self.name)
         stored_fields(table.fields)
         relation = self._files.new_relation(table.name.lower(), table_layout(table))
-        entries = [*self._files.entries, Entry(table, self.version)]
-        self._files.commit("catalog", self.version, {}, entries=entries, added={relation.name: relation})
+        sources = {**self._files.last.sources, **stand_at_newest(table, relation, self._engine)}
+        entries, added = [*self._files.entries, Entry(table, self.version)], {relation.name: relation}
+        self._files.commit("catalog", self.version, {}, entries=entries, added=added, sources=sources)
         self._tables[table.name.lower()] = table
 
     def create_view(self, view: ViewDefinition) -> None:
@@ -166,6 +169,8 @@ class SparkBackend:
         added = {n: self._files.new_relation(n, f) for n, f in relations_of(program).items()}
         work, suspended = Work(), dict(self._files.last.suspended)
         maintenance = self._maintenance({**self._files.relations, **added})
+        for name in program.inputs():
+            self._files.relations[name].check_outside()
         below = next((n for n in sorted(program.inputs()) if n in suspended), None)
         try:
             if below is None:
@@ -187,7 +192,8 @@ class SparkBackend:
             raise rejections.assertion_violated(view, rows_from_arrow(net_rows(held, view.fields)[0], view.fields))
         entries = [*self._files.entries, Entry(view, self.version, lowering)]
         self._files.commit("catalog", self.version, moves, entries=entries, added=added, suspended=suspended)
-        self._views[view.name.lower()] = ViewWithStages(view, program, self.version)
+        known = self._views[view.name.lower()] = ViewWithStages(view, program, self.version)
+        known.costs.note("full", {}, sum(self._files.relations[n].row_count for n in program.inputs()), work.seconds)
         self._shown.add(view)
 
     def drop(self, name: str) -> None:
@@ -227,8 +233,10 @@ class SparkBackend:
                 self._files.commit(
                     "apply", self.version + 1, written, sources=sources, received=received, suspended=suspended
                 )
-            except BaseException:
+            except BaseException as error:
                 run.discard(written)
+                if isinstance(error, CorruptDatabase):  # or it is a user's file that is gone
+                    self._files.check_outside()
                 raise
             finally:
                 run.settle(changes, work)
@@ -239,6 +247,10 @@ class SparkBackend:
         self._refreshed = refreshed
         self._shown.settle()
         return deltas
+
+    def outside_change(self, table: TableDefinition, version: int, read: Callable[[pa.Table], Change]) -> Change:
+        """The change that the next version of its Delta table brings to an external table; ``read`` checks its rows."""
+        return outside_change(table, self._files.relations[table.name.lower()], version, read, self._limit)
 
     def near_rows(self, frame: DataFrame) -> pa.Table | None:
         """The rows of a DataFrame that Spark takes for small, if there are no more than the driver holds; else None."""
@@ -392,17 +404,18 @@ class SparkBackend:
         """Sums up every relation, so that its Delta table has each row once, and removes what older versions need."""
         moves = {}
         for name, relation in self._files.relations.items():
-            if relation.segments and self._summed.get(name) != relation.segments:
+            if relation.held and self._summed.get(name) != relation.segments:
                 merged = compaction_of(relation, self._state_keys(name), self._engine, self._limit, relation.segments)
                 if merged is not None:
                     moves[name] = merged
         self._files.commit("compact", self.version, moves)  # also without moves: the only record that stays
-        self._summed = {name: list(relation.segments) for name, relation in self._files.relations.items()}
+        self._summed = {name: list(relation.held) for name, relation in self._files.relations.items()}
         return self._files.vacuum()
 
     def close(self) -> None:
         """Lets others open the directory; a temporary one goes."""
         self._shown.close()
+        write_costs(self.path / COSTS, {key: view.costs for key, view in self._views.items()})
         self._engine.close()
         self._files.close()
         if self._scratch is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from everview.catalog import CovarianceFeatures, Definition, TableDefinition, ViewDefinition, ViewOptions
+from everview.catalog import CovarianceFeatures, Definition, Followed, TableDefinition, ViewDefinition, ViewOptions
 from everview.errors import CorruptDatabase
 from everview.relational.serialize import plan_from_json, plan_to_json, schema_from_json, schema_to_json
 
@@ -61,6 +61,7 @@ def _entry_to_json(entry: Entry) -> dict[str, Any]:
                     "primary_key": list(table.primary_key),
                     "static": table.static,
                     "retain": table.retain,
+                    "follows": None if table.follows is None else asdict(table.follows),
                 }
             }
         case ViewDefinition() as view:
@@ -84,7 +85,9 @@ def _entry_from_json(written: dict[str, Any]) -> Entry:
     if "table" in written:
         table = written["table"]
         fields, key = schema_from_json(table["fields"]), tuple(table["primary_key"])
-        definition: Definition = TableDefinition(name, fields, key, table["static"], table["retain"])
+        followed = table.get("follows")
+        follows = None if followed is None else Followed(**followed)
+        definition: Definition = TableDefinition(name, fields, key, table["static"], table["retain"], follows=follows)
     else:
         view = written["view"]
         options = ViewOptions(**view["options"])

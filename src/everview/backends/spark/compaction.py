@@ -57,12 +57,14 @@ def compaction_of(
     ``state_keys`` is the number of key columns where the relation holds payloads, whose other columns are summed;
     ``segments`` are the ones to merge, by default a choice of small ones.
     """
+    if relation.layout.follows:
+        return None
     taken = chosen_segments(relation.segments) if segments is None else segments
     if not taken:
         return None
     plan = merged_plan(relation, state_keys)
     if sum(s.rows for s in taken) > limit:
-        view = engine.view_of(engine.frame_of_segments(relation, relation.paths(taken)))
+        view = engine.view_of(engine.frame_of_segments(relation, taken))
         try:
             made = engine.write(engine.run(plan, {"t": view}, "UTC"), relation)
         finally:

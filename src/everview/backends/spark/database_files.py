@@ -170,6 +170,11 @@ class DatabaseFiles:
                 break
         return None
 
+    def check_outside(self) -> None:
+        """Raises UnsupportedOperation if files of a followed Delta table that are needed are gone."""
+        for relation in self.relations.values():
+            relation.check_outside()
+
     def oldest_version(self) -> int:
         """The version before the oldest transaction whose record is kept."""
         first = self._log.first()
@@ -184,7 +189,7 @@ class DatabaseFiles:
         staged = {path for change in self.staged for path in change.paths}
         self._log.forget_before(self.last.sequence)  # first: a version that can be travelled to has its files
         for relation in self.relations.values():
-            needed = {s.path for s in relation.segments}
+            needed = {s.path for s in relation.held}
             for path in list(relation.folder.rglob("*.parquet")):
                 inside = path.relative_to(relation.folder)
                 if inside.parts[0] != "_delta_log" and inside.as_posix() not in needed and path not in staged:

@@ -14,6 +14,7 @@ from everview.backends.row_spread import MOST_COUNTED, spread_by
 from everview.backends.spark.database_files import DatabaseFiles
 from everview.backends.spark.measured import StageWork
 from everview.backends.spark.payloads import is_ring_aggregate
+from everview.backends.spark.refresh_costs import SHARE
 from everview.backends.spark.stages import (
     Answered,
     BlockChoice,
@@ -25,7 +26,7 @@ from everview.backends.spark.stages import (
     TreeView,
 )
 from everview.backends.spark.terms import Term
-from everview.backends.spark.transactions import SHARE, ViewWithStages, relations_of
+from everview.backends.spark.transactions import ViewWithStages, relations_of
 from everview.backends.spark.view_programs import ViewPrograms
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.planner.block_join_builder import FactsOf
@@ -86,7 +87,8 @@ def _update(view: ViewDefinition) -> str:
     match view.options.refresh:
         case "auto":
             return (
-                f"{incremental}; computed anew by a transaction that changes more than {SHARE:.0%} of the rows it reads"
+                f"{incremental}; computed anew where that is cheaper, by what refreshes have cost, stage by stage (before any "
+                f"was measured: by a transaction that changes more than {SHARE:.0%} of the rows it reads)"
             )
         case "incremental_strict":
             return f"{incremental}; a transaction that would need a recomputation is rejected"
@@ -260,14 +262,15 @@ class Explaining:
         why = self.files.last.suspended.get(known.definition.name.lower())
         if why is not None and mode != "text":
             raise rejections.suspended(known.definition, why)
+        measured = known.measured() if mode == "text" else ""
         if why is not None:
-            return f"{why}\n{explainer(known.definition, known.program, ())}"
+            return f"{why}\n{explainer(known.definition, known.program, ())}{measured}"
         lines: list[str] = []
         if mode == "text":
             lines = self._summary(known)
         elif mode == "analyze":
             lines = self._done(known)
-        return explainer(known.definition, known.program, lines)
+        return explainer(known.definition, known.program, lines) + measured
 
     def _summary(self, known: ViewWithStages) -> list[str]:
         view = known.definition

@@ -28,17 +28,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from everview.backends.spark.row_hashes import ROW_HASH, row_hashes
+from everview.backends.spark.row_hashes import ROW_HASH, row_hashes, without_hash
 from everview.backends.spark.segments import (
     Segment,
+    SegmentFile,
     decode,
     empty_rows,
     encode,
-    opened_segment,
     stored_type,
-    unreadable,
 )
 from everview.relational.arrow import arrow_type
 from everview.relational.nodes import Schema
@@ -190,7 +188,7 @@ class LookupCopies:
         if copy is None:
             copy = _Copy(self._folder / str(self._made))
             self._made += 1
-        return self._extended(copy, path, segment, missing)
+        return self._extended(copy, path, segment, fields, missing)
 
     def _open_there(self, copy: _Copy, wanted: tuple[int, ...]) -> None:
         """Opens the columns that another process has copied, and notes that the copy is in use."""
@@ -211,13 +209,13 @@ class LookupCopies:
             taken -= sum(_size(path) for path in folder.glob("*.*"))
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _extended(self, copy: _Copy, path: Path, segment: Segment, wanted: list[int]) -> _Copy | None:
+    def _extended(self, copy: _Copy, path: Path, segment: Segment, fields: Schema, wanted: list[int]) -> _Copy | None:
         """The copy with further columns; None if they cannot be written."""
         files = [copy.folder / f"{c}.arrow" for c in wanted]
         scratch = [f.with_suffix(f".{os.getpid()}") for f in files]
         try:
             copy.folder.mkdir(parents=True, exist_ok=True)
-            _write_columns(path, segment, wanted, scratch)
+            _write_columns(path, segment, fields, wanted, scratch)
             for written, made in zip(scratch, files, strict=True):
                 os.replace(written, made)
         except (
@@ -327,14 +325,14 @@ def _is_searchable(data_type: DataType) -> bool:
     return not is_floating(data_type) and not isinstance(data_type, Array | Struct | Map | Null)
 
 
-def _write_columns(path: Path, segment: Segment, wanted: list[int], files: list[Path]) -> None:
-    source = opened_segment(path, segment)
-    there = source.schema_arrow.names
+def _write_columns(path: Path, segment: Segment, fields: Schema, wanted: list[int], files: list[Path]) -> None:
+    source = SegmentFile(path, segment, without_hash(fields))
+    there = source.schema.names
     names = [there[c] if c < len(there) else ROW_HASH.name for c in wanted]
     read = there if ROW_HASH.name in names else names
     with ExitStack() as stack:
         writers: list[pa.RecordBatchFileWriter] = []
-        for part in _even_parts(path, source, read):
+        for part in _even_parts(source, read):
             columns = [hashes_of(part) if n == ROW_HASH.name else part.column(n) for n in names]
             schemas = [pa.schema([pa.field("c", c.type)]) for c in columns]
             if not writers:
@@ -350,17 +348,14 @@ def hashes_of(stored: pa.Table) -> pa.ChunkedArray:
     return pa.chunked_array([row_hashes(stored.select(range(stored.num_columns - 1)))])
 
 
-def _even_parts(path: Path, source: pq.ParquetFile, names: list[str]) -> Iterator[pa.Table]:
+def _even_parts(source: SegmentFile, names: list[str]) -> Iterator[pa.Table]:
     """The rows in parts of one chunk each, cut at the same places whichever columns are read."""
-    left = source.schema_arrow.empty_table().select(names)
-    try:
-        for batch in source.iter_batches(_BATCH_ROWS, columns=names):
-            left = pa.concat_tables([left, pa.Table.from_batches([batch]).select(names)])
-            while left.num_rows >= _BATCH_ROWS:
-                yield left.slice(0, _BATCH_ROWS).combine_chunks()
-                left = left.slice(_BATCH_ROWS)
-    except (OSError, pa.ArrowException) as error:
-        raise unreadable(path, error) from error
+    left = source.schema.empty_table().select(names)
+    for part in source.batches(_BATCH_ROWS, names):
+        left = pa.concat_tables([left, part])
+        while left.num_rows >= _BATCH_ROWS:
+            yield left.slice(0, _BATCH_ROWS).combine_chunks()
+            left = left.slice(_BATCH_ROWS)
     if left.num_rows:
         yield left.combine_chunks()
 

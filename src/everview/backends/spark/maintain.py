@@ -7,9 +7,8 @@ input, and for contents of large relations, does the whole plan run on Spark.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import assert_never
 
 import pyarrow as pa
@@ -18,10 +17,9 @@ import pyarrow.compute as pc
 from everview.backends.spark import stage_plans
 from everview.backends.spark.far_rows import Rows, brought_near, count_rows
 from everview.backends.spark.local_engine import run_locally
-from everview.backends.spark.measured import StageWork
 from everview.backends.spark.relation_store import Layout, StoredRelation
 from everview.backends.spark.restrict import BoundSource, Restriction, Source, source_of
-from everview.backends.spark.segments import Segment, empty_rows
+from everview.backends.spark.segments import empty_rows
 from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.stages import (
     WEIGHT,
@@ -43,6 +41,7 @@ from everview.backends.spark.term_plans import (
     weighted,
 )
 from everview.backends.spark.terms import Term
+from everview.backends.spark.work import Work
 from everview.errors import EvaluationError
 from everview.relational.expressions import Column
 from everview.relational.nodes import Relation, Scan, Schema, UnionAll
@@ -51,29 +50,6 @@ from everview.relational.schema import schema
 from everview.relational.traverse import nodes_of
 
 Wrap = Callable[[Relation], Relation]
-
-
-@dataclass
-class Work:
-    """One transaction (or the making of a view) under way: what has moved, and what is to be written."""
-
-    changes: dict[str, Rows] = field(default_factory=dict)
-    """The delta of every relation that has moved so far: weighted rows."""
-    appended: dict[str, Rows] = field(default_factory=dict)
-    """Weighted rows to add to stored relations; far ones lie in their folders."""
-    written: list[StoredRelation] = field(default_factory=list)
-    """All far rows that executors have written: what no commit adds is removed in the end."""
-    replaced: dict[str, list[Segment] | pa.Table] = field(default_factory=dict)
-    """The whole new content of stored relations: rows, or segments that executors have written."""
-    scratch: dict[str, StoredRelation] = field(default_factory=dict)
-    """Where executors wrote contents that are needed only on the way."""
-    done: dict[str, StageWork] = field(default_factory=dict)
-    """What each stage has done, for ``explain``."""
-
-    def forget_scratch(self) -> None:
-        """Removes what was needed only on the way."""
-        for relation in self.scratch.values():
-            shutil.rmtree(relation.folder, ignore_errors=True)
 
 
 @dataclass(frozen=True)
@@ -116,10 +92,11 @@ class Maintenance:
         they delete; only if an expression fails, which may be on a row that is no longer there, are they summed up first.
         """
         for stage in program.stages:
-            try:
-                self._fill_stage(stage, work, zone, sum_up=False)
-            except EvaluationError:
-                self._fill_stage(stage, work, zone, sum_up=True)
+            with work.timed(stage.name, self._engine):
+                try:
+                    self._fill_stage(stage, work, zone, sum_up=False)
+                except EvaluationError:
+                    self._fill_stage(stage, work, zone, sum_up=True)
 
     def _fill_stage(self, stage: Stage, work: Work, zone: str, *, sum_up: bool) -> None:
         starts = tuple(t.first for t in stage.terms)
@@ -195,7 +172,11 @@ class Maintenance:
     def refill(self, program: StageProgram, work: Work, zone: str) -> None:
         """Computes a view anew, and its delta as the difference."""
         self.fill(program, work, zone)
-        root = program.root
+        with work.timed(program.root.name, self._engine):
+            self._difference(program.root, work, zone)
+
+    def _difference(self, root: Stage, work: Work, zone: str) -> None:
+        """Puts what a view's new content is more and less than the old one into the work."""
         new = self._content_source(Scan(root.name, root.fields), work)
         assert new is not None
         sources = {"new": BoundSource(new), "old": BoundSource(Source(self._relations[root.name], None))}
@@ -225,8 +206,7 @@ class Maintenance:
         for stage in program.stages:
             if not any(isinstance(i, Scan) and i.table in work.changes for t in stage.terms for i in t.inputs):
                 continue
-            done = work.done.setdefault(stage.name, StageWork())
-            with done.timed(self._engine):
+            with work.timed(stage.name, self._engine) as done:
                 delta = self._delta(stage, work, zone)
             read = (work.changes.get(i.table) for t in stage.terms for i in t.inputs if isinstance(i, Scan))
             done.rows_in += sum(count_rows(rows) for rows in read if rows is not None)

@@ -102,7 +102,7 @@ class Reading:
         relation = self._files.relations[name]
         segments = relation.segments if version is None else self._segments_at(relation, version)
         user = self._engine.user_session
-        return self.bag_frame(self._engine.frame_of_segments(relation, relation.paths(segments), user), fields)
+        return self.bag_frame(self._engine.frame_of_segments(relation, segments, user), fields)
 
     def bag_frame(self, rows: DataFrame, fields: Schema) -> DataFrame:
         """Weighted rows of a relation as the bag that users see."""

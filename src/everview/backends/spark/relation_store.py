@@ -20,6 +20,7 @@ from deltalake.transaction import CommitProperties, RemoveAction, Transaction, c
 
 from everview.backends.spark.commit_log import Move
 from everview.backends.spark.lookup_copies import LookupCopies, numbers_of
+from everview.backends.spark.outside_files import outside_segments
 from everview.backends.spark.row_hashes import ROW_HASH
 from everview.backends.spark.segments import (
     GROUP_ROWS,
@@ -27,18 +28,22 @@ from everview.backends.spark.segments import (
     by_position,
     empty_rows,
     encode,
+    gone_outside,
     read_segment,
     stored_schema,
     write_segment,
 )
 from everview.backends.spark.stages import WEIGHT
-from everview.errors import CorruptDatabase
+from everview.delta_source import open_delta
+from everview.errors import CorruptDatabase, EverviewError, UnknownName, UnsupportedOperation
 from everview.relational.nodes import Schema
 
 APPLICATION: Final = "everview"
 """The application whose transactions the Delta logs record: the sequence numbers of our commit records."""
 
 
+LOCAL_ROWS: Final = 200_000
+"""Segments of at most so many rows are kept at the driver once they are read, unless it is told otherwise."""
 KEPT_ROWS: Final = 200_000
 """Rows of a segment that stay in memory when it is written; a larger one is read again if the driver may have it at all."""
 LOCAL_SEGMENTS: Final = 8
@@ -51,31 +56,48 @@ class Layout:
 
     fields: Schema
     cluster: tuple[int, ...] = ()
+    follows: str | None = None
+    """The user's Delta table whose files are the relation's: read, and never written."""
 
 
 @dataclass(eq=False)
 class StoredRelation:
     """One relation on disk.
 
+    One that follows a Delta table has the segments of a version of it, and that version; its own folder is for far changes.
+
     Args:
         name: Its name in programs.
         folder: Where its Delta table is.
         layout: Its columns, without the weight.
         version: The version of its Delta log; -1 before the first commit.
-        segments: Its files at that version.
+        held: Its files at that version.
         copies: Where the driver can look rows of large segments up; None for a relation that only Spark reads.
         is_far: Whether all its rows are the executors', however few a segment has.
+        gone: Why the files of a followed Delta table are not known any more.
     """
 
     name: str
     folder: Path
     layout: Layout
     version: int = -1
-    segments: list[Segment] = field(default_factory=list)
+    held: list[Segment] = field(default_factory=list)
     copies: LookupCopies | None = None
     is_far: bool = False
-    _kept: dict[str, pa.Table] = field(default_factory=dict)
+    gone: EverviewError | None = None
+    _kept: dict[Segment, pa.Table] = field(default_factory=dict)
     _delta: DeltaTable | None = None
+
+    @property
+    def segments(self) -> list[Segment]:
+        """Its files at that version.
+
+        Raises:
+            UnsupportedOperation: it follows a Delta table, which does not have the version any more.
+        """
+        if self.gone is not None:
+            raise self.gone
+        return self.held
 
     @property
     def fields(self) -> Schema:
@@ -104,7 +126,7 @@ class StoredRelation:
             rows = clustered(rows, self.layout.cluster)
         segment = write_segment(self.folder, rows, self.stored)
         if segment.rows <= KEPT_ROWS:
-            self._kept[segment.path] = by_position(rows)
+            self._kept[segment] = by_position(rows)
         return segment
 
     def written(self, content: Sequence[Segment] | pa.Table) -> list[Segment]:
@@ -114,9 +136,10 @@ class StoredRelation:
         return list(content)
 
     def drop_unused(self, segment: Segment) -> None:
-        """Removes a segment that no commit has added."""
-        self._kept.pop(segment.path, None)
-        (self.folder / segment.path).unlink(missing_ok=True)
+        """Removes a segment that no commit has added; a user's file stays."""
+        self._kept.pop(segment, None)
+        if not segment.is_outside:
+            (self.folder / segment.path).unlink(missing_ok=True)
 
     def over(self, segments: Sequence[Segment], *, is_far: bool = False) -> StoredRelation:
         """The same relation with other segments."""
@@ -124,7 +147,7 @@ class StoredRelation:
             self.name,
             self.folder,
             self.layout,
-            segments=list(segments),
+            held=list(segments),
             copies=self.copies,
             is_far=is_far,
             _kept=self._kept,
@@ -166,17 +189,19 @@ class StoredRelation:
 
     def rows_of(self, segment: Segment, *, keep: bool = True) -> pa.Table:
         """The weighted rows of a segment, columns named by position."""
-        known = self._kept.get(segment.path)
+        known = self._kept.get(segment)
         if known is None:
             known = read_segment(self.folder, segment, self.stored)
             if keep:
-                self._kept[segment.path] = known
+                self._kept[segment] = known
         return known
 
     def check_files(self) -> None:
         """Raises CorruptDatabase unless every segment is there with its size."""
-        for segment in self.segments:
+        for segment in () if self.gone else self.segments:
             path = self.folder / segment.path
+            if segment.is_outside:
+                continue  # whether they are there is the user's business until they are needed
             if not path.exists():
                 raise CorruptDatabase(
                     f"segment '{path}' of '{self.name}' is missing.", hint="restore it, or the database, from a copy."
@@ -186,12 +211,21 @@ class StoredRelation:
                     f"segment '{path}' has {path.stat().st_size} bytes where {segment.size} were written."
                 )
 
-    def paths(self, segments: list[Segment]) -> list[str]:
+    def check_outside(self) -> None:
+        """Raises UnsupportedOperation unless the files of the Delta table that it follows are there."""
+        for segment in self.segments if self.layout.follows else ():
+            if not Path(segment.path).exists():
+                raise gone_outside(Path(segment.path))
+
+    def paths(self, segments: Sequence[Segment]) -> list[str]:
         """Where segments are."""
         return [str(self.folder / s.path) for s in segments]
 
     def commit(self, move: Move, sequence: int) -> None:
-        """Adds a recorded move to the Delta log: its next version."""
+        """Adds a recorded move to the Delta log: its next version. The log of a followed Delta table has it already."""
+        if self.layout.follows:
+            self.version += 1
+            return
         self.folder.mkdir(parents=True, exist_ok=True)
         properties = CommitProperties(app_transactions=[Transaction(APPLICATION, sequence)], max_commit_retries=0)
         adds = [s.add_action() for s in move.add]
@@ -211,16 +245,17 @@ class StoredRelation:
     def moved(self, move: Move) -> None:
         """Takes a committed move into account."""
         gone = {s.path for s in move.remove}
-        for path in gone:
-            self._kept.pop(path, None)
+        for segment in move.remove:
+            self._kept.pop(segment, None)
             if self.copies is not None:
-                self.copies.forget(self.folder / path)
-        self.segments = [s for s in self.segments if s.path not in gone] + list(move.add)
+                self.copies.forget(self.folder / segment.path)
+        if not self.gone:
+            self.held = [s for s in self.segments if s.path not in gone] + list(move.add)
 
     def forget_copies(self) -> None:
         """Gives up the copies of its segments."""
         if self.copies is not None:
-            for segment in self.segments:
+            for segment in self.held:
                 self.copies.forget(self.folder / segment.path)
 
     def recover(self, version: int, move: Move | None, sequence: int) -> None:
@@ -229,6 +264,9 @@ class StoredRelation:
         Raises:
             CorruptDatabase: the log is neither at that version nor just before it.
         """
+        if self.layout.follows:
+            self.stand_at(version)
+            return
         found = self._version_on_disk()
         self.version = found
         if move is not None and found == version - 1:
@@ -237,10 +275,20 @@ class StoredRelation:
             raise CorruptDatabase(
                 f"the Delta table '{self.folder}' is at version {found} where the last commit has {version}."
             )
-        self.segments = self.segments_at(version)
+        self.held = self.segments_at(version)
+
+    def stand_at(self, version: int) -> None:
+        """Takes the files of a version of the Delta table that it follows; without them, what needs them will say so."""
+        self.version, self.gone = version, None
+        try:
+            self.held = self.segments_at(version)
+        except (UnsupportedOperation, UnknownName) as error:
+            self.gone = error
 
     def segments_at(self, version: int) -> list[Segment]:
         """The files of a version."""
+        if self.layout.follows:
+            return outside_segments(self.layout.follows, open_delta(self.layout.follows, version), self.fields)
         try:
             actions = pa.table(DeltaTable(str(self.folder), version=version).get_add_actions(flatten=True))
         except (DeltaError, TableNotFoundError, OSError) as error:

@@ -31,6 +31,11 @@ def have_hashes(fields: Schema) -> bool:
     return not any(isinstance(f.type, Array | Struct) for f in fields)
 
 
+def without_hash(fields: Schema) -> Schema:
+    """The columns that are in files."""
+    return fields[:-1] if fields[-1:] == (ROW_HASH,) else fields
+
+
 def row_hashes(rows: pa.Table) -> pa.Array:
     """A number for each row, of columns as they stand in files."""
     found: Hashes = np.zeros(rows.num_rows, dtype=np.uint64)

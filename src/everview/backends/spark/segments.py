@@ -11,7 +11,9 @@ import os
 import re
 import time
 import uuid
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +23,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from deltalake.transaction import AddAction
 
-from everview.errors import CorruptDatabase, UnsupportedQuery
+from everview.backends.base import WEIGHT
+from everview.errors import CorruptDatabase, EverviewError, UnsupportedOperation, UnsupportedQuery
 from everview.relational.arrow import arrow_schema, arrow_type, column_to_arrow
 from everview.relational.nodes import Field, Schema
 from everview.relational.types import (
@@ -43,15 +46,31 @@ _DELTA_NAME = re.compile(r"[^ ,;{}()\n\t=]+")
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One Parquet file of a relation, by its path inside the relation's folder."""
+    """One Parquet file of a relation, by its path inside the relation's folder.
+
+    A file of a Delta table that the relation stands for (``outside_files``) has its whole path. ``constants`` are columns that
+    such a file need not have, by name, with the text of the one value of all its rows: its weight, and its partition.
+    """
 
     path: str
     rows: int
     size: int
+    constants: tuple[tuple[str, str | None], ...] = ()
+
+    @property
+    def is_outside(self) -> bool:
+        """Whether the file is another's: read, and never removed."""
+        return bool(self.constants)
+
+    def weighing(self, weight: int) -> Segment:
+        """The same file outside with another weight for its rows."""
+        others = tuple((name, text) for name, text in self.constants if name != WEIGHT)
+        return replace(self, constants=((WEIGHT, str(weight)), *others))
 
     def to_json(self) -> dict[str, Any]:
         """For the commit record."""
-        return {"path": self.path, "rows": self.rows, "size": self.size}
+        told = {"path": self.path, "rows": self.rows, "size": self.size}
+        return {**told, "constants": [list(c) for c in self.constants]} if self.constants else told
 
     def add_action(self) -> AddAction:
         """For the Delta log."""
@@ -61,7 +80,8 @@ class Segment:
 
 def segment_from_json(written: dict[str, Any]) -> Segment:
     """The segment of a commit record."""
-    return Segment(written["path"], written["rows"], written["size"])
+    constants = tuple((name, text) for name, text in written.get("constants", ()))
+    return Segment(written["path"], written["rows"], written["size"], constants)
 
 
 def stored_type(data_type: DataType) -> DataType:
@@ -197,14 +217,97 @@ def opened_segment(path: Path, segment: Segment) -> pq.ParquetFile:
             )
         return pq.ParquetFile(path)
     except (OSError, pa.ArrowException) as error:
-        raise unreadable(path, error) from error
+        raise unreadable(path, error, segment) from error
 
 
-def unreadable(path: Path, error: Exception) -> CorruptDatabase:
+def unreadable(path: Path, error: Exception, segment: Segment) -> EverviewError:
     """What to raise when a segment cannot be read."""
+    if segment.is_outside:
+        return gone_outside(path)
     return CorruptDatabase(
         f"segment '{path}' cannot be read: {error}.", hint="restore the file, or the database, from a copy."
     )
+
+
+def gone_outside(path: Path) -> UnsupportedOperation:
+    """What to raise when a file of a followed Delta table cannot be read."""
+    return UnsupportedOperation(
+        f"the file '{path}' of a followed Delta table cannot be read: the version at which the views stand needs it.",
+        hint="refresh before old files are removed (VACUUM); now drop the views over the table and the table, "
+        "and create them anew.",
+    )
+
+
+class SegmentFile:
+    """The file of a segment, read as the columns that its relation stores.
+
+    Columns that a file outside lacks have the segment's value; others were added to its Delta table later, and are NULL.
+
+    Args:
+        path: The file.
+        segment: What was written, or found outside.
+        fields: The relation's columns and the weight.
+
+    Raises:
+        CorruptDatabase: the file is missing or not what was written.
+        UnsupportedOperation: the file is outside, and gone.
+    """
+
+    def __init__(self, path: Path, segment: Segment, fields: Schema) -> None:
+        self._file = opened_segment(path, segment)
+        self._path, self._segment = path, segment
+        self.metadata = self._file.metadata
+        self.schema: pa.Schema = stored_schema(fields) if segment.is_outside else self._file.schema_arrow
+
+    def read(self, group: int | None = None, names: list[str] | None = None) -> pa.Table:
+        """The rows, or those of a row group, with these columns."""
+        wanted = self.schema.names if names is None else names
+        there = self._there(wanted)
+        with self._readable():
+            rows = self._file.read(there) if group is None else self._file.read_row_group(group, there)
+            return self._as_stored(rows, wanted)
+
+    def batches(self, rows: int, names: list[str]) -> Iterator[pa.Table]:
+        """The rows, so many at a time."""
+        batches = self._file.iter_batches(rows, columns=self._there(names))
+        while True:
+            with self._readable():
+                batch = next(batches, None)
+                if batch is None:
+                    return
+                part = self._as_stored(pa.Table.from_batches([batch]), names)
+            yield part
+
+    @contextmanager
+    def _readable(self) -> Iterator[None]:
+        try:
+            yield
+        except (OSError, pa.ArrowException) as error:
+            raise unreadable(self._path, error, self._segment) from error
+
+    def _there(self, names: list[str]) -> list[str]:
+        own = self._file.schema_arrow.names
+        return [n for n in names if n in own] or own[:1]
+
+    def _as_stored(self, rows: pa.Table, names: list[str]) -> pa.Table:
+        if not self._segment.is_outside:
+            return rows.select(names)
+        constants = dict(self._segment.constants)
+        arrays = []
+        for name in names:
+            kind = self.schema.field(name).type
+            if name in constants or name not in rows.column_names:
+                value = pa.scalar(constants.get(name), pa.string()).cast(kind)
+                arrays.append(pa.chunked_array([pa.repeat(value, rows.num_rows)], kind))
+            else:  # Spark writes times as nanoseconds, of which it means the microseconds
+                arrays.append(rows.column(name).cast(kind, safe=not pa.types.is_timestamp(kind)))
+        return pa.Table.from_arrays(arrays, names=names)
+
+    def __enter__(self) -> SegmentFile:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
 
 
 def read_segment(folder: Path, segment: Segment, fields: Schema) -> pa.Table:
@@ -214,13 +317,9 @@ def read_segment(folder: Path, segment: Segment, fields: Schema) -> pa.Table:
         CorruptDatabase: the file is missing or not what was written.
     """
     path = folder / segment.path
-    try:
-        with opened_segment(path, segment) as file:
-            found = file.read()
-    except (OSError, pa.ArrowException) as error:
-        raise unreadable(path, error) from error
-    wanted = stored_schema(fields)
-    if found.num_rows != segment.rows or found.schema.names != wanted.names:
+    with SegmentFile(path, segment, fields) as file:
+        found = file.read()
+    if found.num_rows != segment.rows or found.schema.names != stored_schema(fields).names:
         raise CorruptDatabase(f"segment '{path}' does not hold the rows that were written.")
     return decode(found, fields)
 

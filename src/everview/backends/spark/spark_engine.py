@@ -14,7 +14,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -36,7 +36,7 @@ from everview.backends.spark.segments import (
     encode_sql,
     stored_fields,
 )
-from everview.backends.spark.sql_literals import quoted_name, type_sql
+from everview.backends.spark.sql_literals import literal_sql, quoted_name, type_sql
 from everview.backends.spark.task_lookups import TaskLookups, copies_folder
 from everview.errors import CorruptDatabase, EvaluationError, InternalError, UnsupportedOperation
 from everview.relational import spark_code
@@ -44,6 +44,7 @@ from everview.relational.arrow import without_empty_batches
 from everview.relational.nodes import Relation, Scan, Schema, SparkQuery
 from everview.relational.schema import schema
 from everview.relational.traverse import nodes_of
+from everview.relational.types import STRING
 
 P = TypeVar("P")
 R = TypeVar("R")
@@ -79,7 +80,7 @@ class SparkEngine:
         self._groups: list[str] = []
         self.runs = 0
         """How often Spark was asked for rows, or to write some."""
-        self._frames: OrderedDict[tuple[str, ...], str] = OrderedDict()
+        self._frames: OrderedDict[tuple[tuple[str, object], ...], str] = OrderedDict()
 
     @property
     def session(self) -> SparkSession:
@@ -125,24 +126,37 @@ class SparkEngine:
 
     def view_of_segments(self, relation: StoredRelation, segments: Sequence[Segment]) -> str:
         """A temporary view of weighted rows on disk; the same one for as long as the segments are the same."""
-        paths = tuple(relation.paths(list(segments)))
+        # A file outside may be read with one weight and with the other.
+        files = tuple(zip(relation.paths(segments), (s.constants for s in segments), strict=True))
         with self._lock:
-            known = self._frames.pop(paths, None) or self.view_of(self.frame_of_segments(relation, paths))
-            self._frames[paths] = known
+            known = self._frames.pop(files, None) or self.view_of(self.frame_of_segments(relation, segments))
+            self._frames[files] = known
             if len(self._frames) > _KEPT_FRAMES:
                 self.session.catalog.dropTempView(self._frames.popitem(last=False)[1])
             return known
 
     def frame_of_segments(
-        self, relation: StoredRelation, paths: Sequence[str], session: SparkSession | None = None, *more: str
+        self, relation: StoredRelation, segments: Sequence[Segment], session: SparkSession | None = None, *more: str
     ) -> DataFrame:
         """The weighted rows of files, columns named by position; ``more`` are further expressions, where there are files."""
         ddl = stored_ddl(relation.stored)
         session = session or self.session
-        if not paths:
+        if not segments:
             return decoded(session.createDataFrame([], ddl), relation.stored)
+        alike: dict[tuple[tuple[str, str | None], ...], list[Segment]] = {}
+        for segment in segments:
+            alike.setdefault(segment.constants, []).append(segment)
         try:
-            return decoded(session.read.schema(ddl).parquet(*paths), relation.stored, *more)
+            frames = []
+            for constants, own in alike.items():
+                read = session.read.schema(ddl).parquet(*relation.paths(own))
+                if constants:
+                    frames.append(
+                        decoded(read.selectExpr(*_with_constants(relation.stored, constants)), relation.stored)
+                    )
+                else:
+                    frames.append(decoded(read, relation.stored, *more))
+            return reduce(lambda a, b: a.unionAll(b), frames)
         except AnalysisException as error:  # it looks for the files at once
             raise _from_spark(error) from error
 
@@ -293,6 +307,17 @@ class SparkEngine:
         name = f"everview_{uuid.uuid4().hex}"
         frame.createOrReplaceTempView(name)
         return name
+
+
+def _with_constants(fields: Schema, constants: tuple[tuple[str, str | None], ...]) -> list[str]:
+    """Expressions for the columns of a file outside: those that have one value for all its rows, and those in it."""
+    known = dict(constants)
+    return [
+        f"CAST({literal_sql(known[f.name], STRING)} AS {type_sql(f.type)}) AS {quoted_name(f.name)}"
+        if f.name in known
+        else quoted_name(f.name)
+        for f in stored_fields(fields)
+    ]
 
 
 def _missing(text: str) -> str:

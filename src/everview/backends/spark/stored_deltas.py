@@ -18,7 +18,7 @@ import pyarrow.compute as pc
 from everview.backends.base import WEIGHT, VersionedDelta
 from everview.backends.spark.commit_log import Move, Record
 from everview.backends.spark.relation_store import StoredRelation
-from everview.backends.spark.segments import by_position, empty_rows
+from everview.backends.spark.segments import Segment, by_position, empty_rows
 from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.sql_literals import quoted_name
 from everview.backends.spark.table_changes import delta_table
@@ -122,17 +122,17 @@ class StoredDeltas(Sequence[VersionedDelta]):
         """
         session = self._engine.user_session
         commits = []
-        paths: set[str] = set()
+        files: set[Segment] = set()
         for record in self._records:
             move = record.moves[self._relation.name]
             at = datetime.datetime.fromisoformat(record.committed_at)
             for segments, sign in ((move.add, 1), (move.remove, -1)):
                 commits += [(s.path.rpartition("/")[2], record.version, at, sign) for s in segments]
-                paths.update(self._relation.paths(list(segments)))
+                files.update(segments)
         count = len(self._relation.fields)
         file_name = "_metadata.file_name AS file"
-        read = self._engine.frame_of_segments(self._relation, sorted(paths), session, file_name)
-        if not paths:
+        read = self._engine.frame_of_segments(self._relation, sorted(files, key=lambda s: s.path), session, file_name)
+        if not files:
             return read.selectExpr(*_placed(count, "0L", "CAST(NULL AS TIMESTAMP)", f"c{count}"))
         by_file = session.createDataFrame(commits, "file string, version bigint, at timestamp, sign bigint")
         rows = read.join(by_file.hint("broadcast"), "file")

@@ -12,6 +12,7 @@ Contract: nothing of a segment but the rows asked for comes to the driver. everv
 from __future__ import annotations
 
 import os
+import pickle
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,16 +28,15 @@ import pyarrow.parquet as pq
 
 from everview.backends.spark.arrow_conditions import passing
 from everview.backends.spark.lookup_copies import LookupCopies, hashes_of, numbers_of
-from everview.backends.spark.row_hashes import ROW_HASH
+from everview.backends.spark.row_hashes import ROW_HASH, without_hash
 from everview.backends.spark.segments import (
     Segment,
+    SegmentFile,
     decode,
     empty_rows,
     encode,
-    opened_segment,
-    unreadable,
 )
-from everview.errors import CorruptDatabase
+from everview.errors import CorruptDatabase, UnsupportedOperation
 from everview.relational.expressions import Expression
 from everview.relational.nodes import Schema
 
@@ -103,7 +103,7 @@ class TaskLookups:
         answers: list[list[pa.Table]] = [[] for _ in asked]
         for number, rows in found:
             if number < 0:
-                raise CorruptDatabase(rows.decode(), hint="restore the file, or the database, from a copy.")
+                raise pickle.loads(rows)
             answers[number].append(pa.ipc.open_stream(rows).read_all())
         return [
             pa.concat_tables([empty_rows(tuple(one.fields[c] for c in one.columns)), *parts])
@@ -128,8 +128,8 @@ def _answered(
         for number in part.numbers:
             try:
                 rows = _found(asked[number], part, _copies[place])
-            except CorruptDatabase as error:  # what a task raises would reach the driver as text of a Java error
-                yield -1, error.message.encode()
+            except (CorruptDatabase, UnsupportedOperation) as error:  # else the driver gets text of a Java error
+                yield -1, pickle.dumps(error)
                 return
             if rows.num_rows:
                 sink = pa.BufferOutputStream()
@@ -150,20 +150,17 @@ def _read(folder: Path, segment: Segment, one: Asked) -> pa.Table:
     wanted = tuple(one.fields[c] for c in one.columns)
     keys = encode(pa.table([one.keys], names=["k"]), (one.fields[one.by],)).column(0)
     found = []
-    try:
-        with opened_segment(path, segment) as file:
-            there = file.schema_arrow.names
-            names = [there[c] if c < len(there) else ROW_HASH.name for c in one.columns]
-            read = there if ROW_HASH.name in names else list(dict.fromkeys(names))
-            asked = keys.combine_chunks().cast(file.schema_arrow.field(there[one.by]).type)
-            for group in range(file.num_row_groups):
-                if _may_have(file.metadata.row_group(group), there[one.by], keys):
-                    met = pc.is_in(file.read_row_group(group, columns=[there[one.by]]).column(0), value_set=asked)
-                    if pc.any(met).as_py():
-                        rows = file.read_row_group(group, columns=read).select(read).filter(met)
-                        found.append([hashes_of(rows) if n == ROW_HASH.name else rows.column(n) for n in names])
-    except (OSError, pa.ArrowException) as error:
-        raise unreadable(path, error) from error
+    with SegmentFile(path, segment, without_hash(one.fields)) as file:
+        there = file.schema.names
+        names = [there[c] if c < len(there) else ROW_HASH.name for c in one.columns]
+        read = there if ROW_HASH.name in names else list(dict.fromkeys(names))
+        asked = keys.combine_chunks().cast(file.schema.field(there[one.by]).type)
+        for group in range(file.metadata.num_row_groups):
+            if _may_have(file.metadata.row_group(group), there[one.by], keys):
+                met = pc.is_in(file.read(group, [there[one.by]]).column(0), value_set=asked)
+                if pc.any(met).as_py():
+                    rows = file.read(group, read).filter(met)
+                    found.append([hashes_of(rows) if n == ROW_HASH.name else rows.column(n) for n in names])
     if not found:
         return empty_rows(wanted)
     arrays = [pa.chunked_array([c for part in parts for c in part.chunks]) for parts in zip(*found, strict=True)]

@@ -16,8 +16,10 @@ from everview.backends.spark.commit_log import Move
 from everview.backends.spark.database_files import DatabaseFiles
 from everview.backends.spark.far_rows import Rows, count_rows, remove_files
 from everview.backends.spark.far_table_changes import FarTableChange
-from everview.backends.spark.maintain import Maintenance, Work
+from everview.backends.spark.maintain import Maintenance
 from everview.backends.spark.measured import StageWork, add_work
+from everview.backends.spark.outside_changes import OutsideChange, net_change
+from everview.backends.spark.refresh_costs import RefreshCosts, rows_below
 from everview.backends.spark.relation_store import Layout
 from everview.backends.spark.restrict import Restriction
 from everview.backends.spark.spark_engine import SparkEngine
@@ -25,13 +27,11 @@ from everview.backends.spark.staged_frames import StagedChange
 from everview.backends.spark.stages import Grouped, Partitioned, Stage, StageProgram, TreeView, view_of_relation
 from everview.backends.spark.stored_deltas import ReadDeltas, moved_rows
 from everview.backends.spark.table_changes import delta_table, table_change
+from everview.backends.spark.work import Work
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import EvaluationError
 from everview.relational.arrow import rows_from_arrow
 from everview.relational.expressions import Column
-
-SHARE = 0.5
-"""With refresh='auto': from which share of changed rows on computing anew is taken to be cheaper than the delta."""
 
 
 @dataclass
@@ -41,6 +41,7 @@ class ViewWithStages:
     definition: ViewDefinition
     program: StageProgram
     created_at: int
+    costs: RefreshCosts = field(default_factory=RefreshCosts)
     updates: int = 0
     seconds: float = 0.0
     """Its own: computing its stages, writing and compacting its relations."""
@@ -48,6 +49,10 @@ class ViewWithStages:
     """Spark jobs of the last transaction that touched the view: of the whole transaction."""
     done: dict[str, StageWork] = field(default_factory=dict)
     """What its stages have done, by name; what computes all of them anew is booked on the last one."""
+
+    def measured(self) -> str:
+        """What refreshes have cost, if they are chosen by that."""
+        return f"\n{self.costs.told()}" if self.definition.options.refresh == "auto" else ""
 
     def count_update(self, jobs: int) -> None:
         """A transaction that touched the view is committed."""
@@ -72,7 +77,7 @@ class Run:
         """
         by_table: dict[str, list[Change]] = {}
         for change in changes:
-            if change.row_count:
+            if change.row_count or isinstance(change, OutsideChange):
                 by_table.setdefault(change.table.lower(), []).append(change)
         restriction = Restriction(self._engine, self._limit, "UTC")
         for name, own in by_table.items():
@@ -82,12 +87,20 @@ class Run:
             delta = self._net(table, own, work, restriction)
             if count_rows(delta):
                 work.changes[name] = delta
+                if name in work.outside:
+                    continue
                 if table.retain or any(name in v.program.stored() for v in self._views.values()):
                     work.appended[name] = delta
         return frozenset(by_table)
 
     def _net(self, table: TableDefinition, changes: list[Change], work: Work, restriction: Restriction) -> Rows:
         relation = self._files.relations[table.name.lower()]
+        if isinstance(changes[0], OutsideChange):
+            (change,) = changes
+            work.outside[table.name.lower()] = changes[0].move
+            if table.primary_key and changes[0].far is None and change.row_count:
+                return table_change(table, relation, changes, restriction)
+            return net_change(changes[0], table, relation, self._engine, self._limit, work.written)
         if any(isinstance(c, StagedChange) for c in changes):
             return FarTableChange(table, relation, self._engine, work.written).net(changes, restriction)
         return table_change(table, relation, changes, restriction)
@@ -164,6 +177,8 @@ class Run:
             refresh = Refresh("full", f"the delta met a row that cannot be computed ({error.condition})")
             self._refill(view, attempt, maintenance)
         add_work(view.done, attempt.done)
+        changed, held = self._changed(view, work)
+        view.costs.note(refresh.how, rows_below(view.program, changed), held, attempt.seconds)
         work.changes.update(attempt.changes)
         work.appended.update(attempt.appended)
         attempt.forget_scratch()
@@ -172,10 +187,10 @@ class Run:
 
     def _refill(self, view: ViewWithStages, attempt: Work, maintenance: Maintenance) -> None:
         root = view.program.root.name
+        read = [count_rows(rows) for name, rows in attempt.changes.items() if name in view.program.inputs()]
+        maintenance.refill(view.program, attempt, view.definition.time_zone)
         done = attempt.done.setdefault(root, StageWork())
-        done.rows_in = sum(count_rows(rows) for name, rows in attempt.changes.items() if name in view.program.inputs())
-        with done.timed(self._engine):
-            maintenance.refill(view.program, attempt, view.definition.time_zone)
+        done.rows_in = sum(read)
         done.rows_out = count_rows(attempt.changes[root]) if root in attempt.changes else 0
 
     def _choice(self, view: ViewWithStages, work: Work) -> Refresh:
@@ -183,16 +198,23 @@ class Run:
         options = view.definition.options
         if options.strategy == "recompute":
             return Refresh("full", "the view has strategy='recompute'")
+        changed, held = self._changed(view, work)
+        if options.refresh == "auto":
+            return view.costs.choose(rows_below(view.program, changed), sum(changed.values()), held)
+        return choose_refresh(options.refresh, 0, held)
+
+    def _changed(self, view: ViewWithStages, work: Work) -> tuple[dict[str, int], int]:
+        """How many rows of what a view reads have changed, by name, and how many there are then, before they are summed up."""
         read = view.program.inputs()
-        changed = sum(count_rows(rows) for name, rows in work.changes.items() if name in read)
-        held = changed + sum(self._files.relations[name].row_count for name in read)
-        return choose_refresh(options.refresh, changed, held, SHARE)
+        changed = {name: count_rows(rows) for name, rows in work.changes.items() if name in read}
+        return changed, sum(changed.values()) + sum(self._files.relations[name].row_count for name in read)
 
     # Writing
 
     def write(self, work: Work, moves: dict[str, Move]) -> None:
         """Writes what is to be added; ``moves`` gets it piece by piece, so that what fails can be removed."""
         relations = self._files.relations
+        moves.update(work.outside)
         for name, rows in work.appended.items():
             with self.timed(name):
                 is_far = not isinstance(rows, pa.Table)
@@ -258,8 +280,9 @@ def relations_of(program: StageProgram) -> dict[str, Layout]:
 
 
 def table_layout(table: TableDefinition) -> Layout:
-    """A table is sorted by its primary key."""
-    return Layout(table.fields, table.key_positions if table.primary_key else ())
+    """A table is sorted by its primary key; an external one is as its Delta table is."""
+    follows = None if table.follows is None else table.follows.uri
+    return Layout(table.fields, table.key_positions if table.primary_key else (), follows)
 
 
 def _output_keys(stage: Stage) -> tuple[int, ...]:

@@ -17,12 +17,13 @@ from everview.backends.spark.choose_tree import TreeOptions
 from everview.backends.spark.commit_log import Move
 from everview.backends.spark.database_files import DatabaseFiles
 from everview.backends.spark.lower import lower
-from everview.backends.spark.maintain import Maintenance, Work
+from everview.backends.spark.maintain import Maintenance
 from everview.backends.spark.payloads import is_ring_aggregate
 from everview.backends.spark.program_text import program_digest
 from everview.backends.spark.relation_store import StoredRelation
 from everview.backends.spark.stages import StageProgram, view_of_relation
 from everview.backends.spark.transactions import ViewWithStages, relations_of
+from everview.backends.spark.work import Work
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import EvaluationError, UnsupportedOperation
 from everview.planner.block_join_builder import Facts, FactsOf

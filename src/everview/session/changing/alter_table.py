@@ -128,6 +128,7 @@ def _alter(core: Core, before: TableDefinition, altered: AlteredTable, new_name:
 
 
 def _check(core: Core, table: TableDefinition, over: list[ViewDefinition]) -> None:
+    table.check_is_ours("cannot be altered")
     if not isinstance(core.backend, AltersTables):
         raise UnsupportedOperation(
             f"table '{table.name}' cannot be altered: the {core.backend.name} backend does not alter tables.",

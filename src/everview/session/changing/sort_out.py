@@ -70,6 +70,9 @@ def catching(assertion: ViewDefinition, catalog: Catalog) -> Catching:
     while not isinstance(node, Scan):
         node = inputs(node)[0]
     table = catalog.table(node.table)
+    for read in catalog.inputs_of(assertion):
+        if isinstance(read, TableDefinition) and read.follows is not None:
+            raise _refused(assertion, "Scan", f"reads table '{read.name}', which follows a Delta table")
     found = [n for n in _scans(plan) if n.lower() == table.name.lower()]
     if len(found) > 1:
         raise _refused(assertion, "Scan", f"reads table '{table.name}' more than once")

@@ -8,16 +8,20 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
+from everview.catalog import TableDefinition
 from everview.errors import InvalidQuery, UnsupportedOperation
+from everview.session.feeds.lake_storage import StagesFrames
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+    from everview.session.core import Core
 
 _ENDINGS = (".parquet", ".csv", ".csv.gz")
 
@@ -31,6 +35,51 @@ class TableSource:
 
     schema: Any
     rows: Any
+
+
+def one_source(schema: Any, source: Any) -> Any:
+    """What ``create_table`` was given, under either name.
+
+    Raises:
+        UnsupportedOperation: both, or neither.
+    """
+    if (schema is None) == (source is None):
+        raise UnsupportedOperation(
+            "a table is made from a schema or from a source of rows: give one of them.",
+            hint="create_table(name, 'id int, …'), or create_table(name, source=frame_or_path).",
+        )
+    return source if schema is None else schema
+
+
+def make_table(
+    core: Core, name: str, given: Any, follow: bool, static: bool, retain: bool, declared: Mapping[str, Any]
+) -> TableDefinition:
+    """Makes a table as ``create_table`` says: empty, with rows, or external.
+
+    Args:
+        core: The database.
+        name: The table's name.
+        given: A schema, a frame or a path.
+        follow: Whether the table is external.
+        static: Whether it is loaded once.
+        retain: Whether it keeps rows.
+        declared: Keys and constraints, as ``Core.define_table`` takes them.
+    """
+    if follow:
+        if static or not retain:
+            raise UnsupportedOperation(
+                "a table that follows a Delta table is neither static nor retain=False.", hint="leave that out."
+            )
+        external = importlib.import_module("everview.session.feeds.external_tables")  # imports deltalake
+        table: TableDefinition = external.define_external(core, name, given, **declared)
+        return table
+    backend = core.backend
+    source = table_source(given, backend.read_parquet if isinstance(backend, StagesFrames) else None)
+    with core.locked():
+        made = core.define_table(
+            name, given if source is None else source.schema, static=static, retain=retain, **declared
+        )
+        return made if source is None else core.fill_table(made, source.rows)
 
 
 def table_source(given: Any, read_parquet: ReadParquet | None = None) -> TableSource | None:
@@ -97,7 +146,12 @@ def _read(path: str) -> pa.Table:
 
 
 def _from_arrow(rows: pa.Table) -> TableSource:
-    return TableSource(pa.schema([_plain(f) for f in rows.schema]), rows)
+    return TableSource(plain_columns(rows.schema), rows)
+
+
+def plain_columns(columns: pa.Schema) -> pa.Schema:
+    """The columns in the types that tables have."""
+    return pa.schema([_plain(f) for f in columns])
 
 
 def _plain(field: pa.Field) -> pa.Field:

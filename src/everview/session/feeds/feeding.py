@@ -73,12 +73,18 @@ class Feeds:
         """Follows a table of Delta Lake; the arguments are those of ``Database.follow_delta``."""
         with self._core.locked():
             definition = self._core.catalog.table(table)
+            definition.check_is_ours("cannot follow another Delta table")
             module = importlib.import_module(
                 "everview.session.feeds.lake_feed"
             )  # deltalake is imported by those who use it
             feed: DeltaFeed = module.DeltaFeed(self._core, definition, uri, starting_version, storage_options)
             self._lake_feeds.add(feed)
         return feed
+
+    def refresh(self) -> None:
+        """Takes in what is new in the Delta tables that external tables follow."""
+        if any(t.follows is not None for t in self._core.catalog.tables):
+            importlib.import_module("everview.session.feeds.external_tables").refresh_all(self._core)
 
     def _check_not_fed(self, table: str) -> None:
         """Raises if a stream or a Delta feed may still bring rows for a table that is to be dropped.

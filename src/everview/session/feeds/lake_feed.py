@@ -12,25 +12,24 @@ of the table that it feeds, so that following again, after a restart too, goes o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.dataset as ds
 from deltalake import DeltaTable, QueryBuilder
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import DeltaError
 
-from everview.backends.base import WEIGHT, source_of_table
+from everview.backends.base import WEIGHT, Change, source_of_table
 from everview.catalog import TableDefinition
-from everview.errors import UnknownName, UnsupportedOperation
-from everview.session.places import scheme_of
+from everview.delta_source import check_same_columns, has_change_feed, open_delta, unreadable
+from everview.errors import UnsupportedOperation
+from everview.session.feeds.lake_storage import ReadsInPlace
 from everview.session.rows.given_rows import Mode
 from everview.session.transaction import Commit
 
 if TYPE_CHECKING:
     from everview.session.core import Core
-
-_CHANGE_FEED: Final = "delta.enableChangeDataFeed"
 
 
 class DeltaFeed:
@@ -50,12 +49,14 @@ class DeltaFeed:
         self._is_active = True
         self._storage = dict(storage_options) if storage_options else None
         delta = self._open()
-        self._source = _source_name(delta, table.name)
+        self._follows = table.follows
+        self._id = delta.metadata().id if table.follows is None else table.follows.id
+        self._source = source_of_table(f"delta:{self._id}", table.name)
         self._starting_version = starting_version
         if starting_version is not None:
             _check_version(uri, starting_version, delta.version())
-        # A Delta table that does not fit is refused now, not at the first poll.
-        core.read_change(self._table, pa.schema(delta.schema().to_arrow()).empty_table(), Mode.APPLY)
+        if table.follows is None:  # a Delta table that does not fit is refused now, not at the first poll
+            core.read_change(self._table, pa.schema(delta.schema().to_arrow()).empty_table(), Mode.APPLY)
 
     @property
     def version(self) -> int | None:
@@ -73,7 +74,16 @@ class DeltaFeed:
         return self._is_active
 
     def cancel(self) -> None:
-        """Ends the feed; what it has taken in stays. Following the Delta table again goes on after the last version."""
+        """Ends the feed; what it has taken in stays. Following the Delta table again goes on after the last version.
+
+        Raises:
+            UnsupportedOperation: it is that of an external table, which ends when the table is dropped.
+        """
+        if self._follows is not None:
+            raise UnsupportedOperation(
+                f"table '{self._table}' stands for the Delta table {self.uri} as long as it is there.",
+                hint="do not refresh it, or drop it.",
+            )
         self._is_active = False
 
     def poll(self, *, limit: int | None = None) -> list[Commit]:
@@ -93,68 +103,67 @@ class DeltaFeed:
             )
         delta = self._open()
         newest, last = delta.version(), self.version
-        if self._source != _source_name(delta, self._table):
+        if self._id != delta.metadata().id:
             raise UnsupportedOperation(
                 f"the Delta table {self.uri} has been replaced by another since table '{self._table}' follows it.",
                 hint="follow the new one with a table of its own.",
             )
         if last is None and self._starting_version is None:
-            return [self._take(newest, self._content(newest))]
+            return [self._take(newest, lambda _: self._read(self._content(newest)))]
         first = self._starting_version if last is None else last + 1
         assert first is not None
         versions = range(first, newest + 1)
-        return [self._take(v, self._changes_of(v)) for v in (versions if limit is None else versions[:limit])]
+        return [self._take(v, self._change) for v in (versions if limit is None else versions[:limit])]
 
-    def _take(self, version: int, rows: pa.Table) -> Commit:
+    def _take(self, version: int, change: Callable[[int], Change]) -> Commit:
         try:
-            change = self._core.read_change(self._table, rows, Mode.APPLY)
-            return self._core.run([change], (self._source, version))
+            if self._follows is None:
+                return self._core.run([change(version)], (self._source, version))
+            with self._core.locked():  # from reading it in place until it is taken, no other feed may take it
+                taken = self.version
+                changes = [] if taken is not None and version <= taken else [change(version)]
+                commit = self._core.commit(changes, (self._source, version))
+            self._core.subscriptions.deliver()
+            return commit
         except Exception as error:
             error.add_note(f"in version {version} of the Delta table {self.uri}, followed by table '{self._table}'")
             raise
+
+    def _change(self, version: int) -> Change:
+        """What a version changes: in place where the backend reads external tables there, else its rows."""
+        backend = self._core.backend
+        if self._follows is not None:
+            if isinstance(backend, ReadsInPlace):
+                return backend.outside_change(self._core.catalog.table(self._table), version, self._read)
+            check_same_columns(self.uri, self._open(version - 1), self._open(version), self._table)
+        return self._read(self._changes_of(version))
+
+    def _read(self, rows: pa.Table) -> Change:
+        return self._core.read_change(self._table, rows, Mode.APPLY, by_feed=self._follows is not None)
 
     def _content(self, version: int) -> pa.Table:
         try:
             return read_content(self._open(version))
         except (DeltaError, OSError) as error:
-            raise _unreadable(self.uri, version, error) from error
+            raise unreadable(self.uri, version, error) from error
 
     def _changes_of(self, version: int) -> pa.Table:
         after = self._open(version)
         try:
-            if after.metadata().configuration.get(_CHANGE_FEED, "false").lower() == "true":
+            if has_change_feed(after):
                 return pa.table(after.load_cdf(version, version))
             if version == 0:
                 return read_content(after)
             return _difference_of_files(self._open(version - 1).to_pyarrow_dataset(), after.to_pyarrow_dataset())
         except (DeltaError, OSError) as error:
-            raise _unreadable(self.uri, version, error) from error
+            raise unreadable(self.uri, version, error) from error
 
     def _open(self, version: int | None = None) -> DeltaTable:
-        try:
-            return DeltaTable(self.uri, version=version, storage_options=self._storage)
-        except TableNotFoundError as error:
-            check_reachable(self.uri, error)
-            raise UnknownName(f"there is no Delta table at {self.uri}.") from error
-        except (DeltaError, OSError) as error:
-            raise _unreadable(self.uri, version, error) from error
+        return open_delta(self.uri, version, self._storage)
 
     def __repr__(self) -> str:
         state = "" if self._is_active else ", cancelled"
         return f"<DeltaFeed of table '{self._table}' from {self.uri}, version {self.version}{state}>"
-
-
-def check_reachable(uri: str, error: Exception) -> None:
-    """Raises if the error, met at a Delta table, says that ``deltalake`` does not know the scheme of its URI.
-
-    Raises:
-        UnsupportedOperation: it does not.
-    """
-    if "Unknown scheme" in str(error):
-        raise UnsupportedOperation(
-            f"no Delta table can be opened at '{uri}': '{scheme_of(uri)}' is not a scheme that the deltalake package knows.",
-            hint="give a path, or a URI such as s3://bucket/table with its storage_options.",
-        ) from error
 
 
 def read_content(delta: DeltaTable) -> pa.Table:
@@ -177,20 +186,8 @@ def _weighted(rows: pa.Table, weight: int) -> pa.Table:
     return rows.append_column(WEIGHT, pa.repeat(pa.scalar(weight, pa.int64()), rows.num_rows))
 
 
-def _source_name(delta: DeltaTable, table: str) -> str:
-    return source_of_table(f"delta:{delta.metadata().id}", table)
-
-
 def _check_version(uri: str, version: object, newest: int) -> None:
     if not isinstance(version, int) or isinstance(version, bool) or not 0 <= version <= newest + 1:
         raise UnsupportedOperation(
             f"starting_version={version!r} is no version of the Delta table {uri}.", hint=f"its newest is {newest}."
         )
-
-
-def _unreadable(uri: str, version: int | None, error: Exception) -> UnsupportedOperation:
-    which = "the newest version" if version is None else f"version {version}"
-    return UnsupportedOperation(
-        f"{which} of the Delta table {uri} cannot be read: {str(error).strip().splitlines()[0]}",
-        hint="enable its change data feed, and poll before its old files and log entries are cleaned up.",
-    )

@@ -5,6 +5,7 @@ The protocols name DataFrames, which the one of all backends does not know.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -49,6 +50,24 @@ class StagesFrames(Protocol):
 
         Raises:
             InvalidChange: some value does not fit.
+        """
+
+
+@runtime_checkable
+class ReadsInPlace(Protocol):
+    """A backend that reads the rows of external tables where they are; others hold a copy of them."""
+
+    def outside_change(self, table: TableDefinition, version: int, read: Callable[[pa.Table], Change]) -> Change:
+        """The change that the next version of its Delta table brings to an external table.
+
+        Args:
+            table: The table.
+            version: The one after that at which the table stands.
+            read: Checks rows against the table.
+
+        Raises:
+            UnsupportedOperation: it cannot be read (any more), or has other columns.
+            InvalidChange: rows do not fit.
         """
 
 
