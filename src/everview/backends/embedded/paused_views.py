@@ -60,4 +60,4 @@ class PausedViews:
     def how_it_heals(self, key: str) -> str:
         """What ``explain`` and ``stats`` say of a suspended view."""
         paused = self.having(key)
-        return "by being computed anew" if paused is None else f"from deltas: {paused.rows} rows wait for it"
+        return "by being computed anew" if paused is None else f"from deltas (rows that wait for it: {paused.rows})"
