@@ -56,7 +56,7 @@ def plot(suite: str, results: Sequence[Figure], path: Path) -> None:
 
 def _panel(result: Figure) -> str:
     """The metric, and which kind of time it is of: updates and delays do not share an axis."""
-    what = str(result.params.get("what", "")).partition(" ")[0]
+    what = str(result.params.get("what", "")).partition(" ")[0].rstrip(",")
     return f"{result.metric}: {what}" if what else result.metric
 
 

@@ -32,7 +32,7 @@ from everview.trigger.tree_program import (
     KeyMoves,
     LiftRows,
     Partition,
-    Rename,
+    SeeAs,
     Split,
     TreeProgram,
     TreeStatement,
@@ -184,7 +184,7 @@ def _statement(program: TreeProgram, atom: int, statement: TreeStatement) -> lis
             if len(set(turns)) < 2:
                 return [f"{view} += {f'{len(turns)} ' if turns else ''}δ{view}"]
             return [f"{view} += δ{view}, {len(turns)} times, once for each turn of its sums around the triangle"]
-        case Rename():
+        case SeeAs():
             return [f"δ{view} := δ{format_view(program.view(statement.source))}"]
         case AddIndicator():
             return _indicated(program, statement, view)

@@ -40,7 +40,7 @@ from everview.trigger.tree_program import (
     KeyMoves,
     LiftRows,
     Partition,
-    Rename,
+    SeeAs,
     Split,
     TreeProgram,
     TreeStatement,
@@ -207,7 +207,7 @@ class _SkewLowering:
     def _join_changes(self, leaf: str) -> Iterator[TreeStatement]:
         """Pairs of changed rows that meet a third row, in each of three places, and triangles of changed rows."""
         own, second, third = (self.change(i) for i in range(3))
-        yield Rename(own, leaf)
+        yield SeeAs(own, leaf)
         yield Add(own)
         for part in self.plan.parts_of(1):
             yield self._joined(RESULT, leaf, (third, self.plan.name_of(part)))
@@ -248,7 +248,7 @@ class _SkewLowering:
         for i in (1, 2):
             own = rotation.occurrence(part, i)
             if statements := list(self._keep_views(own)):
-                yield Rename(self.plan.name_of(own), name)
+                yield SeeAs(self.plan.name_of(own), name)
                 yield from statements
             if i == 1:
                 yield Add(name)

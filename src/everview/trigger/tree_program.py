@@ -96,7 +96,7 @@ class Add:
 
 
 @dataclass(frozen=True, slots=True)
-class Rename:
+class SeeAs:
     """δtarget := δsource: the same rows, seen as those of another occurrence of the table."""
 
     target: str
@@ -139,7 +139,7 @@ class TurnKeys:
     target: str
 
 
-TreeStatement: TypeAlias = LiftRows | Compute | Add | AddIndicator | Rename | Split | CountDegrees | TurnKeys
+TreeStatement: TypeAlias = LiftRows | Compute | Add | AddIndicator | SeeAs | Split | CountDegrees | TurnKeys
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ from everview.trigger.tree_program import (
     Compute,
     CountDegrees,
     LiftRows,
-    Rename,
+    SeeAs,
     Split,
     TreeProgram,
     TreeViewDefinition,
@@ -213,7 +213,7 @@ def _verify_statements(program: TreeProgram, trigger: Trigger, name: str) -> set
                 _require(is_known and target.name not in made, name, f"what {target.name} has is not known")
                 made.add(target.name)
                 added |= {target.name} & program.stored
-            case Rename():
+            case SeeAs():
                 source = _view(program, statement.source)
                 _require(source.name in made, name, f"δ{source.name} is renamed before it is made")
                 is_alike = (len(target.keys), len(target.payload)) == (len(source.keys), len(source.payload))

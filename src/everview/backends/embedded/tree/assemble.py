@@ -62,7 +62,7 @@ from everview.trigger.tree_program import (
     Compute,
     CountDegrees,
     LiftRows,
-    Rename,
+    SeeAs,
     Split,
     TreeViewDefinition,
     Trigger,
@@ -353,7 +353,7 @@ class Assembler(CodeBuilder[RowDelta, PayloadPart]):
         kept.atoms, kept.repeats = frozenset(), False
         return kept
 
-    def _seen_as(self, statement: Rename, delta: RowDelta) -> RowDelta:
+    def _seen_as(self, statement: SeeAs, delta: RowDelta) -> RowDelta:
         source, target = self.program.view(statement.source), self.program.view(statement.target)
         keys = {new: delta.keys[old] for new, old in zip(target.keys, source.keys, strict=True)}
         renamed = zip(self._parts(target.payload), self._parts(source.payload), strict=True)

@@ -41,7 +41,7 @@ from everview.trigger.tree_program import (
     Compute,
     CountDegrees,
     LiftRows,
-    Rename,
+    SeeAs,
     Split,
     TreeProgram,
     TreeViewDefinition,
@@ -136,7 +136,7 @@ class CodeBuilder(ABC, Generic[D, P]):
                     view = self.program.view(target)
                     for payload in turns or (view.payload,):
                         self._added(replace(view, payload=payload), deltas[target])
-                case Rename(target=target, source=source):
+                case SeeAs(target=target, source=source):
                     deltas[target] = self._seen_as(statement, deltas[source])
                 case AddIndicator(target=target, source=source):
                     deltas[target] = self._indicated(statement, deltas[source])
@@ -166,7 +166,7 @@ class CodeBuilder(ABC, Generic[D, P]):
     def _indicated(self, statement: AddIndicator, delta: D) -> D:
         """Appends what makes the delta of an indicator, and adds it where the indicator is stored."""
 
-    def _seen_as(self, statement: Rename, delta: D) -> D:
+    def _seen_as(self, statement: SeeAs, delta: D) -> D:
         """The same delta under the names of another occurrence of its table."""
         raise AssertionError("parts are for rows")
 

@@ -30,7 +30,7 @@ from everview.trigger.tree_program import (
     Compute,
     CountDegrees,
     LiftRows,
-    Rename,
+    SeeAs,
     Split,
     TreeProgram,
     TreeStatement,
@@ -267,7 +267,7 @@ def without_writes(program: TreeProgram, trigger: Trigger, borrowed: frozenset[s
                 needed.add(source)
             case LiftRows():
                 pass
-            case Rename() | Split() | CountDegrees() | TurnKeys():
+            case SeeAs() | Split() | CountDegrees() | TurnKeys():
                 raise AssertionError("trees with parts share no views")
         kept.append(statement)
     return Trigger(trigger.atom, tuple(reversed(kept)))
