@@ -39,12 +39,12 @@ from everview.relational.nodes import (
     Project,
     Relation,
     Scan,
-    UnionAll,
 )
 from everview.relational.ordered_condition import is_interval, ordered_condition
 from everview.relational.range_condition import is_one_word
 from everview.relational.schema import columns, schema
 from everview.relational.types import BOOLEAN, INT32, Decimal, is_floating, is_integral, is_numeric
+from everview.trigger.split_left_joins import left_join_of, preserved
 
 NO_COLUMN = -1
 _FUNCTIONS = ("sum", "avg", "max", "min", "count")
@@ -132,7 +132,7 @@ def _with_count(
 
     It is only to be read as a nested count, which is 0 where the right side has no row.
     """
-    parts = _left_join_of(flat.inputs[number])
+    parts = left_join_of(flat.inputs[number])
     if parts is None:
         return None
     join, matched, lonely = parts
@@ -388,7 +388,7 @@ def _is_single(relation: Relation) -> bool:
 
 def _covers(flat: FlatJoin, origins: tuple[Origin, ...], nested: Nested, middle: _Middle) -> bool:
     """Whether the domain surely has the keys of all outer rows that the join has."""
-    domain = _preserved(middle.domain.child)
+    domain = preserved(middle.domain.child)
     key = substitute(middle.domain.keys[0], domain.outputs)
     if not isinstance(key, Column) or key.index >= len(domain.owner):
         return False
@@ -419,40 +419,3 @@ def _moved(
             return None
         places[column] = flat.start[taken[owner]] + left.index(column - domain.start[owner])
     return remap_columns(condition, places.__getitem__)
-
-
-def _preserved(relation: Relation) -> FlatJoin:
-    """A flat join whose rows a relation has, too: a left join, split in two, has all rows of its left side."""
-    match relation:
-        case Project(child=child):
-            flat = _preserved(child)
-            return replace(flat, outputs=tuple(substitute(e, flat.outputs) for e in relation.expressions))
-        case UnionAll(inputs=(first, second)):
-            kept = _split_left(first, second)
-            return flatten(relation) if kept is None else _preserved(kept)
-        case _:
-            return flatten(relation)
-
-
-def _split_left(first: Relation, second: Relation) -> Relation | None:
-    """The projection of the left side that a left join, split into an inner and an anti join, still has all rows of."""
-    parts = _left_join_of(UnionAll((first, second)))
-    if parts is None:
-        return None
-    join, matched, lonely = parts
-    assert isinstance(first, Project)
-    return Project(join.left, matched, first.names) if matched == lonely else None
-
-
-def _left_join_of(relation: Relation) -> tuple[Join, tuple[Expression, ...], tuple[Expression, ...]] | None:
-    """The inner join, and what is read of it and of the anti join, if a relation is a left join that was split in two."""
-    match relation:
-        case UnionAll(
-            inputs=(
-                Project(child=Join(kind=JoinKind.INNER) as join, expressions=matched),
-                Project(child=Join(kind=JoinKind.ANTI) as lonely, expressions=padded),
-            )
-        ) if (join.left, join.right, join.condition) == (lonely.left, lonely.right, lonely.condition):
-            return join, matched, padded
-        case _:
-            return None
