@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from math import isnan
 from random import Random
 from typing import TYPE_CHECKING
 
@@ -169,3 +170,19 @@ def test_moments_are_read_from_a_factorized_result(shop: ev.Database) -> None:
     rows = [(k % 3, k / 4, k * k / 2) for k in range(12)]
     shop.apply({"sale": rows, "item": [(k % 3, float(k * k + 1)) for k in range(9)]})
     shop.verify()
+
+
+def test_tables_without_rows_count_what_is_not_finite(spark: SparkSession) -> None:
+    """Nothing could stand in for moments there, so sums of single tables are kept one by one, each with its NaNs."""
+    db = ev.connect(spark=spark)
+    db.create_table("sale", "item INT, x DOUBLE NOT NULL, y DOUBLE NOT NULL", retain=False)
+    db.create_table("item", "item INT, z DOUBLE NOT NULL", retain=False)
+    source = "FROM sale s JOIN item i USING (item)"
+    view = db.create_view("v", f"SELECT VAR_POP(s.x) a, CORR(s.x, s.y) b, VAR_POP(i.z) c {source}")
+    db.apply({"sale": [(0, 1.0, 2.0), (0, 3.0, 4.0)], "item": [(0, 1.0), (0, 5.0)]})
+    assert view.rows() == [(1.0, pytest.approx(1.0), 4.0)]
+    db.table("sale").insert([(0, float("nan"), 1.0)])
+    ((a, b, c),) = view.rows()
+    assert (isnan(a), isnan(b), c) == (True, True, 4.0)
+    db.apply({"sale": [{"item": 0, "x": float("nan"), "y": 1.0, "_weight": -1}]})
+    assert view.rows() == [(1.0, pytest.approx(1.0), 4.0)]

@@ -107,6 +107,9 @@ def design_of(moments: Moments, label: str, features: Sequence[str]) -> Design:
         blocks.append((f, len(columns)))
     gram, sums, cross = _empty(len(columns))
     y = place[label]
+    numbers = [i for i, column in enumerate(columns) if not column.is_indicator]
+    held = [place[columns[i].feature] for i in numbers]
+    gram[np.ix_(numbers, numbers)] = moments.products[np.ix_(held, held)]
     start = 0
     for at, (f, end) in enumerate(blocks):
         if f in place:
@@ -116,8 +119,9 @@ def design_of(moments: Moments, label: str, features: Sequence[str]) -> Design:
             sums[start:end], cross[start:end] = counted.counts[orders[f]], counted.sums[orders[f], y]
         left = 0
         for other, right in blocks[: at + 1]:
-            gram[left:right, start:end] = _block(moments, place, orders, other, f)
-            gram[start:end, left:right] = gram[left:right, start:end].T
+            if f not in place or other not in place:
+                gram[left:right, start:end] = _block(moments, place, orders, other, f)
+                gram[start:end, left:right] = gram[left:right, start:end].T
             left = right
         start = end
     square = float(moments.products[y, y])
@@ -129,9 +133,7 @@ def _empty(k: int) -> tuple[FloatArray, FloatArray, FloatArray]:
 
 
 def _block(moments: Moments, place: dict[str, int], orders: dict[str, CodeArray], a: str, b: str) -> FloatArray:
-    """The part of XᵀX with the columns of ``a`` as rows and those of ``b`` as columns."""
-    if a in place and b in place:
-        return moments.products[place[a] : place[a] + 1, place[b]]
+    """The part of XᵀX with the columns of ``a`` as rows and those of ``b`` as columns; one of them is categorical."""
     if a in place:
         return np.asarray(moments.categories[b].sums[orders[b], place[a]]).reshape(1, -1)
     if b in place:

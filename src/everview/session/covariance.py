@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from everview.backends.base import KeepsNumbers, VersionedDelta
 from everview.catalog import CovarianceFeatures
 from everview.errors import InvalidQuery
-from everview.learn.moments import CategoryCounts, Moments, PairCounts
+from everview.learn.moments import CategoryCounts, CodeArray, Moments, PairCounts
 from everview.session.relations import View
 from everview.session.subscriptions import JointSubscription, Subscription
 
@@ -83,18 +84,15 @@ class Covariance(View):
         products = np.zeros((k, k))
         products[np.triu_indices(k)] = row[1 + k :]
         products = np.triu(products) + np.triu(products, 1).T
-        categories, codes = {}, []
+        categories, known = {}, []
         for name, part in zip(features.categorical, parts[: len(features.categorical)], strict=True):
             values = part.column(keys).to_pylist()
             sums = _numbers(part, keys + 1)
             categories[name] = CategoryCounts(values, sums[:, 0], np.ascontiguousarray(sums[:, 1:]))
-            codes.append({_hashable(value): code for code, value in enumerate(values)})
+            known.append(part.column(keys))
         pairs = {}
         for (i, j), part in zip(features.pairs, parts[len(features.categorical) :], strict=True):
-            left, right = (
-                np.array([codes[c][_hashable(v)] for v in part.column(keys + place).to_pylist()], dtype=np.int64)
-                for place, c in enumerate((i, j))
-            )
+            left, right = (_codes(part.column(keys + place), known[c]) for place, c in enumerate((i, j)))
             pair = features.categorical[i], features.categorical[j]
             pairs[pair] = PairCounts(left, right, _numbers(part, keys + 2)[:, 0])
         return Moments(
@@ -208,6 +206,15 @@ def _numbers(table: pa.Table, first: int) -> FloatMatrix:
     numbers: FloatMatrix = batch.to_tensor(null_to_nan=True).to_numpy().astype(np.float64)
     numbers[numbers[:, 0] == 0] = 0.0
     return numbers
+
+
+def _codes(column: pa.ChunkedArray, categories: pa.ChunkedArray) -> CodeArray:
+    """The place of each value among the categories, where it stands once; NULL is one of them, and so is NaN."""
+    if pa.types.is_nested(column.type) or pa.types.is_floating(column.type):  # 0.0 and -0.0 are one, too
+        place = {_hashable(value): code for code, value in enumerate(categories.to_pylist())}
+        return np.array([place[_hashable(v)] for v in column.to_pylist()], dtype=np.int64)
+    found = pc.index_in(column, value_set=categories.combine_chunks(), skip_nulls=False)
+    return np.asarray(found.to_numpy(), dtype=np.int64)
 
 
 def _hashable(value: Any) -> Any:

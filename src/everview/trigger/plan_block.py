@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from everview.errors import UnsupportedQuery
-from everview.planner.block import Block
+from everview.planner.block import Block, Monomial, Number
 from everview.planner.block_build import build_block
 from everview.planner.block_join import JoinBlock, build_join_block
 from everview.planner.block_join_builder import FactsOf, Refused
@@ -158,12 +158,17 @@ def without_first_moments(lowered: Lowered) -> Lowered:
     For tables that keep no rows: moments have no place for what is not finite, and nothing could stand in for them. Where
     floats of several tables are multiplied, a tree cannot take in such numbers anyway.
     """
-    shape = lowered.program.block.moments
-    if shape is None or (shape.degree == 2 and len({atom for atom, _ in shape.features}) > 1):
+    block = lowered.program.block
+    if block.moments is None or any(_multiplies_floats(block, m) for m in block.monomials):
         return lowered
-    block = replace(lowered.program.block, moments=None)
+    block = replace(block, moments=None)
     loading = None if lowered.loading is None else replace(lowered.loading, block=block)
     return replace(lowered, program=replace(lowered.program, block=block), loading=loading)
+
+
+def _multiplies_floats(block: Block, monomial: Monomial) -> bool:
+    """Whether floats of several atoms are multiplied."""
+    return sum(block.atoms[a].lifts[i].number is Number.FLOAT for a, i in monomial) > 1
 
 
 def plan_plain_tree(block: Block, *, keeps_wide: bool) -> Lowered:

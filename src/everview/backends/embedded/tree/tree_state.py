@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 import numpy as np
@@ -80,9 +80,9 @@ class TreeState:
         for name, view in self.maps.items():
             view.name = name
         self._views = np.array([*(self.maps[v.name].address for v in stored), 0], dtype=np.int64)
-        owned = [self.maps[v.name].address for v in stored if v.name not in borrowed]
-        self._owned = np.array([*owned, 0], dtype=np.int64)
-        self._settled = (address_of(self._owned), len(owned))
+        self._own_views = [self.maps[v.name] for v in stored if v.name not in borrowed]
+        self._owned = np.array([*(view.address for view in self._own_views), 0], dtype=np.int64)
+        self._settled = (address_of(self._owned), len(self._own_views))
         numbers = {v.name: i for i, v in enumerate(stored)}
         numbers |= {twin: numbers[name] for twin, name in program.twins}
         seen = self.maps | {twin: self.maps[name] for twin, name in program.twins}
@@ -214,9 +214,9 @@ class TreeState:
                 self.partitions.rollback()
             self._is_moved = False
 
-    def _ordered(self) -> Iterator[ViewMap]:
+    def _ordered(self) -> list[ViewMap]:
         """The views of its own that are kept in some order, too."""
-        return (v for n, v in self.maps.items() if v.orders and n not in self.borrowed)
+        return [view for view in self._own_views if view.orders]
 
     def nbytes(self) -> dict[str, int]:
         """Bytes of each stored view and of its indexes, but for those borrowed."""
