@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from everview.backends.base import Backend
 from everview.catalog import ViewDefinition
 from everview.relational.expressions import SparkExpression, walk
-from everview.relational.format import format_expression
 from everview.relational.nodes import Relation
 from everview.relational.schema import schema
 from everview.relational.spark_code import is_function
+from everview.relational.sql_text import sql_text
 from everview.relational.traverse import expressions_in, inputs, nodes_of
 
 _BY_SPARK = (
@@ -45,4 +45,4 @@ def _found(plan: Relation) -> Iterator[tuple[str, bool]]:
         names = tuple(f.name for i in inputs(node) for f in schema(i))
         for part in (part for e in expressions_in(node) for part in walk(e)):
             if isinstance(part, SparkExpression):
-                yield format_expression(part, names), is_function(part)
+                yield sql_text(part, names), is_function(part)
