@@ -187,7 +187,8 @@ def test_four_ways_to_know_a_key(spark: SparkSession) -> None:
         }
         for name, joined in ways.items():
             view = db.create_view(name, f"SELECT f.m, d.v, count(*) AS n FROM fact f JOIN {joined} GROUP BY f.m, d.v")
-            assert "a changed row of fact costs O(1): one look-up (" in view.explain(), view.explain()
+            if name != "group":  # which is computed from the same table, by a join
+                assert "a changed row of fact costs O(1): one look-up (" in view.explain(), view.explain()
             assert "fact: dependencies fix what is looked up: " in view.explain(), view.explain()
         bag = db.create_view(
             "bag", "SELECT f.m, d.v, count(*) AS n FROM fact f JOIN codes d ON f.code <=> d.code GROUP BY 1, 2"

@@ -8,10 +8,11 @@ from everview.backends.base import Backend
 from everview.catalog import ViewDefinition
 from everview.relational.definitions.spark_aggregates import is_python_aggregate, is_spark_aggregate
 from everview.relational.expressions import SparkExpression, walk
-from everview.relational.format import format_aggregate, format_expression
+from everview.relational.format import format_aggregate
 from everview.relational.nodes import Aggregate, Relation
 from everview.relational.schema import schema
 from everview.relational.spark_code import is_function
+from everview.relational.sql_text import sql_text
 from everview.relational.traverse import expressions_in, inputs, nodes_of
 
 _BY_SPARK = (
@@ -54,7 +55,7 @@ def _found(plan: Relation) -> Iterator[tuple[str, str]]:
         names = tuple(f.name for i in inputs(node) for f in schema(i))
         for part in (part for e in expressions_in(node) for part in walk(e)):
             if isinstance(part, SparkExpression):
-                yield format_expression(part, names), (_BY_PYTHON if is_function(part) else _BY_SPARK)[0]
+                yield sql_text(part, names), (_BY_PYTHON if is_function(part) else _BY_SPARK)[0]
         for call in node.aggregates if isinstance(node, Aggregate) else ():
             if is_spark_aggregate(call):
                 kind = _AGGREGATES_BY_PYTHON if is_python_aggregate(call) else _AGGREGATES_BY_SPARK

@@ -19,11 +19,11 @@ from everview.planner.plan_tree import TreePlan
 from everview.planner.skew_plan import SkewPlan
 from everview.relational.expressions import Column, Expression, conjunction
 from everview.relational.failing import can_fail
-from everview.relational.format import format_expression
 from everview.relational.join_condition import split_join_condition
 from everview.relational.nodes import Aggregate, Join, JoinKind, Recursive, Relation, Scan, SparkQuery, TopK, Window
 from everview.relational.range_condition import range_searches
 from everview.relational.schema import schema
+from everview.relational.sql_text import sql_text
 from everview.relational.unique_keys import UniqueKey, kept_apart, unique_keys
 from everview.trigger.order_accesses import finds_one, kept_in_order
 from everview.trigger.origins import described, origin_of
@@ -213,14 +213,14 @@ class _Meetings:
     def _partition(self, window: Window) -> Meeting:
         (read,) = scans(Apply(window, ()))
         names = tuple(f.name for f in read.fields)
-        by = tuple(format_expression(e, names) for e in window.partition)
+        by = tuple(sql_text(e, names) for e in window.partition)
         cost = Cost.PARTITION if by else Cost.LINEAR
         return Meeting(AccessKind.GROUP, cost, self._called(read), by, self._place(read, window.partition))
 
     def _searched(self, node: Relation, search: Search, turning: int | None) -> Meeting:
         read = scans(Apply(node, ()))[search.side]
         names = tuple(f.name for f in read.fields)
-        by = tuple(format_expression(e, names) for e in search.by)
+        by = tuple(sql_text(e, names) for e in search.by)
         if search.place is not Place.ROWS:
             what = f"the count in {self._called(read)}" if search.place is Place.COUNTS else "its group"
             return Meeting(AccessKind.LOOKUP, Cost.CONSTANT, what, by if search.place is Place.COUNTS else ())
@@ -229,7 +229,7 @@ class _Meetings:
         kind = search.kind
         if kind is AccessKind.RANGE and not self.view.has_order:
             kind = AccessKind.SLICE if by else AccessKind.SCAN
-        ordered = None if search.ordered is None else format_expression(search.ordered, names)
+        ordered = None if search.ordered is None else sql_text(search.ordered, names)
         if turning is not None and search.side == 1:
             return Meeting(AccessKind.LOOKUP, Cost.LOGARITHMIC, f"the extreme of {self._called(read)}", by)
         if turning is not None:

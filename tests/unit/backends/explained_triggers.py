@@ -24,7 +24,7 @@ def embedded_triggers(view: ViewDefinition, tables: Mapping[str, TableDefinition
 def spark_triggers(view: ViewDefinition, tables: Mapping[str, TableDefinition]) -> str:
     """What the Spark backend prints."""
     program, _ = ViewPrograms(tables, {}).make(view, frozenset(), lambda _: 0)
-    return EXPLAINERS["triggers"](view, program)
+    return EXPLAINERS["triggers"](view, program, ())
 
 
 def assert_same_program(view: ViewDefinition, tables: Mapping[str, TableDefinition]) -> None:

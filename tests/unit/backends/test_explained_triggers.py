@@ -62,6 +62,6 @@ def test_a_join_on_an_inequality_is_told_where_nothing_is_in_order(kind: JoinKin
     tables = {name: TableDefinition(name, NOTES.fields) for name in ("notes", "others")}
     assert_same_program(view, tables)
     spark, _ = ViewPrograms(tables, {}).make(view, frozenset(), lambda _: 0)
-    told = EXPLAINERS["triggers"](view, spark)
+    told = EXPLAINERS["triggers"](view, spark, ())
     assert "in the order of id" in told
     assert "nothing is kept in order; a changed row is compared with all of the other side" in told

@@ -11,8 +11,8 @@ from everview.backends.embedded.tree.factorized_operator import FactorizedOperat
 from everview.backends.embedded.tree.join_tree_operator import JoinTreeOperator
 from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.planner.plan_recursive import RecursivePlan
-from everview.relational.format import format_expression
 from everview.relational.schema import schema
+from everview.relational.sql_text import sql_text
 from everview.trigger.format_plan import class_lines, cost_lines, recursive_lines, update_json
 from everview.trigger.format_skew import skew_json, skew_lines
 from everview.trigger.format_tree_program import format_monomial, format_view
@@ -94,13 +94,13 @@ def _watched(program: TreeProgram) -> list[str]:
     lines = []
     for watch in block.watches:
         names = [f"{block.atoms[a].name}.{schema(block.atoms[a].input)[c].name}" for a, c in watch.places]
-        lines.append(f"  {format_expression(watch.number, tuple(names))}")
+        lines.append(f"  {sql_text(watch.number, tuple(names))}")
     told = ["watched, and summed row by row where one could overflow by the values held:", *lines] if lines else []
     failing = []
     for failure in block.failures:
         atom = block.atoms[failure.atom]
         columns = tuple(f"{atom.name}.{f.name}" for f in schema(atom.input))
-        failing += [f"  {format_expression(e, columns)}" for e in failure.expressions]
+        failing += [f"  {sql_text(e, columns)}" for e in failure.expressions]
     if failing:
         told += ["failures counted, and computed row by row where one survives the join:", *failing]
     return told

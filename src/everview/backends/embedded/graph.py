@@ -21,6 +21,7 @@ from everview.backends.embedded.vectors import Batch
 from everview.backends.row_spread import MOST_COUNTED
 from everview.catalog import TableDefinition
 from everview.planner.block_join_builder import Facts
+from everview.relational.clock import EXPIRED
 from everview.relational.nodes import Relation, Scan
 from everview.relational.rules import SPLIT_JOINS, run_rules
 from everview.relational.traverse import tables_of
@@ -63,8 +64,8 @@ class Graph:
             self.pool.forget([o for o in self.pool.operators if o not in before])
             raise
         self.pool.put_in_order()
-        if forgets(root):
-            # Its content cannot be computed from tables that keep no rows, so it is kept itself.
+        if forgets(root) or name.startswith(EXPIRED):
+            # Its content cannot be computed from tables that keep no rows, or is read whenever the clock has moved.
             root.arranged().is_asked_by_users = True
         self.roots[name.lower()] = root
         self.programs[name.lower()] = program

@@ -73,7 +73,7 @@ def test_constraints_that_do_not_fit(text: str, error: type[Exception], message:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "the schema '' has the end where a name should be."),
+        ("", "the schema is empty. Hint: name a column and its type, as in 'id bigint, name string'."),
         ("a", "the schema 'a' has the end where a type should be."),
         ("a int,, b int", "the schema 'a int,, b int' has ',' where a name should be."),
         (

@@ -17,7 +17,7 @@ from everview.backends.embedded.expressions.compile import Compiler, literal_ste
 from everview.backends.embedded.expressions.frame import RowFrame
 from everview.backends.embedded.vectors import Bools, Vector
 from everview.relational.expressions import Expression, Literal, columns_of
-from everview.relational.format import format_expression
+from everview.relational.sql_text import sql_text
 from everview.relational.types import BOOLEAN
 
 
@@ -40,7 +40,7 @@ class _Compiled:
 
     def definitions(self, names: tuple[str, ...] = ()) -> tuple[str, ...]:
         """The sub-expressions that the Python definition computes, as text over the names of the input columns."""
-        return tuple(format_expression(e, names or _numbered(e)) for e in self._by_definition)
+        return tuple(sql_text(e, names or _numbered(e)) for e in self._by_definition)
 
     def _cells(self, columns: Sequence[Vector], count: int) -> list[Cells]:
         frame = RowFrame(columns, count)

@@ -11,9 +11,9 @@ from everview.backends.embedded.vectors import Batch, DeferredBatch, concatenate
 from everview.errors import EvaluationError
 from everview.relational.evaluate import compile_expression
 from everview.relational.failing import can_fail
-from everview.relational.format import format_expression
 from everview.relational.nodes import Filter, Project, UnionAll
 from everview.relational.schema import schema
+from everview.relational.sql_text import sql_text
 
 
 class FilterOperator(Operator):
@@ -24,7 +24,7 @@ class FilterOperator(Operator):
     def __init__(self, node: Filter, child: Operator, dictionary: Dictionary) -> None:
         super().__init__(schema(node), (child,))
         self._holds = compile_predicate(node.condition, dictionary)
-        self._text = format_expression(node.condition, tuple(f.name for f in child.fields))
+        self._text = sql_text(node.condition, tuple(f.name for f in child.fields))
 
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
         (delta,) = deltas
@@ -53,7 +53,7 @@ class ProjectOperator(Operator):
         self._project = compile_projection(node.expressions, dictionary)
         self._risky = tuple(compile_expression(e) for e in node.expressions if can_fail(e))
         names = tuple(f.name for f in child.fields)
-        self._text = ", ".join(format_expression(e, names) for e in node.expressions)
+        self._text = ", ".join(sql_text(e, names) for e in node.expressions)
 
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
         (delta,) = deltas

@@ -14,9 +14,9 @@ from everview.backends.embedded.windows.function import WindowFunction
 from everview.backends.embedded.windows.partitions import Partitions
 from everview.relational.arrow import column_to_arrow, rows_from_arrow
 from everview.relational.definitions.windows import evaluate_window
-from everview.relational.format import format_expression
 from everview.relational.nodes import Window, WindowCall
 from everview.relational.schema import schema
+from everview.relational.sql_text import sql_text
 from everview.relational.types import Row, Value
 
 
@@ -30,7 +30,7 @@ class ByDefinition(WindowFunction):
 
     def definitions(self, names: tuple[str, ...]) -> tuple[str, ...]:
         """The whole function."""
-        args = ", ".join(format_expression(a, names) for a in self._call.args)
+        args = ", ".join(sql_text(a, names) for a in self._call.args)
         return (f"{self._call.function}({args}) over each frame",)
 
     def _values(self, view: Partitions) -> Vector:
