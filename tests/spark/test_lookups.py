@@ -12,6 +12,7 @@ import pytest
 import everview as ev
 from everview.backends.spark.backend import SparkBackend
 from everview.backends.spark.restrict import KeyLookup, Restriction
+from everview.backends.spark.task_lookups import Asked, TaskLookups
 from everview.relational.nodes import Relation
 from tests.corpus.data import Query, queries
 from tests.spark.replay import Replay
@@ -179,3 +180,59 @@ def test_what_is_small_and_meets_all_is_not_followed(
         assert found == {"customers": 1}
         assert db.view("totals").rows() == [("nation 2", 1)]
         db.verify()
+
+
+@pytest.mark.parametrize("strategy", ["first_order", "factorized"])
+def test_a_refresh_takes_few_jobs(strategy: str, spark: SparkSession, tmp_path: Path) -> None:
+    """At most two jobs a level: one for the keys of all tables together, one a round of look-ups, one for old sums."""
+    with ev.connect(tmp_path / "db", backend="spark", spark=spark, local_rows=5, lookup_bytes=0) as db:
+        db.create_table("lines", "id int, line int, price int", primary_key=["id", "line"])
+        db.create_table("orders", "id int, customer int", primary_key=["id"])
+        db.create_table("customers", "id int, nation int", primary_key=["id"])
+        db.table("customers").insert([(i, i % 3) for i in range(20)])
+        db.table("orders").insert([(i, i % 20) for i in range(40)])
+        db.table("lines").insert([(i // 2, i % 2, i) for i in range(80)])
+        db.create_view(
+            "totals",
+            "SELECT c.id, sum(l.price) AS total, count(*) AS n FROM lines l, orders o, customers c"
+            " WHERE l.id = o.id AND o.customer = c.id GROUP BY c.id",
+            strategy=strategy,
+        )
+        levels = 3  # lines below orders below customers
+        counted = []
+        for number in (7, 8, 9):
+            old, new = {"id": number, "_weight": -1}, {"id": number, "_weight": 1}
+            db.apply(
+                {
+                    "lines": [{**old, "line": 1, "price": 2 * number + 1}, {**new, "line": 1, "price": 0}],
+                    "orders": [{**old, "customer": number}, {**new, "customer": number + 1}],
+                    "customers": [{"id": number, "nation": number % 3, "_weight": -1}],
+                }
+            )
+            counted.append(db.view("totals").stats()["spark_jobs"])
+            db.verify()
+        assert counted[0] > 0
+        assert max(counted) <= 2 * levels, counted
+
+
+def test_keys_of_all_tables_are_looked_up_by_one_job(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """However many tables a transaction changes; and what is wrong with one of them is said as ever."""
+    with ev.connect(tmp_path / "db", backend="spark", spark=spark, local_rows=5, lookup_bytes=0) as db:
+        for name in "abc":
+            db.create_table(name, "k int, x int", primary_key="k").insert([(i, i) for i in range(20)])
+        jobs: list[int] = []
+        rows = TaskLookups.rows
+
+        def counted(lookups: TaskLookups, asked: list[Asked]) -> list[pa.Table]:
+            jobs.append(len(asked))
+            return rows(lookups, asked)
+
+        monkeypatch.setattr(TaskLookups, "rows", counted)
+        old = [{"k": 3, "x": 3, "_weight": -1}, {"k": 3, "x": 4, "_weight": 1}]
+        db.apply({"a": old, "b": [(50, 1)], "c": [{"k": 7, "x": 7, "_weight": -1}]})
+        assert jobs == [3]
+        with pytest.raises(ev.InvalidChange, match=r"table 'b' would have more than one row with the same primary key"):
+            db.apply({"a": [(51, 1)], "b": [(50, 2)], "c": [(51, 1)]})
+        assert [len(t.rows()) for t in db.tables.values()] == [20, 21, 19]

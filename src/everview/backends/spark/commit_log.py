@@ -1,15 +1,17 @@
 """The commit log: one record a transaction, which makes many Delta tables move together.
 
-A transaction first writes its segments, then its record (a new file that appears whole, by rename), then adds the segments to
-the tables' own Delta logs. The record is the commit: before it nothing has happened; after it, what the Delta logs lack
-is added when the database is opened. A record holds the whole state by reference: the version of every table, the catalog, the
-last batch of every stream; so opening reads the last record alone, and an older one is a point to travel back to.
+A transaction first writes its segments, then its record (a new file that appears whole, if there is none of that name), then
+adds the segments to the tables' own Delta logs. The record is the commit: before it nothing has happened; after it, what the
+Delta logs lack is added when the database is opened. A record holds the whole state by reference: the version of every table,
+the catalog, the last batch of every stream; so opening reads the last record alone, and an older one can be travelled back to.
 """
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,11 +19,13 @@ from typing import Any, Final, TextIO
 
 from everview.backends.base import Suspension
 from everview.backends.spark.segments import Segment, segment_from_json
-from everview.errors import CorruptDatabase
+from everview.errors import CorruptDatabase, DatabaseLocked
 from everview.folder_lock import lock_folder
 
 _FORMAT: Final = 1
 _DIGITS: Final = 20
+_SCRATCH: Final = ".tmp"
+_NO_LINKS: Final = frozenset({errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK})
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,8 @@ class CommitLog:
         self._lock: TextIO | None = lock_folder(path)
         self.last: Record | None = None
         try:
+            for left in (p for folder in (self._commits, self._catalogs) for p in folder.glob(f"*{_SCRATCH}")):
+                left.unlink()
             sequences = self._sequences()
             self.last = self.read(sequences[-1]) if sequences else None
         except BaseException:
@@ -95,9 +101,22 @@ class CommitLog:
             raise
 
     def append(self, record: Record) -> None:
-        """Commits: afterwards the record is on disk whatever happens."""
-        write_atomically(self._file(record.sequence), json.dumps(record.to_json()))
+        """Commits: afterwards the record is on disk whatever happens.
+
+        Raises:
+            DatabaseLocked: another process has committed meanwhile, on a store where the lock does not hold it off.
+        """
+        try:
+            put_if_absent(self._file(record.sequence), json.dumps(record.to_json()))
+        except FileExistsError as error:
+            raise self._overtaken(record.sequence) from error
         self.last = record
+
+    def _overtaken(self, sequence: int) -> DatabaseLocked:
+        return DatabaseLocked(
+            f"commit {sequence} of the database '{self.path}' was made by another process.",
+            hint="close the database here and open it again; one process may write at a time.",
+        )
 
     def read(self, sequence: int) -> Record:
         """One record."""
@@ -138,7 +157,13 @@ class CommitLog:
 
     def write_catalog(self, number: int, catalog: Any) -> None:
         """Writes a catalog for a record to refer to."""
-        write_atomically(self._catalog_file(number), json.dumps(catalog))
+        try:
+            put_if_absent(self._catalog_file(number), json.dumps(catalog))
+        except FileExistsError as error:
+            if self._file(number).exists():
+                raise self._overtaken(number) from error
+            self._catalog_file(number).unlink()  # of a commit that failed before its record
+            put_if_absent(self._catalog_file(number), json.dumps(catalog))
 
     def read_catalog(self, number: int) -> Any:
         """The catalog that a record refers to."""
@@ -170,16 +195,36 @@ class CommitLog:
         return self._catalogs / f"{number:0{_DIGITS}d}.json"
 
 
-def write_atomically(path: Path, text: str) -> None:
-    """A file that is there whole or not at all, also after a power cut."""
-    scratch = path.with_suffix(".tmp")
-    with scratch.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.rename(scratch, path)
+def put_if_absent(path: Path, text: str) -> None:
+    """A file that is there whole or not at all, also after a power cut, and that never takes the place of another.
+
+    It appears under its name by a link, which unlike a rename fails if there is one. Stores without links, as mounted object
+    stores, show a file when it is closed: there it is made under its own name.
+
+    Raises:
+        FileExistsError: there is a file of this name.
+    """
+    scratch = path.with_name(f"{path.stem}-{uuid.uuid4().hex}{_SCRATCH}")
+    try:
+        _write_durably(scratch, text)
+        os.link(scratch, path)
+    except FileExistsError:
+        raise
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        _write_durably(path, text)
+    finally:
+        scratch.unlink(missing_ok=True)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+def _write_durably(path: Path, text: str) -> None:
+    with path.open("x", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())

@@ -147,7 +147,7 @@ class FarTableChange:
             few = [self._with_values(c, by, view) for c in changes]
         finally:
             self.engine.drop([view])
-        table_change(self.table, self.relation, [c for c in few if c.row_count], restriction)
+        restriction.answer([table_change(self.table, self.relation, [c for c in few if c.row_count], restriction)])
         raise InternalError(
             f"a change of table '{self.table.name}' was found wrong by Spark and right by the driver", attach="the rows"
         )

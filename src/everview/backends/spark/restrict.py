@@ -7,7 +7,9 @@ large segments that do not wait for each other are one Spark job together, whate
 
 from __future__ import annotations
 
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -96,6 +98,11 @@ class KeyLookup:
     by: tuple[int, ...]
     conditions: tuple[Expression, ...]
     """Over ``columns``: what the rows must satisfy anyway."""
+
+
+T = TypeVar("T")
+Lookups: TypeAlias = Generator[tuple[KeyLookup, pa.Table], pa.Table, T]
+"""Asks for rows by their keys, as often as it must, and leads to something."""
 
 
 @dataclass
@@ -278,6 +285,21 @@ class Restriction:
                 near = matching(source.local(self._limit, lookup.columns), lookup.by, keys)
                 walk.learn(position, pa.concat_tables([near, stored]))
 
+    def answer(self, lookups: Sequence[Lookups[T]]) -> list[T]:
+        """What look-ups lead to that run side by side: all that they ask for at a time is one Spark job."""
+        answers: dict[int, T] = {}
+        asked: dict[int, tuple[KeyLookup, pa.Table]] = {}
+        found: dict[int, pa.Table | None] = dict.fromkeys(range(len(lookups)))
+        while found:
+            for number, rows in found.items():
+                try:
+                    asked[number] = next(lookups[number]) if rows is None else lookups[number].send(rows)
+                except StopIteration as end:
+                    answers[number] = end.value
+            found = dict(zip(asked, self.fetch(list(asked.values())), strict=True)) if asked else {}
+            asked = {}
+        return [answers[number] for number in range(len(lookups))]
+
     def stored_rows(
         self,
         relation: StoredRelation,
@@ -289,6 +311,16 @@ class Restriction:
 
         All their columns, or those asked for, which include ``by``.
         """
+        return self.answer([self.ask_rows(relation, by, keys, columns)])[0]
+
+    def ask_rows(
+        self,
+        relation: StoredRelation,
+        by: tuple[int, ...],
+        keys: pa.Table,
+        columns: tuple[int, ...] | None = None,
+    ) -> Lookups[pa.Table]:
+        """The same as look-ups that others may run beside."""
         if not by:  # the payload of the only group: a row a segment
             return relation.local(relation.row_count)
         chosen = tuple(range(len(relation.fields))) if columns is None else columns
@@ -297,9 +329,9 @@ class Restriction:
         near = matching(relation.local(self._limit, chosen), places, wanted)
         if not relation.remote(self._limit):
             return near
-        return pa.concat_tables([near, *self.fetch([(KeyLookup(relation, chosen, places, ()), wanted)])])
+        return pa.concat_tables([near, (yield KeyLookup(relation, chosen, places, ()), wanted)])
 
-    def stored_hashes(self, relation: StoredRelation, by: tuple[int, ...], keys: pa.Table) -> pa.Table:
+    def ask_hashes(self, relation: StoredRelation, by: tuple[int, ...], keys: pa.Table) -> Lookups[pa.Table]:
         """Key columns, hash and weight of the rows that have one of the keys, and perhaps of some others."""
         count, wanted = len(relation.fields), distinct(keys)
         whole = matching(relation.local(self._limit), by, wanted)
@@ -311,7 +343,7 @@ class Restriction:
         if not relation.remote(self._limit):
             return near
         lookup = KeyLookup(relation, (*by, count + 1), tuple(range(len(by))), ())
-        return pa.concat_tables([near, *self.fetch([(lookup, wanted)])])
+        return pa.concat_tables([near, (yield lookup, wanted)])
 
     def fetch(self, wanted: list[tuple[KeyLookup, pa.Table]]) -> list[pa.Table]:
         """For each look-up the rows of large segments that have one of its keys, and perhaps some others.

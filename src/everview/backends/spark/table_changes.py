@@ -21,7 +21,7 @@ from everview.backends.embedded.tables.stored_table import StoredTable
 from everview.backends.embedded.tables.transaction_rows import WeightedRows, consolidated, row_words
 from everview.backends.embedded.vectors import Ints
 from everview.backends.spark.relation_store import StoredRelation
-from everview.backends.spark.restrict import Restriction, most_distinct
+from everview.backends.spark.restrict import Lookups, Restriction, most_distinct
 from everview.backends.spark.row_hashes import ROW_HASH, found_in, have_hashes, row_hashes
 from everview.backends.spark.segments import by_position, empty_rows, encode, repeat_by_weight
 from everview.backends.spark.stages import WEIGHT
@@ -36,15 +36,15 @@ _SORTED = 10_000
 
 def table_change(
     table: TableDefinition, relation: StoredRelation | None, changes: Sequence[Change], restriction: Restriction
-) -> pa.Table:
-    """The weighted rows that the changes of one transaction, none of them empty, add up to.
+) -> Lookups[pa.Table]:
+    """The weighted rows that the changes of one transaction, none of them empty, add up to; look-ups lead to them.
 
     Raises:
         InvalidChange: the table cannot be in the state that they lead to.
     """
     met = StoredTable(table, Dictionary())
     if table.retain and relation is not None:
-        there = _rows_met(table, relation, changes, restriction)
+        there = yield from _rows_met(table, relation, changes, restriction)
         if there.num_rows:
             met.prepare([Change(table.name, ChangeKind.WEIGHTED, there)])
             met.commit()
@@ -58,17 +58,17 @@ def table_change(
 
 def _rows_met(
     table: TableDefinition, relation: StoredRelation, changes: Sequence[Change], restriction: Restriction
-) -> pa.Table:
+) -> Lookups[pa.Table]:
     if table.primary_key:
         by = table.key_positions
         keys = pa.concat_tables([_keys_of(c, by) for c in changes])
         if all(_only_inserts(c) for c in changes):
             # Such keys are new, or the transaction is rejected: only then, to say so, are whole rows needed.
-            keys = _keys_there(table, relation, keys, restriction)
+            keys = yield from _keys_there(table, relation, keys, restriction)
             if not keys.num_rows:
                 return arrow_schema(table.fields).empty_table()
         elif _is_judged_by_hash(table, relation, changes, keys, restriction):
-            return _rows_by_hash(table, relation, changes, keys, restriction)
+            return (yield from _rows_by_hash(table, relation, changes, keys, restriction))
     else:
         by = tuple(i for i, f in enumerate(table.fields) if not isinstance(f.type, Array | Struct))
         deleted = [d for c in changes if (d := _deleted(c)).num_rows]
@@ -78,8 +78,8 @@ def _rows_met(
             by = (0,)
         keys = by_position(pa.concat_tables(deleted).select(list(by)))
         if _is_judged_by_hash(table, relation, changes, keys, restriction):
-            return _rows_by_hash(table, relation, changes, keys, restriction)
-    return rows_with_keys(restriction.stored_rows(relation, by, keys), table.fields, by, keys)
+            return (yield from _rows_by_hash(table, relation, changes, keys, restriction))
+    return rows_with_keys((yield from restriction.ask_rows(relation, by, keys)), table.fields, by, keys)
 
 
 def _is_judged_by_hash(
@@ -100,7 +100,7 @@ def _rows_by_hash(
     changes: Sequence[Change],
     keys: pa.Table,
     restriction: Restriction,
-) -> pa.Table:
+) -> Lookups[pa.Table]:
     """The rows met: a stored row whose hash is that of a deleted one is taken to be that row, and not read.
 
     Of a key whose row is another than the one deleted, or that is inserted and there, the row is read. Without a key, rows are
@@ -111,7 +111,7 @@ def _rows_by_hash(
     assert searched is not None, "such rows are not judged by hash"
     by = table.key_positions if table.primary_key else (searched,)
     wanted = keys if table.primary_key else deleted.select(list(by))
-    found = restriction.stored_hashes(relation, by, wanted)
+    found = yield from restriction.ask_hashes(relation, by, wanted)
     fields = (*(table.fields[b] for b in by), ROW_HASH)
     hashes = row_hashes(encode(deleted, table.fields))
     if not table.primary_key:
@@ -124,7 +124,7 @@ def _rows_by_hash(
     others = by_position(there.filter(places.is_null()).select(list(range(len(by)))))
     if not others.num_rows:
         return same
-    exact = rows_with_keys(restriction.stored_rows(relation, by, others), table.fields, by, others)
+    exact = rows_with_keys((yield from restriction.ask_rows(relation, by, others)), table.fields, by, others)
     return pa.concat_tables([same, exact])
 
 
@@ -133,10 +133,12 @@ def _only_inserts(change: Change) -> bool:
     return is_weighted and (change.weights is None or not pc.any(pc.less(change.weights, 0)).as_py())
 
 
-def _keys_there(table: TableDefinition, relation: StoredRelation, keys: pa.Table, restriction: Restriction) -> pa.Table:
+def _keys_there(
+    table: TableDefinition, relation: StoredRelation, keys: pa.Table, restriction: Restriction
+) -> Lookups[pa.Table]:
     """Those of the keys that the table has, from its key columns alone."""
     by = table.key_positions
-    found = restriction.stored_rows(relation, by, keys, by)
+    found = yield from restriction.ask_rows(relation, by, keys, by)
     return by_position(rows_with_keys(found, table.key_fields, tuple(range(len(by))), keys))
 
 

@@ -21,7 +21,7 @@ from everview.backends.spark.measured import StageWork, add_work
 from everview.backends.spark.outside_changes import OutsideChange, net_change
 from everview.backends.spark.refresh_costs import RefreshCosts, rows_below
 from everview.backends.spark.relation_store import Layout
-from everview.backends.spark.restrict import Restriction
+from everview.backends.spark.restrict import Lookups, Restriction
 from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.staged_frames import StagedChange
 from everview.backends.spark.stages import Grouped, Partitioned, Stage, StageProgram, TreeView, view_of_relation
@@ -80,11 +80,12 @@ class Run:
             if change.row_count or isinstance(change, OutsideChange):
                 by_table.setdefault(change.table.lower(), []).append(change)
         restriction = Restriction(self._engine, self._limit, "UTC")
-        for name, own in by_table.items():
+        for name in by_table:
+            if self._tables[name].static and name in self._files.last.received:
+                raise rejections.static_changed(self._tables[name])
+        judged = [self._net(self._tables[name], own, work, restriction) for name, own in by_table.items()]
+        for name, delta in zip(by_table, restriction.answer(judged), strict=True):
             table = self._tables[name]
-            if table.static and name in self._files.last.received:
-                raise rejections.static_changed(table)
-            delta = self._net(table, own, work, restriction)
             if count_rows(delta):
                 work.changes[name] = delta
                 if name in work.outside:
@@ -93,17 +94,20 @@ class Run:
                     work.appended[name] = delta
         return frozenset(by_table)
 
-    def _net(self, table: TableDefinition, changes: list[Change], work: Work, restriction: Restriction) -> Rows:
+    def _net(
+        self, table: TableDefinition, changes: list[Change], work: Work, restriction: Restriction
+    ) -> Lookups[Rows]:
+        """The net change of a table; rows of different tables are looked up together."""
         relation = self._files.relations[table.name.lower()]
         if isinstance(changes[0], OutsideChange):
             (change,) = changes
             work.outside[table.name.lower()] = changes[0].move
             if table.primary_key and changes[0].far is None and change.row_count:
-                return table_change(table, relation, changes, restriction)
+                return (yield from table_change(table, relation, changes, restriction))
             return net_change(changes[0], table, relation, self._engine, self._limit, work.written)
         if any(isinstance(c, StagedChange) for c in changes):
             return FarTableChange(table, relation, self._engine, work.written).net(changes, restriction)
-        return table_change(table, relation, changes, restriction)
+        return (yield from table_change(table, relation, changes, restriction))
 
     def move_views(self, work: Work, refreshed: dict[str, Refresh], suspended: dict[str, Suspension]) -> list[str]:
         """Pushes the changes through every view over them, in order of creation; returns the views that moved, by key.
