@@ -34,6 +34,7 @@ _SHORT_HANDS = (
 )
 _PREPARE = (
     *_SHORT_HANDS,
+    "RewriteAsOfJoin",  # a correlated subquery for the nearest row
     "PullOutGroupingExpressions",  # before anything rewrites a SELECT list that repeats its grouping expressions
     "ConstantFolding",
     "PullupCorrelatedPredicates",  # before NULL IN (…) becomes an EXISTS with a LIMIT, beyond which nothing is pulled up
@@ -144,7 +145,7 @@ class Exporter:
         if plan.subqueriesAll().size():
             # Before they are pulled up: a correlated count_if of nothing is 0 because it stands for a count.
             plan = rewrite_subqueries(self._session, plan, lambda inner: self._apply(_SHORT_HANDS, inner))
-        plan = self._apply(_PREPARE, plan)
+        plan = self._apply(_PREPARE, self._with_subqueries_for_asof(plan))
         if plan.subqueriesAll().size() and _memberships(plan):
             settled = self._settled(plan)
             plan = settled if _memberships(settled) < _memberships(plan) else plan
@@ -201,6 +202,21 @@ class Exporter:
         """The plan without the nodes that only name what is below; no rule moves a predicate through them."""
         with quiet_spark_log():
             return self._session._jvm.org.apache.spark.sql.catalyst.analysis.EliminateSubqueryAliases.apply(plan)
+
+    def _with_subqueries_for_asof(self, plan: Any) -> Any:
+        """``ASOF JOIN`` in the form that ``RewriteAsOfJoin`` makes a subquery of: not tied to an operator of Spark's own."""
+        if "AsOfJoin" not in plan.toJSON():
+            return plan
+
+        def visit(node: Any) -> Any:
+            if node.nodeName() != "AsOfJoin":
+                return node
+            fields = [node.productElement(i) for i in range(node.productArity())]
+            if isinstance(fields[-1], bool):  # it has been the last field since Spark knows the syntax
+                fields[-1] = False
+            return self._session._jvm.org.apache.spark.sql.catalyst.plans.logical.AsOfJoin(*fields)
+
+        return run_transform(self._session, plan.transformDownWithSubqueries, visit)
 
     def _without_limits_in_exists(self, plan: Any) -> Any:
         """``EXISTS (… LIMIT n)`` without the LIMIT: whichever rows it keeps, there is one if there was one."""

@@ -85,6 +85,8 @@ _JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 
 _OWN_SETTINGS = {
     "spark.sql.ansi.enabled": "true",
+    # Spark 4.3 has ASOF JOIN behind this switch; it means what the rewriting of Spark's optimizer says.
+    "spark.sql.join.asofJoin.enabled": "true",
     "spark.sql.debug.maxToStringFields": "100000",
     # Else Spark computes parts of a query over rows at hand before it has optimized it, and its answer is not that of tables.
     "spark.sql.optimizer.excludedRules": "org.apache.spark.sql.catalyst.optimizer.ConvertToLocalRelation",

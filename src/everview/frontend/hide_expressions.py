@@ -64,6 +64,17 @@ _STRUCTURE: Final = frozenset((
 # fmt: on
 
 
+_OPERATORS: Final = {
+    "equalto": "=",
+    "equalnullsafe": "<=>",
+    "lessthan": "<",
+    "lessthanorequal": "<=",
+    "greaterthan": ">",
+    "greaterthanorequal": ">=",
+}
+"""Comparisons by what Catalyst calls them."""
+
+
 def hide_expressions(session: Any, plan: Any, settings: SessionSettings) -> tuple[Any, bool]:
     """The analyzed plan with stand-ins, and whether there is any."""
     hider = _Hider(session, settings)
@@ -85,12 +96,25 @@ class _Hider:
         name = plan.nodeName()
         if name in ("LocalRelation", "View"):
             return plan
+        if name == "Generate":
+            plan = self._over_arrays(plan)
         keys = sequence(plan.groupingExpressions()) if name == "Aggregate" else []
 
         def visit(expression: Any) -> Any:
             if expression.getClass().getSimpleName() == "AggregateExpression":
                 return self._hidden_aggregate(expression)
             return self._hidden(expression, keys) if self._is_foreign(expression) else expression
+
+        return run_transform(self._session, plan.transformExpressionsDown, visit)
+
+    def _over_arrays(self, plan: Any) -> Any:
+        """A generator with EXPLODE of a map as one with INLINE of its entries, which has the same columns."""
+
+        def visit(expression: Any) -> Any:
+            is_explode = expression.getClass().getSimpleName() == "Explode"
+            if not is_explode or expression.child().dataType().getClass().getSimpleName() != "MapType":
+                return expression
+            return self._expressions.Inline(self._expressions.MapEntries(expression.child()))
 
         return run_transform(self._session, plan.transformExpressionsDown, visit)
 
@@ -254,7 +278,7 @@ class _Hider:
 
 def _retyped(position: int, inputs: list[Any]) -> tuple[str | int, ...]:
     """The input as the type that it has in the expression, where ours is wider (INTERVAL HOUR is one of days and seconds)."""
-    given = inputs[position].dataType()
+    given = inputs[position].dataType().asNullable()  # what is never NULL is no part of a type that a value is cast to
     if to_spark_json(from_spark_json(json.loads(given.json()))) == json.loads(given.json()):
         return (position,)
     return ("CAST(", position, f" AS {given.sql()})")
@@ -264,7 +288,7 @@ def function_name(expression: Any) -> str:
     """What SQL calls the function of an expression."""
     is_python = expression.getClass().getSimpleName() == "PythonUDF"
     name: str = expression.name() if is_python else expression.prettyName()
-    return name
+    return _OPERATORS.get(name, name)
 
 
 def refuse_chance(name: str) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from everview.errors import UnsupportedQuery
-from everview.frontend.catalyst_json import CatalystNode
+from everview.frontend.catalyst_json import CatalystNode, snake_case
 from everview.frontend.translate_expression import expr_id, translate_expression
 from everview.frontend.translation import Translation, field_of, with_type
 from everview.relational.expressions import Call, Case, Expression, Literal
@@ -104,7 +104,9 @@ def translate_generator(rows: Translation, node: CatalystNode) -> Translation:
             array = translate_expression(generator.children[0], rows.scope)
             if not isinstance(array.type, Array):
                 raise UnsupportedQuery(
-                    "explode of a map is not supported.", operator="explode", hint="explode map_entries(m)."
+                    f"{snake_case(generator.name).replace('_', '')} of a map is not supported.",
+                    operator="explode",
+                    hint="posexplode(map_entries(m)) gives the position and a struct of key and value.",
                 )
             return Translation(
                 Generate(rows.relation, array, is_outer, generator.name == "PosExplode", names), attributes

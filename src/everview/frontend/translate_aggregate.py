@@ -11,7 +11,7 @@ from typing import Any
 
 from everview.algebra.registry import ring_named
 from everview.errors import InvalidQuery, UnsupportedQuery
-from everview.frontend.catalyst_json import CatalystNode
+from everview.frontend.catalyst_json import CatalystNode, snake_case
 from everview.frontend.spark_types import from_spark_json
 from everview.frontend.stand_in import hidden_expression
 from everview.frontend.translate_expression import Scope, translate_expression
@@ -202,9 +202,10 @@ def translate_window_function(expression: CatalystNode, scope: Scope, zone: str)
         return WindowCall("nth_value", args, args[0].type, frame, bool(function.fields.get("ignoreNulls")))
     if function.name == "AggregateExpression":
         return _window_aggregate(function, scope, frame)
+    name = snake_case(function.name)
     raise UnsupportedQuery(
-        f"the window function {function.name} is not supported.",
-        operator=function.name,
+        f"the window function {name} is not supported.",
+        operator=name,
         hint="docs/supported-sql.md lists the window functions that are.",
     )
 

@@ -131,10 +131,16 @@ def data_type_from_arrow(arrow: pa.DataType) -> DataType:
     if kinds.is_struct(arrow):
         inside = [arrow.field(i) for i in range(arrow.num_fields)]
         return Struct(tuple(f.name for f in inside), tuple(data_type_from_arrow(f.type) for f in inside))
+    if kinds.is_null(arrow):
+        return NULL
     if kinds.is_map(arrow):
         key, item = data_type_from_arrow(arrow.key_type), data_type_from_arrow(arrow.item_type)
         return Map(key, item, arrow.item_field.nullable)
-    raise UnsupportedQuery(
+    raise _no_column(arrow)
+
+
+def _no_column(arrow: pa.DataType) -> UnsupportedQuery:
+    return UnsupportedQuery(
         f"a table cannot have a column of Arrow type {arrow}.", operator=str(arrow), hint=_arrow_hint(arrow)
     )
 
@@ -182,14 +188,34 @@ def _arrow_hint(arrow: pa.DataType) -> str:
         return "use int64, or decimal128(20, 0) for the full range."
     if pa.types.is_time(arrow):
         return "Spark has no time of day here; use int64 microseconds or a timestamp."
-    if pa.types.is_null(arrow):
+    if "null" in str(arrow):
         return "give the column a type."
     return "use a type that Spark SQL has too."
 
 
 def fields_from_arrow(schema: pa.Schema) -> Schema:
-    """The columns of an Arrow schema."""
-    return tuple(Field(f.name, data_type_from_arrow(f.type), f.nullable) for f in schema)
+    """The columns of an Arrow schema.
+
+    Raises:
+        UnsupportedQuery: a table cannot have them. A query may make values that are nothing but NULL, a table holds others too.
+    """
+    fields = tuple(Field(f.name, data_type_from_arrow(f.type), f.nullable) for f in schema)
+    for given, field in zip(schema, fields, strict=True):
+        if _is_never_a_value(field.type):
+            raise _no_column(given.type)
+    return fields
+
+
+def _is_never_a_value(data_type: DataType) -> bool:
+    match data_type:
+        case Array(element):
+            return _is_never_a_value(element)
+        case Struct(_, types):
+            return any(_is_never_a_value(t) for t in types)
+        case Map(key, value):
+            return _is_never_a_value(key) or _is_never_a_value(value)
+        case _:
+            return data_type == NULL
 
 
 def rows_from_arrow(table: pa.Table, fields: Schema) -> list[Row]:

@@ -44,8 +44,9 @@ def _settled(call: AggregateCall, rows: Relation, known: set[int], of_scan: Keys
         return call
     if _is_determined(rows, known, call.args[0], of_scan):
         return replace(call, function="min")
+    name = "first (or any_value)" if call.function == "first" else call.function  # Catalyst makes the one of the other
     raise UnsupportedQuery(
-        f"the aggregate {call.function} depends on the order in which rows arrive, so a view over it has no defined content.",
+        f"the aggregate {name} depends on the order in which rows arrive, so a view over it has no defined content.",
         operator=call.function,
         hint="use min, max, min_by or max_by, which say which row they mean, or group by a primary key that fixes the value.",
     )

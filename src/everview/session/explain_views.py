@@ -21,7 +21,7 @@ _BY_SPARK = (
 )
 _AGGREGATES_BY_SPARK = (
     "aggregates computed by Spark's own code, from all rows of each group that changes:",
-    "  each costs one small Spark job a batch (about 0.1 s), and microseconds for each row of these groups",
+    "  each costs one small Spark job a batch (a fraction of a second), and microseconds for each row of these groups",
 )
 _AGGREGATES_BY_PYTHON = (
     "aggregates computed by functions of Python, from all rows of each group that changes:",
