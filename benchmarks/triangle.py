@@ -105,7 +105,8 @@ def measure(
         yield from _from_scratch(spark, sizes)
     if "one-table" in parts:
         yield from _one_table(spark, sizes)
-    Console(width=max(Console().width, 120)).print(table)
+    if table.row_count:
+        Console(width=max(Console().width, 120)).print(table)
 
 
 @contextmanager
