@@ -238,6 +238,31 @@ def test_any_stream(engine: str, data: st.DataObject) -> None:
     played.check(lazy=lazy)
 
 
+@pytest.mark.parametrize("kind", [JoinKind.LEFT, JoinKind.INNER, JoinKind.SEMI, JoinKind.ANTI])
+@pytest.mark.parametrize("key", [False, True])
+def test_a_bound_fails_beside_rows_without_a_value(kind: JoinKind, key: bool) -> None:
+    """100 / x > y is computed for x = 0 also where the only partners have no y; not where there are none."""
+    above = Call(">", (_ratio(Column(1, INT64)), Cast(Y, FLOAT64)), BOOLEAN)
+    same = Call("=", (K, Column(3, INT32)), BOOLEAN)
+    condition = Call("and", (same, above), BOOLEAN) if key else above
+    late = Join(R, S, kind, condition)
+    played = Played(EmbeddedBackend(), {"late": late}, set())
+    played.apply({"r": [((1, 0, None), 1), ((2, 4, None), 1)]})
+    played.check(lazy=set())
+    played.apply({"s": [((2, None), 1)]})
+    played.check(lazy=set())
+    for rows in ([((1, None), 2)], [((1, 7), 1)], [((1, 7), -1), ((1, None), -2)], [((2, None), -1)]):
+        played.apply({"s": rows})
+        played.check(lazy=set())
+    played.apply({"s": [((1, None), 1)], "r": [((1, 0, None), -1)]})
+    played.check(lazy=set())
+    played.apply({"r": [((1, 0, None), 1)]})
+    played.check(lazy=set())
+    assert played.backend.suspensions()
+    played.create("made over it", late)
+    played.check(lazy=set())
+
+
 def test_large_tables_are_not_read_after_every_transaction(monkeypatch: pytest.MonkeyPatch) -> None:
     """A view that never answered is tried again when as many rows have changed as its table has, or when it is read."""
     monkeypatch.setattr(suspended_views, "FEW_ROWS", 10)

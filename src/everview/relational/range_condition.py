@@ -15,7 +15,7 @@ a cut itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from everview.relational.expressions import (
     Call,
@@ -54,6 +54,8 @@ class RangeAccess:
     reach: int | None = None
     reaches_up: bool = True
     """Whether nodes know the greatest value, and not the least."""
+    keeps_nulls: bool = field(default=False, repr=False)
+    """Whether rows without a value can be found, too: they have no partner, but a comparison with one may fail."""
 
     @property
     def columns(self) -> tuple[int, ...]:
@@ -62,7 +64,7 @@ class RangeAccess:
 
     def moved(self, places: Mapping[int, int] | Sequence[int]) -> RangeAccess:
         """The same where columns are at other places."""
-        return RangeAccess(places[self.column], None if self.reach is None else places[self.reach], self.reaches_up)
+        return replace(self, column=places[self.column], reach=None if self.reach is None else places[self.reach])
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,16 +139,18 @@ def _by_column(
 ) -> RangeSearch:
     cuts: list[Cut] = []
     beside: tuple[int, ReachedValue] | None = None
+    may_fail = False
     for part, found in cut_by.items():
         if found is not None and found[0] == column:
             cuts.extend(_cuts(found[1]))
+            may_fail |= can_fail(part)
         elif can_fail(part):
             break
         elif found is not None and beside is None:
             reach = _reach(tuple(_cuts(found[1])), len(probing))
             beside = None if reach is None else (found[0], reach)
-    if beside is None or not cuts or is_text(_column(cuts[0].condition, len(probing)).type):
-        return RangeSearch(RangeAccess(column), tuple(cuts))
+    if beside is None or not cuts or may_fail or is_text(_column(cuts[0].condition, len(probing)).type):
+        return RangeSearch(RangeAccess(column, keeps_nulls=may_fail), tuple(cuts))
     other, reach = beside
     return RangeSearch(RangeAccess(column, other, reach.comparison in (">", ">=")), tuple(cuts), reach)
 

@@ -83,6 +83,20 @@ class CutSearch:
 
         return _sure(evaluate, np.flatnonzero(first < last))
 
+    def fails_without(self, known: Sequence[Vector], nothing: Vector, count: int) -> Ints:
+        """The rows for which the comparison may fail where the ordered column is NULL, given that as a vector of one."""
+
+        def evaluate(rows: Ints) -> None:
+            taken = self._taken(known, rows)
+            if self._value is not None:
+                self._value(taken, len(rows))
+            else:
+                assert self._holds is not None
+                self._holds((*taken, nothing.take(np.zeros(len(rows), dtype=np.int64))), len(rows))
+
+        rows = np.arange(count)
+        return np.setdiff1d(rows, _sure(evaluate, rows))
+
     def _taken(self, known: Sequence[Vector], rows: Ints) -> list[Vector]:
         """Some rows of the columns that the comparison reads."""
         return [v.take(rows) if i in self._reads else v for i, v in enumerate(known)]

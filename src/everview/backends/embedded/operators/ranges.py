@@ -19,7 +19,7 @@ from everview.backends.embedded.state.float_order import float_order
 from everview.backends.embedded.state.ordered import OrderedIndex, Texts
 from everview.backends.embedded.state.running_values import RunningExtremes
 from everview.backends.embedded.state.weight_map import WeightMap
-from everview.backends.embedded.vectors import Ints, KeyLayout, Kind, Vector, kind_of
+from everview.backends.embedded.vectors import Ints, KeyLayout, Kind, Vector, empty_values, kind_of
 from everview.relational.range_condition import RangeAccess, RangeSearch, is_text
 
 _LEAST, _GREATEST = np.iinfo(np.int64).min, np.iinfo(np.int64).max
@@ -34,6 +34,7 @@ class RangeIndex:
     """The slots of a map in the order of some key words, then of one column's value; NULLs match nothing and are left out.
 
     An entry is the words of the group, those of the value, the slot, and the word of the second column, if there is one.
+    Where the access ``keeps_nulls``, the slots left out are in an order of their own, by the words of the group.
     """
 
     def __init__(
@@ -50,6 +51,7 @@ class RangeIndex:
         self._value_words = 2 if kind_of(self._type) is Kind.WIDE else 1
         self._slot = len(self._words) + self._value_words
         self._index = self._empty()
+        self._nulls = OrderedIndex(len(self._words) + 1, [], None) if access.keeps_nulls else None
         self.add(rows.live_slots())
 
     def _empty(self) -> OrderedIndex | RunningExtremes:
@@ -61,6 +63,8 @@ class RangeIndex:
     def clear(self) -> None:
         """Forgets all slots."""
         self._index = self._empty()
+        if self._nulls is not None:
+            self._nulls = OrderedIndex(len(self._words) + 1, [], None)
 
     def add(self, slots: Ints) -> None:
         """Takes in slots that have been created."""
@@ -76,6 +80,9 @@ class RangeIndex:
         known = [~v.nulls for v in picked if v.nulls is not None]
         if known:
             kept = np.logical_and.reduce(known)
+            if self._nulls is not None and not kept.all():
+                left_out = np.column_stack([stored[~kept][:, self._words], slots[~kept]])
+                self._nulls.add(np.ascontiguousarray(left_out), np.full(len(left_out), weight, dtype=np.int64))
             stored, slots, picked = stored[kept], slots[kept], tuple(v.take(kept) for v in picked)
         if not len(slots):
             return
@@ -115,6 +122,25 @@ class RangeIndex:
             return self.rank(prefix), self.rank(prefix, after=True)
         return np.zeros(len(prefix), dtype=np.int64), np.full(len(prefix), len(self._index), dtype=np.int64)
 
+    @property
+    def nothing(self) -> Vector:
+        """A NULL of the column."""
+        return Vector(self._type, empty_values(self._type, 1), np.ones(1, dtype=np.bool_))
+
+    @property
+    def has_nulls(self) -> bool:
+        """Whether rows without a value are kept, and there are some."""
+        return self._nulls is not None and len(self._nulls) > 0
+
+    def without_value(self, prefix: Ints) -> tuple[Ints, Ints]:
+        """Pairs of a number of a group and the slot of a row in it that has no value."""
+        assert self._nulls is not None
+        first, last = np.zeros(len(prefix), dtype=np.int64), np.full(len(prefix), len(self._nulls), dtype=np.int64)
+        if self._words:
+            first, last = self._nulls.rank(prefix), self._nulls.rank(prefix, after=True)
+        rows, places = self._nulls.from_ranks(first, last - first)
+        return rows, self._nulls.rows[places, -1]
+
     def prefix(self, keys: Ints) -> Ints:
         """The words of the group in keys of the joined columns."""
         return np.ascontiguousarray(keys[:, : len(self._words)])
@@ -149,7 +175,7 @@ class RangeIndex:
     @property
     def nbytes(self) -> int:
         """Bytes of the index."""
-        return self._index.nbytes
+        return self._index.nbytes + (0 if self._nulls is None else self._nulls.nbytes)
 
 
 @dataclass(slots=True)
@@ -161,12 +187,21 @@ class Stretches:
     last: Ints
     least: Ints | None
     """What the second column has to reach, where there is one."""
+    failing: tuple[Ints, Ints] | None = None
+    """Pairs of a probing row and the slot of a row without a value, on which checking the condition may fail."""
 
     def take(self, most: Ints | None = None) -> tuple[Ints, Ints]:
-        """Pairs of a probing row and a slot, of each row ``most`` at most; the next call goes on behind them."""
+        """Pairs of a probing row and a slot, of each row ``most`` at most; the next call goes on behind them.
+
+        The first call has those on which the condition may fail, too.
+        """
         if self.least is None:
             rows, slots = self.index.some(self.first, self.last, most)
             self.first = self.last if most is None else np.minimum(self.first + most, self.last)
+            if self.failing is not None:
+                rows, slots = np.concatenate([rows, self.failing[0]]), np.concatenate([slots, self.failing[1]])
+                order, self.failing = np.argsort(rows, kind="stable"), None
+                rows, slots = rows[order], slots[order]
             return rows, slots
         rows, slots, ranks = self.index.some_reaching(self.first, self.last, self.least, most)
         taken = np.bincount(rows, minlength=len(self.first))
@@ -181,7 +216,8 @@ class Stretches:
         return np.flatnonzero(self.first < self.last)
 
     def of(self, rows: Ints) -> Stretches:
-        """The same for some of the rows."""
+        """The same for some of the rows, of which some partners have been taken."""
+        assert self.failing is None, "they come first"
         return Stretches(
             self.index, self.first[rows], self.last[rows], None if self.least is None else self.least[rows]
         )
@@ -231,7 +267,17 @@ class RangeProbe:
                 first[rows] = np.maximum(first[rows], ranks)
             else:
                 last[rows] = np.minimum(last[rows], ranks)
-        return Stretches(index, first, last, None if self._reached is None else self._least(known, rows, first, last))
+        least = None if self._reached is None else self._least(known, rows, first, last)
+        return Stretches(index, first, last, least, self._failing(index, prefix, known) if index.has_nulls else None)
+
+    def _failing(self, index: RangeIndex, prefix: Ints, known: Sequence[Vector]) -> tuple[Ints, Ints] | None:
+        """The rows for which a comparison may fail beside a NULL, with all such partners."""
+        risky = (c.fails_without(known, index.nothing, len(prefix)) for c in self._cuts if c.can_fail)
+        rows = np.unique(np.concatenate([np.zeros(0, dtype=np.int64), *risky]))
+        if not len(rows):
+            return None
+        numbers, slots = index.without_value(prefix[rows])
+        return rows[numbers], slots
 
     def _least(self, known: Sequence[Vector], rows: Ints, first: Ints, last: Ints) -> Ints:
         """What the second column has to reach; rows for which nothing does get no stretch."""
