@@ -35,12 +35,12 @@ def brought_near(rows: StoredRelation, limit: int) -> Rows:
 
 
 def remove_files(unused: Iterable[StoredRelation], kept: Iterable[Path] = ()) -> None:
-    """Removes the files of far rows, but for those that a commit has added."""
+    """Removes the files of far rows, but for those that a commit has added, and for a user's own."""
     stays = set(kept)
     for rows in unused:
         for segment in rows.segments:
             path = rows.folder / segment.path
-            if path not in stays:
+            if path not in stays and not segment.is_outside:
                 rows.drop_unused(segment)
                 if path.parent != rows.folder and not any(path.parent.glob("*.parquet")):
                     shutil.rmtree(path.parent, ignore_errors=True)
