@@ -54,12 +54,12 @@ MISTAKES: dict[str, tuple[Callable[[ev.Database], Any], type[ev.EverviewError], 
     ),
     "a function": (
         lambda db: db.create_view("w", "SELECT summ(x) AS s FROM t"),
-        ev.UnknownName,
+        ev.InvalidQuery,
         "there is no function 'summ'. Hint: did you mean 'sum'?",
     ),
     "a function of nobody": (
         lambda db: db.create_view("w", "SELECT zzzz_qqqq(x) AS s FROM t"),
-        ev.UnknownName,
+        ev.InvalidQuery,
         "there is no function 'zzzz_qqqq'. Hint: functions of your own are found if they are registered in the session: "
         "connect(spark=…).",
     ),

@@ -40,7 +40,7 @@ def from_spark_error(error: Any, known_names: Iterable[str]) -> EverviewError:
             "rank",
         ]
         near = did_you_mean(name, list(dict.fromkeys(known)))
-        return UnknownName(f"there is no function '{name}'.", hint=near or _REGISTER)
+        return InvalidQuery(f"there is no function '{name}'.", hint=near or _REGISTER)
     if condition == "UNBOUND_SQL_PARAMETER":
         name = parameters.get("name", "?")
         given = f"give it to db.sql as args: {{'{name}': …}}, or a list for markers '?'."
