@@ -318,7 +318,7 @@ def test_names_are_shared(db: ev.Database, sales: ev.Table, per_shop: ev.View) -
     )
     with pytest.raises(ev.UnknownName) as caught:
         db.view("sales")
-    assert str(caught.value) == "'sales' is a table, not a view."
+    assert str(caught.value) == "'sales' is a table, not a view. Hint: db.table() gives it."
     with pytest.raises(ev.UnknownName) as caught:
         db.view("per_shp")
     assert str(caught.value) == "there is no view 'per_shp'. Hint: did you mean 'per_shop'?"
@@ -366,7 +366,7 @@ def test_assertions(db: ev.Database, sales: ev.Table) -> None:
     assert [v.name for v in db.verify().views] == ["known_shops"]
     with pytest.raises(ev.UnknownName) as unknown:
         db.view("known_shops")
-    assert str(unknown.value) == "'known_shops' is an assertion, not a view."
+    assert str(unknown.value) == "'known_shops' is an assertion, not a view. Hint: it cannot be read, only explained."
 
 
 def test_an_assertion_that_does_not_hold_yet(db: ev.Database, sales: ev.Table) -> None:
