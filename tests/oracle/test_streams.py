@@ -38,7 +38,7 @@ from tests.oracle.oracle import Oracle
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-BACKENDS = ("reference", "embedded")
+BACKENDS = (pytest.param("reference", marks=pytest.mark.slow), "embedded")
 
 _IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 _LAW = settings(

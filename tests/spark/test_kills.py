@@ -38,17 +38,20 @@ def _assert_all_there(path: Path, batches: int = _BATCHES) -> None:
     backend.close()
 
 
-@pytest.mark.parametrize("seed", ["one", *(pytest.param(s, marks=pytest.mark.slow) for s in ("two", "three", "four"))])
-def test_killed_at_random_points(seed: str, tmp_path: Path) -> None:
-    """Fifty batches by drivers that die before, in and after commits, compactions and vacuums, or in between."""
+@pytest.mark.parametrize(
+    ("seed", "batches"),
+    [("one", 20), *(pytest.param(s, _BATCHES, marks=pytest.mark.slow) for s in ("one", "two", "three", "four"))],
+)
+def test_killed_at_random_points(seed: str, batches: int, tmp_path: Path) -> None:
+    """Batches by drivers that die before, in and after commits, compactions and vacuums, or in between."""
     killing.create(tmp_path)
-    ended = _run("lives", tmp_path, seed)
+    ended = _run("lives", tmp_path, seed, batches)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     told = [int(word) for word in ended.stdout.split() if word.isdigit()]
     assert len(told) == 2
-    assert min(told) >= 3, ended.stdout
-    assert sum(told) >= 10, ended.stdout
-    _assert_all_there(tmp_path)
+    assert min(told) >= 1, ended.stdout
+    assert sum(told) >= batches // 5, ended.stdout
+    _assert_all_there(tmp_path, batches)
 
 
 @pytest.mark.slow

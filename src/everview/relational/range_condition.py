@@ -15,7 +15,7 @@ a cut itself.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from everview.relational.expressions import (
     Call,
@@ -54,7 +54,7 @@ class RangeAccess:
     reach: int | None = None
     reaches_up: bool = True
     """Whether nodes know the greatest value, and not the least."""
-    keeps_nulls: bool = field(default=False, repr=False)
+    keeps_nulls: bool = False
     """Whether rows without a value can be found, too: they have no partner, but a comparison with one may fail."""
 
     @property
@@ -102,9 +102,9 @@ def range_searches(
     >>> overlap = Call("and", (Call("<", (a, d), BOOLEAN), Call("<", (c, b), BOOLEAN)), BOOLEAN)
     >>> left, right = range_searches(overlap, 2, 2)
     >>> left.access
-    RangeAccess(column=0, reach=1, reaches_up=True)
+    RangeAccess(column=0, reach=1, reaches_up=True, keeps_nulls=False)
     >>> right.access
-    RangeAccess(column=1, reach=0, reaches_up=False)
+    RangeAccess(column=1, reach=0, reaches_up=False, keeps_nulls=False)
     """
     parts = tuple(conjuncts(condition)) if condition is not None else ()
     left = range(width)

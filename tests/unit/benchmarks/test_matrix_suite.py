@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from benchmarks import matrix
 
 
+@pytest.mark.slow
 def test_matrix_suite_runs() -> None:
     """Every strategy has a time for rows and for ranks, and what grows has an exponent; wrong products would raise."""
     results = list(matrix.measure((4, 8, 16), 16, 0.001))

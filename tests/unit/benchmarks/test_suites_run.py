@@ -37,10 +37,8 @@ JOINS: dict[str, Callable[[SparkSession], Iterator[Figure]]] = {
 }
 
 
-_LARGER_SUITES = [pytest.param(suite, marks=pytest.mark.slow) for suite in ("retailer", "favorita")]
-
-
-@pytest.mark.parametrize("suite", ["housing", *_LARGER_SUITES])
+@pytest.mark.slow
+@pytest.mark.parametrize("suite", ["housing", "retailer", "favorita"])
 def test_join_suites_run(suite: str, spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     """Sums and joins have right rates and sizes, each strategy and representation has some or was skipped aloud."""
     results = list(JOINS[suite](spark))
@@ -65,6 +63,7 @@ def test_doors_run() -> None:
         assert {r.params["form"] for r in results if r.metric == metric and r.value > 0} == forms
 
 
+@pytest.mark.slow
 def test_paths_run(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     """Copies and self-joins are counted right, with their numbers of views and rounds."""
     results = list(paths.measure(spark, 2_000, (2, 4), (2,), SHORT))
