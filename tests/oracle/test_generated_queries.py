@@ -19,7 +19,7 @@ from tests.oracle.oracle import Oracle
 
 _IS_LONG = os.environ.get("HYPOTHESIS_PROFILE") == "long"
 _LAW = settings(
-    max_examples=600 if _IS_LONG else 12,
+    max_examples=600 if _IS_LONG else 8,
     derandomize=not _IS_LONG,
     phases=tuple(Phase) if _IS_LONG else (Phase.explicit, Phase.generate),
     suppress_health_check=(
@@ -41,7 +41,7 @@ class Case:
 @st.composite
 def _cases(draw: st.DrawFn) -> Case:
     made = draw(tables())
-    safe = draw(st.lists(queries(made), min_size=2, max_size=2))
+    safe = draw(st.lists(queries(made), min_size=4, max_size=4))
     return Case(made, (*safe, draw(failing_queries(made))))
 
 
