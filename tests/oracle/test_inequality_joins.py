@@ -92,7 +92,7 @@ def generated(choose: random.Random) -> str:
             return f"SELECT {shown} FROM r {form} s ON {on}"
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(s, marks=pytest.mark.slow) for s in (1, 2))])
 def test_inequality_joins_follow_a_stream(spark: SparkSession, seed: int) -> None:
     """Whatever both tables bring at once, a join on inequalities is what recomputation gives."""
     choose = random.Random(seed)

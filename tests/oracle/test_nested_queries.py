@@ -100,7 +100,7 @@ RANGES = {
 }
 
 
-@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.slow)])
 def test_nested_aggregates_follow_a_stream(spark: SparkSession, seed: int) -> None:
     """Whatever the stream brings, views with nested aggregates and inequality joins are what recomputation gives."""
     choose = random.Random(seed)

@@ -74,7 +74,7 @@ def test_keys_and_deletes_are_judged_by_what_is_stored(db: ev.Database) -> None:
     db.verify()
 
 
-@pytest.mark.parametrize("key", ["", "x", "s"])
+@pytest.mark.parametrize("key", ["x", *(pytest.param(k, marks=pytest.mark.slow) for k in ("", "s"))])
 def test_deletes_are_judged_by_hashes_of_rows(key: str, lookup_bytes: int, spark: SparkSession, tmp_path: Path) -> None:
     """With NULLs, doubles and duplicates, with a key that can be searched, one of doubles, or none: right, or refused."""
     rows = [(i / 4, f"s{i}", None if i % 3 else i, None if i % 2 else "t") for i in range(_ROWS)]

@@ -111,6 +111,7 @@ def test_the_crossing_is_where_the_ratio_is_one() -> None:
     assert crossing([(0.01, 3.0), (0.1, 1.5)]) is None
 
 
+@pytest.mark.slow
 def test_the_suite_runs(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> None:
     """Every share has both times with right answers; the driver's copies need Spark once, look-ups by executors every time."""
     results = list(suite.measure(spark, TINY))

@@ -55,6 +55,7 @@ def test_join_suites_run(suite: str, spark: SparkSession, capsys: pytest.Capture
     assert any(r.case == "sum, facts only" for r in results) == (suite != "housing")
 
 
+@pytest.mark.slow
 def test_doors_run() -> None:
     """Every form of rows has its rate and its ratio to pyarrow, and brings the right rows."""
     results = list(doors.measure(size=20, transactions=2))
@@ -73,6 +74,7 @@ def test_paths_run(spark: SparkSession, capsys: pytest.CaptureFixture[str]) -> N
     assert "Paths" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_a_strategy_that_cannot_do_a_round_is_not_tried_at_larger_lengths(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -101,6 +103,7 @@ def test_classes_run(covered: tuple[QueryClass, ...], spark: SparkSession, tmp_p
     assert "<svg" in (tmp_path / "classes.svg").read_text()
 
 
+@pytest.mark.slow
 def test_a_class_whose_load_is_too_long_is_not_tried_at_larger_sizes(
     spark: SparkSession, capsys: pytest.CaptureFixture[str]
 ) -> None:
