@@ -30,11 +30,11 @@ FULL = TriangleSizes(
     Budget(seconds=20),
 )
 QUICK = TriangleSizes(
-    (4_000, 30_000, 200_000),
-    60,
+    (4_000, 20_000, 100_000),
+    40,
     6_000,
     (0.0, 0.25, 0.5, 0.75, 1.0),
     (3_000, 12_000),
-    Budget(seconds=4, bytes=2e9),
-    Budget(seconds=1),
+    Budget(seconds=3, bytes=2e9),
+    Budget(seconds=0.6),
 )
