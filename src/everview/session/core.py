@@ -383,7 +383,8 @@ class Core:
                 suspended={name: why for name, why in after.items() if name not in before} if after else {},
                 caught=caught,
             )
-            if not self.catalog.watermarks.keys().isdisjoint(c.table.lower() for c in changes):
+            marked = self.catalog.watermarks
+            if marked and any(c.table.lower() in marked for c in changes):
                 follow(self)
             return commit
 

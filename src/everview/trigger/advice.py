@@ -1,5 +1,7 @@
 """Advice that was tried: the view is planned again as if something were declared, and only what lowers a cost is told.
 
+Advice to PARTITION BY changes the query's meaning, so it is told apart and not tried.
+
 Candidates are keys (columns by which a table is searched and of which its rows have no value twice), ``static`` for tables that
 have never changed, maintaining by deltas what is computed anew by the user's own wish, and PARTITION BY for windows over all
 rows. A foreign key is no candidate: the planner draws nothing from it.
@@ -43,8 +45,12 @@ def advice_lines(view: PlannedView, replan: Replan, spread_of: SpreadOf, unchang
     costs = view.row_costs()
     if max((c.cost for c in costs), default=Cost.CONSTANT) <= Cost.LOGARITHMIC:
         return []
-    lines = [*_of_declarations(view, costs, replan, spread_of, unchanged), *_of_windows(view)]
-    return ["advice, each tried by planning the view again:", *(f"  {line}" for line in lines)] if lines else []
+    tried = [f"  {line}" for line in _of_declarations(view, costs, replan, spread_of, unchanged)]
+    untried = [f"  {line}" for line in _of_windows(view)]
+    return [
+        *(["advice, each tried by planning the view again:", *tried] if tried else []),
+        *(["advice, which only you can try:", *untried] if untried else []),
+    ]
 
 
 def _of_declarations(
