@@ -241,6 +241,10 @@ class Dictionary:
         labels: Ints = order.labels[distinct][inverse]
         return labels
 
+    def code_of_text_label(self, label: int) -> int:
+        """The code of the text that ``order_keys`` has given a label, in the epoch that is."""
+        return self._orders[_STRING].code_of(label)
+
     def memo(
         self,
         function: Callable[[Value], Any],
