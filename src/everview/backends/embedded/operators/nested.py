@@ -79,9 +79,10 @@ class NestedFilterOperator(Operator):
         self._epoch = dictionary.order_epoch
         self._replaced: tuple[NestedValues, int] | None = None
         """The running values before they were added up anew, and the epoch of their labels, until the transaction ends."""
+        self._texts = None if self._inner is None else dictionary
         self._rows: Searched = outer.searched()
         self._access = RangeAccess(statement.outer_column)
-        self._rows.range_index(self._outer_groups, self._access)
+        self._rows.range_index(self._outer_groups, self._access, self._texts)
         self._text = f"{statement.call.function} over {inner.fields[statement.inner_column].name}"
 
     def _made(self) -> NestedValues:
@@ -250,10 +251,10 @@ class NestedFilterOperator(Operator):
             low, high = (None if high is None else ~high), (None if low is None else ~low)
         # Entries at the first turn count for rows behind it, and for those beside it unless the comparison is strict.
         includes_low = self._is_strict if self._is_falling else not self._is_strict
-        index = self._rows.range_index(self._outer_groups, self._access)
+        index = self._rows.range_index(self._outer_groups, self._access, self._texts)
         if self._inner is not None:
-            text = self._dictionary.code_of_text_label
-            low, high = (None if place is None else text(place) for place in (low, high))
+            key = self.inputs[INNER].fields[self._statement.inner_column].type
+            low, high = (None if p is None else self._dictionary.code_of_label(p, key) for p in (low, high))
         ends = (None if place is None else (place,) for place in (low, high))
         slots = index.between(stretch.group, *ends, includes_low=includes_low)
         found = self._rows.at(slots)
