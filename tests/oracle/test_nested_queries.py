@@ -157,7 +157,10 @@ def test_texts_as_the_compared_key_follow_a_stream(
     )
     nested = (
         *("(SELECT SUM(i.b) FROM s i WHERE i.c < o.c) > 1", "3 > (SELECT COUNT(*) FROM r i WHERE i.c >= o.c)"),
-        *("(SELECT MAX(i.d) FROM s i WHERE i.c <= o.c AND i.a = o.a) > 0", "(SELECT AVG(i.b) FROM s i WHERE i.c > o.c) < 2"),
+        *(
+            "(SELECT MAX(i.d) FROM s i WHERE i.c <= o.c AND i.a = o.a) > 0",
+            "(SELECT AVG(i.b) FROM s i WHERE i.c > o.c) < 2",
+        ),
         *("(SELECT SUM(i.d) FROM s i WHERE upper(i.c) > o.c) <= (SELECT SUM(d) FROM r)",),
     )
     sql = "SELECT o.h, COUNT(*) AS n, SUM(o.b) AS x FROM r o WHERE {} GROUP BY o.h"
