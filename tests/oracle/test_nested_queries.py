@@ -7,6 +7,7 @@ Values are NULL, negative, NaN, infinite and equal on purpose.
 from __future__ import annotations
 
 import random
+import sys
 from collections import Counter
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -16,6 +17,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import everview as ev
+from everview.backends.embedded import dictionary_order
 from tests.corpus.data import queries
 
 Row = tuple[Any, ...]
@@ -29,6 +31,7 @@ TABLES = {
 MONEY = (None, Decimal("1.50"), Decimal("-2.25"), Decimal("0.10"))
 DOUBLES = (None, 0.1, 0.2, 0.3, -0.1, 2.0, -1.5, 1e-9)
 SPECIAL = (float("nan"), float("inf"), float("-inf"), 1e300, -1e300, 5e-324, 1e22)
+TEXTS = (None, "x", "y")
 DAYS = (None, date(2024, 1, 1), date(2024, 2, 1))
 FUNCTIONS = (
     *("SUM(i.b)", "SUM(i.e)", "SUM(i.d)", "SUM(i.d * 2)", "SUM(i.b * 2)"),
@@ -129,6 +132,7 @@ def test_the_shapes_of_the_grammar_are_found(spark: SparkSession) -> None:
         "join": "3 > (SELECT SUM(i.b) FROM s i JOIN bids j ON i.b = j.volume WHERE i.a > o.a)",
         "average": "(SELECT AVG(i.b) FROM s i WHERE i.a < o.a AND i.c = o.c) > 1.5",
         "moving": "(SELECT AVG(i.e) FROM s i WHERE i.f < o.f) >= 0.5 * (SELECT AVG(e) FROM s)",
+        "text": "2 < (SELECT COUNT(*) FROM s i WHERE i.c < o.c AND i.a = o.a)",
         "expression": "(SELECT MAX(i.d) FROM s i WHERE i.e * 2 >= o.e) <> 1",
     }
     for name, condition in nested.items():
@@ -136,6 +140,34 @@ def test_the_shapes_of_the_grammar_are_found(spark: SparkSession) -> None:
         assert "running values" in view.explain(), name
     for name in ("having", "below", "beside", "exact", "joined"):
         assert "threshold: " in database.create_view(name, RANGES[name]).explain(), name
+
+
+@pytest.mark.parametrize("room", [2**36, 3])
+def test_texts_as_the_compared_key_follow_a_stream(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, room: int
+) -> None:
+    """Texts are compared by their bytes, also when their labels are spread anew all the time, and after failed transactions."""
+    monkeypatch.setattr(dictionary_order, "_APPEND_STRIDE", room)
+    if room == 3:
+        monkeypatch.setattr(dictionary_order, "_LABEL_LIMIT", 2**12)
+    choose = random.Random(room)
+    alphabet = ("", "a", "B", "b", "é", "z", "\U0001f600", "\uffff")
+    monkeypatch.setattr(
+        sys.modules[__name__], "TEXTS", (None, *{"".join(choose.choices(alphabet, k=3)) for _ in range(60)})
+    )
+    nested = (
+        *("(SELECT SUM(i.b) FROM s i WHERE i.c < o.c) > 1", "3 > (SELECT COUNT(*) FROM r i WHERE i.c >= o.c)"),
+        *(
+            "(SELECT MAX(i.d) FROM s i WHERE i.c <= o.c AND i.a = o.a) > 0",
+            "(SELECT AVG(i.b) FROM s i WHERE i.c > o.c) < 2",
+        ),
+        *("(SELECT SUM(i.d) FROM s i WHERE upper(i.c) > o.c) <= (SELECT SUM(d) FROM r)",),
+    )
+    sql = "SELECT o.h, COUNT(*) AS n, SUM(o.b) AS x FROM r o WHERE {} GROUP BY o.h"
+    database = _follow(spark, {f"text_{i}": sql.format(c) for i, c in enumerate(nested)}, choose, steps=60)
+    for i in range(len(nested)):
+        assert "running values" in database.view(f"text_{i}").explain(), nested[i]
+    database.verify()
 
 
 @pytest.mark.parametrize(("rows", "path"), [(0, "slice"), (2_000, "range")])
@@ -206,7 +238,7 @@ def _row(choose: random.Random, table: str) -> Row:
             pick([None, 1, 2, 3, 5, -2, 0]),
             pick([None, *range(8)]),
         )
-    number, text = pick([None, 1, 2, 3, -3, 0, 7]), pick([None, "x", "y"])
+    number, text = pick([None, 1, 2, 3, -3, 0, 7]), pick(TEXTS)
     double = pick(DOUBLES if choose.random() < 0.9 else SPECIAL)
     day = pick(DAYS)
     time = None if day is None else datetime(day.year, day.month, day.day, pick((0, 12)), tzinfo=UTC)

@@ -41,7 +41,7 @@ from everview.relational.nodes import (
     Scan,
 )
 from everview.relational.ordered_condition import is_interval, ordered_condition
-from everview.relational.range_condition import is_one_word
+from everview.relational.range_condition import is_one_word, is_text
 from everview.relational.schema import columns, schema
 from everview.relational.types import BOOLEAN, INT32, Decimal, is_floating, is_integral, is_numeric
 from everview.trigger.split_left_joins import left_join_of, preserved
@@ -308,7 +308,7 @@ def _compared(condition: Expression, width: int) -> tuple[Expression, Expression
         return None
     a, b = condition.args
     function = condition.function
-    if not (columns_of(a) and columns_of(b) and is_one_word(a.type)):
+    if not (columns_of(a) and columns_of(b) and (is_one_word(a.type) or is_text(a.type))):
         return None
     if max(columns_of(a)) < width:
         a, b, function = b, a, _MIRRORED[function]

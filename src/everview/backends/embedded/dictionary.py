@@ -30,7 +30,7 @@ from everview.backends.embedded.state.string_pool import OWN, StringPool
 from everview.backends.embedded.vectors import Bools, Bytes, Ints
 from everview.relational.arrow import column_to_arrow, data_type_from_arrow, is_arrow_list, rows_from_arrow
 from everview.relational.nodes import Field
-from everview.relational.types import Value
+from everview.relational.types import Binary, DataType, Value
 
 _STRING, _BINARY = 1, 2
 """Kinds of strings in the pool; tuples have the kind OWN."""
@@ -240,6 +240,10 @@ class Dictionary:
         self.order_epoch += order.insert(present, self.decode, key)
         labels: Ints = order.labels[distinct][inverse]
         return labels
+
+    def code_of_label(self, label: int, text: DataType) -> int:
+        """The code of the string or binary to which ``order_keys`` has given a label, in the present epoch."""
+        return self._orders[_BINARY if isinstance(text, Binary) else _STRING].code_of(label)
 
     def memo(
         self,

@@ -64,6 +64,10 @@ class OrderLabels:
             self.labels[[c for _, c in group]] = given
         return False
 
+    def code_of(self, label: int) -> int:
+        """The code of the value that has a label."""
+        return self._codes[bisect_left(self._codes, label, key=lambda code: int(self.labels[code]))]
+
     def forget(self, codes: Ints) -> None:
         """Takes the labels of these codes away; the others keep theirs."""
         has_label = self._has_label

@@ -8,6 +8,9 @@ N). The outer rows that pass are those on some stretches of the order, between *
 δO·S_old + O·δS: only rows between turns that have moved are touched, found in an ordered index of the outer rows.
 
 A COUNT of nothing is 0: then rows may pass before the first turn, too, and turns are those of the rows that do not pass.
+
+The place of a text is its label in the dictionary's order. When labels are spread anew, which is rare, the running values are
+added up anew from the inner rows.
 """
 
 from __future__ import annotations
@@ -33,7 +36,7 @@ from everview.backends.embedded.operators.nested_values import (
 from everview.backends.embedded.operators.ranges import range_words
 from everview.backends.embedded.vectors import Batch, Bools, Ints, Vector, concatenate
 from everview.relational.nodes import Schema
-from everview.relational.range_condition import RangeAccess
+from everview.relational.range_condition import RangeAccess, is_text
 from everview.relational.types import Row, is_floating
 from everview.trigger.program import NestedFilter
 
@@ -69,9 +72,17 @@ class NestedFilterOperator(Operator):
         self._is_count = statement.call.function == "count"
         self._within = NOTHING if statement.value is not None else self._bounds.within(())
         self._before: Within | None = None
+        self._inner: Searched | None = None
+        """The inner rows, where the order of texts may be labelled anew."""
+        if is_text(inner.fields[statement.inner_column].type):
+            self._inner = inner.searched()
+        self._epoch = dictionary.order_epoch
+        self._replaced: tuple[NestedValues, int] | None = None
+        """The running values before they were added up anew, and the epoch of their labels, until the transaction ends."""
+        self._texts = None if self._inner is None else dictionary
         self._rows: Searched = outer.searched()
         self._access = RangeAccess(statement.outer_column)
-        self._rows.range_index(self._outer_groups, self._access)
+        self._rows.range_index(self._outer_groups, self._access, self._texts)
         self._text = f"{statement.call.function} over {inner.fields[statement.inner_column].name}"
 
     def _made(self) -> NestedValues:
@@ -86,6 +97,7 @@ class NestedFilterOperator(Operator):
 
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
         outer, inner = deltas[OUTER], deltas[INNER]
+        self._label(outer, inner, inner)
         old, new = self._within, self._moved(deltas)
         parts = []
         if outer is not None and len(outer):
@@ -125,7 +137,26 @@ class NestedFilterOperator(Operator):
             self._values.add(*self._entries(inner))
         yield rows.take(self._pass(rows, new))
 
+    def _label(self, outer: Batch | None, inner: Batch | None, pending: Batch | None) -> None:
+        """Gives all texts their labels; if that has moved others, adds up the running values without what is pending."""
+        if self._inner is None:
+            return
+        for batch, column in ((outer, self._statement.outer_column), (inner, self._statement.inner_column)):
+            if batch is not None:
+                self._dictionary.order_keys(batch.columns[column].values)
+        if self._epoch == self._dictionary.order_epoch:
+            return
+        if self._replaced is None:
+            self._replaced = self._values, self._epoch
+        self._epoch, self._values = self._dictionary.order_epoch, self._made()
+        self._values.add(*self._entries(self._inner.content()))
+        if pending is not None:
+            self._values.add(*self._entries(Batch(pending.columns, -pending.weights)))
+        self._values.commit()
+
     def load(self, contents: Sequence[Batch]) -> Batch:
+        self._label(contents[OUTER], contents[INNER], None)
+        self._values, self._replaced = self._made(), None
         self._values.add(*self._entries(contents[INNER]))
         if self._statement.value is not None:
             self._within = self._read(contents[VALUE])
@@ -137,7 +168,9 @@ class NestedFilterOperator(Operator):
     def content(self) -> Batch:
         if self.arrangement is not None:
             return self.arrangement.content()
-        return self.recompute([self._rows.content()])
+        rows = self._rows.content()
+        self._label(rows, None, None)
+        return self.recompute([rows])
 
     def _moved(self, deltas: Sequence[Batch | None]) -> Within:
         """What the nested value has to be now."""
@@ -171,6 +204,8 @@ class NestedFilterOperator(Operator):
         kept = [Vector(v.type, v.values[known]) for v in vectors]
         count = int(np.count_nonzero(known))
         words = range_words(kept[-1])
+        if self._inner is not None:
+            words = self._dictionary.order_keys(words)
         place = (~words if self._is_falling else words).reshape(-1, 1)
         if not groups:
             return place, known
@@ -216,7 +251,10 @@ class NestedFilterOperator(Operator):
             low, high = (None if high is None else ~high), (None if low is None else ~low)
         # Entries at the first turn count for rows behind it, and for those beside it unless the comparison is strict.
         includes_low = self._is_strict if self._is_falling else not self._is_strict
-        index = self._rows.range_index(self._outer_groups, self._access)
+        index = self._rows.range_index(self._outer_groups, self._access, self._texts)
+        if self._inner is not None:
+            key = self.inputs[INNER].fields[self._statement.inner_column].type
+            low, high = (None if p is None else self._dictionary.code_of_label(p, key) for p in (low, high))
         ends = (None if place is None else (place,) for place in (low, high))
         slots = index.between(stretch.group, *ends, includes_low=includes_low)
         found = self._rows.at(slots)
@@ -224,9 +262,11 @@ class NestedFilterOperator(Operator):
 
     def commit(self) -> None:
         self._values.commit()
-        self._before = None
+        self._before = self._replaced = None
 
     def rollback(self) -> None:
+        if self._replaced is not None:
+            (self._values, self._epoch), self._replaced = self._replaced, None
         self._values.rollback()
         if self._before is not None:
             self._within, self._before = self._before, None
@@ -235,7 +275,7 @@ class NestedFilterOperator(Operator):
         return {"running values": self._values.nbytes}
 
     def searches(self) -> tuple[Searched, ...]:
-        return (self._rows,)
+        return (self._rows,) if self._inner is None else (self._rows, self._inner)
 
     def describe(self) -> str:
         how = "one way down for each turn; rows between turns that moved come or go"
