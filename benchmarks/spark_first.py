@@ -2,9 +2,10 @@
 
     python benchmarks/spark_first.py [--scale 0.1] [--queries q03 q05] [--share 0.001]
 
-For each query a process makes a database with a view of it, and ends. Two more follow. One connects, applies a change of scattered orders and lines (``first``), takes it back (``second``), and goes on so; ``warm`` is the median of
-the later ones. The other is the yardstick: plain Spark runs the query over Parquet files, for the first time and again. Both
-have run one small job before anything is timed: Spark's own start is in neither. Rows are looked up by executors.
+For each query a process makes a database with a view of it, and ends. Two more follow. One connects, applies a change of
+scattered orders and lines (``first``), takes it back (``second``), and goes on so; ``warm`` is the median of the later ones.
+The other is the yardstick: plain Spark runs the query over Parquet files, for the first time and again. Both have run one small
+job before anything is timed: Spark's own start is in neither. Rows are looked up by executors.
 """
 
 from __future__ import annotations
