@@ -122,7 +122,10 @@ class Maintenance:
                 if stage.is_single:
                     none = {stage_plans.CHANGED: _rows(empty_rows((*stage.state, WEIGHT)))}
                     self._check_single(self.run(stage_plans.group_counts(stage), {**state, **none}, zone))
-                self._store_plan(stage.name, stage.fields, stage_plans.grouped_content(stage), state, work, zone)
+                output = stage_plans.grouped_content(stage)
+                if stage.anew is not None:
+                    output = self._with_unfit(stage, stage.anew, output, state, work, zone)
+                self._store_plan(stage.name, stage.fields, output, state, work, zone)
             case Partitioned():
                 made = plan(lambda total: consolidated(stage_plans.partitioned_content(stage, total)))
                 self._store_content(stage.name, stage.fields, made, stage.terms, sources, work, zone)
@@ -131,6 +134,38 @@ class Maintenance:
                 self._store_content(stage.name, stage.fields, made, stage.terms, sources, work, zone)
             case _:
                 assert_never(stage)
+
+    def _with_unfit(
+        self, stage: Grouped, anew: Partitioned, output: Relation, state: dict[str, BoundSource], work: Work, zone: str
+    ) -> Relation:
+        """The output, and with it that of groups with floats that do not fit; adds the sources that it reads to ``state``."""
+        none = {stage_plans.CHANGED: _rows(empty_rows((*stage.state, WEIGHT)))}
+        keys = self.run(stage_plans.unfit_groups(stage), {**state, **none}, zone)
+        if not keys.num_rows:
+            return output
+        terms, plan = stage_plans.anew_content(anew)
+        state |= self._named(terms, self._restricted(terms, _rows(keys), work))
+        state[stage_plans.KEYS] = _rows(keys)
+        return UnionAll((output, plan))
+
+    def _restricted(
+        self, terms: tuple[Term, ...], keys: BoundSource | None, work: Work
+    ) -> tuple[tuple[Source | None, ...], ...]:
+        """The new contents of what terms join, beside keys that restrict them."""
+
+        def source(leaf: Relation) -> Source | None:
+            is_key = isinstance(leaf, Scan) and leaf.table == stage_plans.KEYS
+            return keys.source if is_key and keys is not None else self._content_source(leaf, work)
+
+        return tuple(tuple(map(source, t.inputs)) for t in terms)
+
+    def _named(self, terms: tuple[Term, ...], sources: tuple[tuple[Source | None, ...], ...]) -> dict[str, BoundSource]:
+        return {
+            scan_name(k, j): BoundSource(s, terms[k].used[j])
+            for k, own in enumerate(sources)
+            for j, s in enumerate(own)
+            if s is not None
+        }
 
     def _store_content(
         self,
@@ -142,13 +177,7 @@ class Maintenance:
         work: Work,
         zone: str,
     ) -> None:
-        named = {
-            scan_name(k, j): BoundSource(s, terms[k].used[j])
-            for k, own in enumerate(sources)
-            for j, s in enumerate(own)
-            if s is not None
-        }
-        self._store_plan(name, fields, plan, named, work, zone)
+        self._store_plan(name, fields, plan, self._named(terms, sources), work, zone)
 
     def _store_plan(
         self,
@@ -245,7 +274,15 @@ class Maintenance:
             self._check_single(self.run(stage_plans.group_counts(stage), sources, zone))
         work.appended[stage.state_name] = changed
         home = _own(stage, is_far=not isinstance(changed, pa.Table))
-        return self._answer(stage_plans.grouped_delta(stage), sources, zone, home, work)
+        delta = self._answer(stage_plans.grouped_delta(stage), sources, zone, home, work)
+        if stage.anew is None:
+            return delta
+        keys = self.run(stage_plans.unfit_groups(stage), sources, zone)
+        if not keys.num_rows:
+            return delta
+        both = {"fit": _rows(delta), "unfit": _rows(self._anew(stage.anew, keys, work, zone))}
+        plans = tuple(Scan(name, weighted(stage.fields)) for name in both)
+        return self._answer(UnionAll(plans), both, zone, home, work)
 
     def _check_single(self, too_many: pa.Table) -> None:
         if too_many.num_rows:
@@ -263,12 +300,22 @@ class Maintenance:
         found = None if isinstance(changed, StoredRelation) else self._top_delta(stage, changed, zone)
         if found is not None:
             return found
-        sources: dict[str, BoundSource] = {}
-        terms, plan = stage_plans.touched_plan(stage)
+        keys: Rows | None = None
         if stage.partition:
             home = _Home(f"{stage.name}?keys", stage_plans.key_fields(stage), is_far)
             found_in = {stage_plans.CHANGED: _rows(changed)}
             keys = self._answer(stage_plans.partition_keys(stage), found_in, zone, home, work)
+        return self._anew(stage, keys, work, zone)
+
+    def _anew(self, stage: Partitioned, keys: Rows | None, work: Work, zone: str) -> Rows:
+        """The delta of a stage that is computed anew for some keys; where it has none, entirely."""
+        is_far = any(isinstance(rows, StoredRelation) for rows in work.changes.values()) or (
+            isinstance(keys, StoredRelation)
+        )
+        sources: dict[str, BoundSource] = {}
+        terms, plan = stage_plans.touched_plan(stage)
+        if stage.partition:
+            assert keys is not None
             sources[stage_plans.KEYS] = _rows(keys)
         own = self._relations[stage.name]
         by = tuple(e.index for e in stage.output_key if isinstance(e, Column))
@@ -276,15 +323,7 @@ class Maintenance:
             sources[stage_plans.OLD] = _rows(Restriction(self._engine, self._limit, zone).stored_rows(own, by, keys))
         else:
             sources[stage_plans.OLD] = BoundSource(Source(own, None))
-        inputs = tuple(
-            tuple(
-                sources[stage_plans.KEYS].source
-                if isinstance(leaf, Scan) and leaf.table == stage_plans.KEYS
-                else self._content_source(leaf, work)
-                for leaf in t.inputs
-            )
-            for t in terms
-        )
+        inputs = self._restricted(terms, sources.get(stage_plans.KEYS), work)
         home = _own(stage, is_far=is_far)
         return self._run_terms(plan, terms, (0,) * len(terms), inputs, sources, zone, home, work)
 
@@ -347,12 +386,7 @@ class Maintenance:
             tables = {scan_name(k, j): rows for k, own in enumerate(found) for j, rows in own.items()}
             extra = {n: s.local(self._limit) for n, s in others.items()}
             return run_locally(plan, {**tables, **extra})
-        named: dict[str, BoundSource] = {
-            scan_name(k, j): BoundSource(s, terms[k].used[j])
-            for k, own in enumerate(sources)
-            for j, s in enumerate(own)
-            if s is not None
-        }
+        named = self._named(terms, sources)
         small = frozenset(
             scan_name(k, start)
             for k, start in enumerate(starts)
