@@ -144,7 +144,7 @@ class Maintenance:
         if not keys.num_rows:
             return output
         terms, plan = stage_plans.anew_content(anew)
-        state |= self._named(terms, self._restricted(terms, _rows(keys), work))
+        state |= _named(terms, self._restricted(terms, _rows(keys), work))
         state[stage_plans.KEYS] = _rows(keys)
         return UnionAll((output, plan))
 
@@ -159,14 +159,6 @@ class Maintenance:
 
         return tuple(tuple(map(source, t.inputs)) for t in terms)
 
-    def _named(self, terms: tuple[Term, ...], sources: tuple[tuple[Source | None, ...], ...]) -> dict[str, BoundSource]:
-        return {
-            scan_name(k, j): BoundSource(s, terms[k].used[j])
-            for k, own in enumerate(sources)
-            for j, s in enumerate(own)
-            if s is not None
-        }
-
     def _store_content(
         self,
         name: str,
@@ -177,7 +169,7 @@ class Maintenance:
         work: Work,
         zone: str,
     ) -> None:
-        self._store_plan(name, fields, plan, self._named(terms, sources), work, zone)
+        self._store_plan(name, fields, plan, _named(terms, sources), work, zone)
 
     def _store_plan(
         self,
@@ -309,9 +301,7 @@ class Maintenance:
 
     def _anew(self, stage: Partitioned, keys: Rows | None, work: Work, zone: str) -> Rows:
         """The delta of a stage that is computed anew for some keys; where it has none, entirely."""
-        is_far = any(isinstance(rows, StoredRelation) for rows in work.changes.values()) or (
-            isinstance(keys, StoredRelation)
-        )
+        is_far = any(isinstance(rows, StoredRelation) for rows in (keys, *work.changes.values()))
         sources: dict[str, BoundSource] = {}
         terms, plan = stage_plans.touched_plan(stage)
         if stage.partition:
@@ -386,7 +376,7 @@ class Maintenance:
             tables = {scan_name(k, j): rows for k, own in enumerate(found) for j, rows in own.items()}
             extra = {n: s.local(self._limit) for n, s in others.items()}
             return run_locally(plan, {**tables, **extra})
-        named = self._named(terms, sources)
+        named = _named(terms, sources)
         small = frozenset(
             scan_name(k, start)
             for k, start in enumerate(starts)
@@ -446,6 +436,12 @@ class Maintenance:
         chosen = [*bound.chosen(), len(relation.fields)]
         listed = ", ".join(f"c{c} AS c{i}" for i, c in enumerate(chosen))
         return self._engine.view_of_sql(f"SELECT {listed} FROM {far} UNION ALL SELECT * FROM {near}")
+
+
+def _named(terms: tuple[Term, ...], sources: tuple[tuple[Source | None, ...], ...]) -> dict[str, BoundSource]:
+    """The sources of terms by the names of their scans."""
+    pairs = ((k, j, s) for k, own in enumerate(sources) for j, s in enumerate(own))
+    return {scan_name(k, j): BoundSource(s, terms[k].used[j]) for k, j, s in pairs if s is not None}
 
 
 def _rows(rows: Rows) -> BoundSource:
