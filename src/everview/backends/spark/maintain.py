@@ -50,6 +50,7 @@ from everview.relational.schema import schema
 from everview.relational.traverse import nodes_of
 
 Wrap = Callable[[Relation], Relation]
+_Sources = tuple[tuple[Source | None, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -148,9 +149,7 @@ class Maintenance:
         state[stage_plans.KEYS] = _rows(keys)
         return UnionAll((output, plan))
 
-    def _restricted(
-        self, terms: tuple[Term, ...], keys: BoundSource | None, work: Work
-    ) -> tuple[tuple[Source | None, ...], ...]:
+    def _restricted(self, terms: tuple[Term, ...], keys: BoundSource | None, work: Work) -> _Sources:
         """The new contents of what terms join, beside keys that restrict them."""
 
         def source(leaf: Relation) -> Source | None:
@@ -165,7 +164,7 @@ class Maintenance:
         fields: Schema,
         plan: Relation,
         terms: tuple[Term, ...],
-        sources: tuple[tuple[Source | None, ...], ...],
+        sources: _Sources,
         work: Work,
         zone: str,
     ) -> None:
@@ -314,8 +313,7 @@ class Maintenance:
         else:
             sources[stage_plans.OLD] = BoundSource(Source(own, None))
         inputs = self._restricted(terms, sources.get(stage_plans.KEYS), work)
-        home = _own(stage, is_far=is_far)
-        return self._run_terms(plan, terms, (0,) * len(terms), inputs, sources, zone, home, work)
+        return self._run_terms(plan, terms, (0,) * len(terms), inputs, sources, zone, _own(stage, is_far=is_far), work)
 
     def _top_delta(self, stage: Partitioned, changed: pa.Table, zone: str) -> pa.Table | None:
         """The delta of a top-k without a look at its input; None if it is none, or what it has lost must be looked for."""
@@ -364,7 +362,7 @@ class Maintenance:
         plan: Relation,
         terms: tuple[Term, ...],
         starts: tuple[int, ...],
-        sources: tuple[tuple[Source | None, ...], ...],
+        sources: _Sources,
         others: Mapping[str, BoundSource],
         zone: str,
         home: _Home,
@@ -438,7 +436,7 @@ class Maintenance:
         return self._engine.view_of_sql(f"SELECT {listed} FROM {far} UNION ALL SELECT * FROM {near}")
 
 
-def _named(terms: tuple[Term, ...], sources: tuple[tuple[Source | None, ...], ...]) -> dict[str, BoundSource]:
+def _named(terms: tuple[Term, ...], sources: _Sources) -> dict[str, BoundSource]:
     """The sources of terms by the names of their scans."""
     pairs = ((k, j, s) for k, own in enumerate(sources) for j, s in enumerate(own))
     return {scan_name(k, j): BoundSource(s, terms[k].used[j]) for k, j, s in pairs if s is not None}
