@@ -266,14 +266,12 @@ class Maintenance:
         work.appended[stage.state_name] = changed
         home = _own(stage, is_far=not isinstance(changed, pa.Table))
         delta = self._answer(stage_plans.grouped_delta(stage), sources, zone, home, work)
-        if stage.anew is None:
-            return delta
-        keys = self.run(stage_plans.unfit_groups(stage), sources, zone)
-        if not keys.num_rows:
+        keys = None if stage.anew is None else self.run(stage_plans.unfit_groups(stage), sources, zone)
+        if stage.anew is None or keys is None or not keys.num_rows:
             return delta
         both = {"fit": _rows(delta), "unfit": _rows(self._anew(stage.anew, keys, work, zone))}
-        plans = tuple(Scan(name, weighted(stage.fields)) for name in both)
-        return self._answer(UnionAll(plans), both, zone, home, work)
+        union = UnionAll(tuple(Scan(name, weighted(stage.fields)) for name in both))
+        return self._answer(union, both, zone, home, work)
 
     def _check_single(self, too_many: pa.Table) -> None:
         if too_many.num_rows:
