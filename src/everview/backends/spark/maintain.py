@@ -266,10 +266,10 @@ class Maintenance:
         work.appended[stage.state_name] = changed
         home = _own(stage, is_far=not isinstance(changed, pa.Table))
         delta = self._answer(stage_plans.grouped_delta(stage), sources, zone, home, work)
-        keys = None if stage.anew is None else self.run(stage_plans.unfit_groups(stage), sources, zone)
-        if stage.anew is None or keys is None or not keys.num_rows:
+        unfit = None if stage.anew is None else self.run(stage_plans.unfit_groups(stage), sources, zone)
+        if stage.anew is None or unfit is None or not unfit.num_rows:
             return delta
-        both = {"fit": _rows(delta), "unfit": _rows(self._anew(stage.anew, keys, work, zone))}
+        both = {"fit": _rows(delta), "unfit": _rows(self._anew(stage.anew, unfit, work, zone))}
         union = UnionAll(tuple(Scan(name, weighted(stage.fields)) for name in both))
         return self._answer(union, both, zone, home, work)
 
