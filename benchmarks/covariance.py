@@ -16,8 +16,9 @@ Timed is ``db.apply`` alone. A trial ends when its budget is exhausted, which it
 that both have run. Baselines have the first few features of each role only, and so has our own trial beside them (``features``
 says how many); all-categorical ones have few in every trial. Answers are compared with DuckDB's where the join has at most 20
 million rows. Metrics: ``tuples_per_second``, ``state_bytes``, ``ratio_to_numpy``, ``ratio_to_cells``,
-``ratio_to_first_order``, ``ratio_to_fivm_cpp``; ``seconds`` is the time to read all sums. Ratios are by the clock on the wall;
-on a busy machine, ``by_cpu`` in their parameters is what to look at.
+``ratio_to_first_order``, ``ratio_to_fivm_cpp``; ``seconds`` is the time to read all sums. Rates and ratios to F-IVM's C++ are
+told twice, by ``clock``: on the wall, and by the processor time of the thread, which is what to look at on a busy machine. The
+other ratios are by the wall, with the other one as ``by_cpu`` in their parameters.
 """
 
 from __future__ import annotations

@@ -142,6 +142,8 @@ def _told(stage: Stage, stored: frozenset[str]) -> dict[str, Any]:
             keeps = ["a payload a key"] if stage.name in stored else []
         case Grouped():
             rule = "payloads of the touched groups, old and new"
+            if stage.anew is not None:
+                rule += " (anew where a float is NaN, infinite, or beyond what is summed exactly)"
             kind, keeps = "grouped", ["a payload a group", *output]
         case Partitioned():
             rule = "touched partitions computed anew" if stage.partition else "computed anew from its stored input"

@@ -292,7 +292,11 @@ class _Lowering:
             return self._partitioned(name, node, node.keys, keys, choice)
         payload = group_payload(node)
         terms = tuple(projected(t, (*node.keys, *payload.contributions)) for t in self.terms(node.child))
-        return _grouped(name, node, terms, payload, choice)
+        stage = _grouped(name, node, terms, payload, choice)
+        if not payload.has_floats:
+            return stage
+        keys = tuple(columns(node)[: len(node.keys)])
+        return replace(stage, anew=self._partitioned(name, node, node.keys, keys))
 
     def _tree(self, name: str, node: Aggregate, choice: BlockChoice) -> Stage:
         """The result of a view tree, the other views of which become stages before it."""
@@ -345,7 +349,7 @@ class _Lowering:
         partition: tuple[Expression, ...],
         output_key: tuple[Expression, ...],
         choice: BlockChoice | None = None,
-    ) -> Stage:
+    ) -> Partitioned:
         over = with_inputs(node, (Scan(INPUT, schema(node.child)),))
         # A constant tells no rows apart, and neither does the same expression twice.
         told = {p: k for p, k in zip(partition, output_key, strict=True) if columns_of(p)}
@@ -416,6 +420,8 @@ def _is_guard(stage: Stage) -> bool:
 
 
 def _renamed(stage: Stage, name: str, fields: Schema) -> Stage:
+    if isinstance(stage, Grouped) and stage.anew is not None:
+        stage = replace(stage, anew=replace(stage.anew, name=name, fields=fields))
     return replace(stage, name=name, fields=fields)
 
 

@@ -50,6 +50,7 @@ from everview.relational.schema import schema
 from everview.relational.traverse import nodes_of
 
 Wrap = Callable[[Relation], Relation]
+_Sources = tuple[tuple[Source | None, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -122,7 +123,10 @@ class Maintenance:
                 if stage.is_single:
                     none = {stage_plans.CHANGED: _rows(empty_rows((*stage.state, WEIGHT)))}
                     self._check_single(self.run(stage_plans.group_counts(stage), {**state, **none}, zone))
-                self._store_plan(stage.name, stage.fields, stage_plans.grouped_content(stage), state, work, zone)
+                output = stage_plans.grouped_content(stage)
+                if stage.anew is not None:
+                    output = self._with_unfit(stage, stage.anew, output, state, work, zone)
+                self._store_plan(stage.name, stage.fields, output, state, work, zone)
             case Partitioned():
                 made = plan(lambda total: consolidated(stage_plans.partitioned_content(stage, total)))
                 self._store_content(stage.name, stage.fields, made, stage.terms, sources, work, zone)
@@ -132,23 +136,39 @@ class Maintenance:
             case _:
                 assert_never(stage)
 
+    def _with_unfit(
+        self, stage: Grouped, anew: Partitioned, output: Relation, state: dict[str, BoundSource], work: Work, zone: str
+    ) -> Relation:
+        """The output, and with it that of groups with floats that do not fit; adds the sources that it reads to ``state``."""
+        none = {stage_plans.CHANGED: _rows(empty_rows((*stage.state, WEIGHT)))}
+        keys = self.run(stage_plans.unfit_groups(stage), {**state, **none}, zone)
+        if not keys.num_rows:
+            return output
+        terms, plan = stage_plans.anew_content(anew)
+        state |= _named(terms, self._restricted(terms, _rows(keys), work))
+        state[stage_plans.KEYS] = _rows(keys)
+        return UnionAll((output, plan))
+
+    def _restricted(self, terms: tuple[Term, ...], keys: BoundSource | None, work: Work) -> _Sources:
+        """The new contents of what terms join, beside keys that restrict them."""
+
+        def source(leaf: Relation) -> Source | None:
+            is_key = isinstance(leaf, Scan) and leaf.table == stage_plans.KEYS
+            return keys.source if is_key and keys is not None else self._content_source(leaf, work)
+
+        return tuple(tuple(map(source, t.inputs)) for t in terms)
+
     def _store_content(
         self,
         name: str,
         fields: Schema,
         plan: Relation,
         terms: tuple[Term, ...],
-        sources: tuple[tuple[Source | None, ...], ...],
+        sources: _Sources,
         work: Work,
         zone: str,
     ) -> None:
-        named = {
-            scan_name(k, j): BoundSource(s, terms[k].used[j])
-            for k, own in enumerate(sources)
-            for j, s in enumerate(own)
-            if s is not None
-        }
-        self._store_plan(name, fields, plan, named, work, zone)
+        self._store_plan(name, fields, plan, _named(terms, sources), work, zone)
 
     def _store_plan(
         self,
@@ -245,7 +265,13 @@ class Maintenance:
             self._check_single(self.run(stage_plans.group_counts(stage), sources, zone))
         work.appended[stage.state_name] = changed
         home = _own(stage, is_far=not isinstance(changed, pa.Table))
-        return self._answer(stage_plans.grouped_delta(stage), sources, zone, home, work)
+        delta = self._answer(stage_plans.grouped_delta(stage), sources, zone, home, work)
+        unfit = None if stage.anew is None else self.run(stage_plans.unfit_groups(stage), sources, zone)
+        if stage.anew is None or unfit is None or not unfit.num_rows:
+            return delta
+        both = {"fit": _rows(delta), "unfit": _rows(self._anew(stage.anew, unfit, work, zone))}
+        union = UnionAll(tuple(Scan(name, weighted(stage.fields)) for name in both))
+        return self._answer(union, both, zone, home, work)
 
     def _check_single(self, too_many: pa.Table) -> None:
         if too_many.num_rows:
@@ -263,12 +289,20 @@ class Maintenance:
         found = None if isinstance(changed, StoredRelation) else self._top_delta(stage, changed, zone)
         if found is not None:
             return found
-        sources: dict[str, BoundSource] = {}
-        terms, plan = stage_plans.touched_plan(stage)
+        keys: Rows | None = None
         if stage.partition:
             home = _Home(f"{stage.name}?keys", stage_plans.key_fields(stage), is_far)
             found_in = {stage_plans.CHANGED: _rows(changed)}
             keys = self._answer(stage_plans.partition_keys(stage), found_in, zone, home, work)
+        return self._anew(stage, keys, work, zone)
+
+    def _anew(self, stage: Partitioned, keys: Rows | None, work: Work, zone: str) -> Rows:
+        """The delta of a stage that is computed anew for some keys; where it has none, entirely."""
+        is_far = any(isinstance(rows, StoredRelation) for rows in (keys, *work.changes.values()))
+        sources: dict[str, BoundSource] = {}
+        terms, plan = stage_plans.touched_plan(stage)
+        if stage.partition:
+            assert keys is not None
             sources[stage_plans.KEYS] = _rows(keys)
         own = self._relations[stage.name]
         by = tuple(e.index for e in stage.output_key if isinstance(e, Column))
@@ -276,17 +310,8 @@ class Maintenance:
             sources[stage_plans.OLD] = _rows(Restriction(self._engine, self._limit, zone).stored_rows(own, by, keys))
         else:
             sources[stage_plans.OLD] = BoundSource(Source(own, None))
-        inputs = tuple(
-            tuple(
-                sources[stage_plans.KEYS].source
-                if isinstance(leaf, Scan) and leaf.table == stage_plans.KEYS
-                else self._content_source(leaf, work)
-                for leaf in t.inputs
-            )
-            for t in terms
-        )
-        home = _own(stage, is_far=is_far)
-        return self._run_terms(plan, terms, (0,) * len(terms), inputs, sources, zone, home, work)
+        inputs = self._restricted(terms, sources.get(stage_plans.KEYS), work)
+        return self._run_terms(plan, terms, (0,) * len(terms), inputs, sources, zone, _own(stage, is_far=is_far), work)
 
     def _top_delta(self, stage: Partitioned, changed: pa.Table, zone: str) -> pa.Table | None:
         """The delta of a top-k without a look at its input; None if it is none, or what it has lost must be looked for."""
@@ -335,7 +360,7 @@ class Maintenance:
         plan: Relation,
         terms: tuple[Term, ...],
         starts: tuple[int, ...],
-        sources: tuple[tuple[Source | None, ...], ...],
+        sources: _Sources,
         others: Mapping[str, BoundSource],
         zone: str,
         home: _Home,
@@ -347,12 +372,7 @@ class Maintenance:
             tables = {scan_name(k, j): rows for k, own in enumerate(found) for j, rows in own.items()}
             extra = {n: s.local(self._limit) for n, s in others.items()}
             return run_locally(plan, {**tables, **extra})
-        named: dict[str, BoundSource] = {
-            scan_name(k, j): BoundSource(s, terms[k].used[j])
-            for k, own in enumerate(sources)
-            for j, s in enumerate(own)
-            if s is not None
-        }
+        named = _named(terms, sources)
         small = frozenset(
             scan_name(k, start)
             for k, start in enumerate(starts)
@@ -412,6 +432,12 @@ class Maintenance:
         chosen = [*bound.chosen(), len(relation.fields)]
         listed = ", ".join(f"c{c} AS c{i}" for i, c in enumerate(chosen))
         return self._engine.view_of_sql(f"SELECT {listed} FROM {far} UNION ALL SELECT * FROM {near}")
+
+
+def _named(terms: tuple[Term, ...], sources: _Sources) -> dict[str, BoundSource]:
+    """The sources of terms by the names of their scans."""
+    pairs = ((k, j, s) for k, own in enumerate(sources) for j, s in enumerate(own))
+    return {scan_name(k, j): BoundSource(s, terms[k].used[j]) for k, j, s in pairs if s is not None}
 
 
 def _rows(rows: Rows) -> BoundSource:

@@ -3,8 +3,9 @@
     count(x)  Σ [x is not NULL]          sum(x)  Σ x, Σ [x is not NULL]          avg(x)  their quotient, as Spark divides
 
 Which aggregates are functions of sums, and of which, says ``relational.definitions.sum_aggregates``. Sums are exact: integers
-and decimals as decimals. Floats are not among them, because a sum that has lost digits to a value keeps the loss when the value
-goes; nor are decimals too wide to multiply with a weight. Such aggregates are recomputed for the groups that a change touches.
+and decimals as decimals, floats as integers that make them up (``float_limbs``), with a count of the rows that have one which
+does not fit. Decimals too wide to multiply with a weight are not among them, nor variances of floats. Such aggregates are
+recomputed for the groups that a change touches.
 """
 
 from __future__ import annotations
@@ -14,8 +15,11 @@ from dataclasses import dataclass
 from decimal import Decimal as PythonDecimal
 from typing import Final, assert_never
 
+from everview.backends.spark.float_limbs import fits, limbs
+from everview.backends.spark.float_limbs import total as total_of_limbs
 from everview.relational.definitions.sum_aggregates import Summed, sum_aggregate
 from everview.relational.expressions import (
+    FALSE,
     TRUE,
     Call,
     Case,
@@ -35,10 +39,13 @@ from everview.relational.types import (
     DataType,
     Decimal,
     integer_bounds,
+    is_floating,
     is_integral,
 )
 
 ZERO, ONE = Literal(0, INT64), Literal(1, INT64)
+_UNFIT: Final = Literal(-1, INT64)
+"""Stands for the contribution of a row with floats that do not fit, until all floats are known."""
 WEIGHT_TYPE: Final = Decimal(10, 0)
 """The type of weights where they are multiplied with decimals; more than 10¹⁰ equal rows are an overflow."""
 WIDE: Final = Decimal(20, 0)
@@ -50,17 +57,24 @@ _MAX_PRECISION: Final = 38
 class Payload:
     """The contributions of a row (over the aggregate's input), the state's columns for their sums, and the group's row.
 
-    ``outputs`` is over keys ++ sums. The first sum is the number of rows.
+    ``outputs`` is over keys ++ sums. The first sum is the number of rows; with ``has_floats`` the second is that of rows with a
+    float that does not fit its limbs.
     """
 
     contributions: tuple[Expression, ...]
     fields: Schema
     outputs: tuple[Expression, ...]
+    has_floats: bool = False
 
 
 def is_ring_aggregate(node: Aggregate) -> bool:
-    """Whether every aggregate of the node is a function of exact sums."""
-    return all(is_function_of_exact_sums(call) for call in node.aggregates)
+    """Whether every aggregate of the node is a function of sums that are kept."""
+    return all(is_function_of_exact_sums(call) or is_float_sum(call) for call in node.aggregates)
+
+
+def is_float_sum(call: AggregateCall) -> bool:
+    """Whether an aggregate is the sum, or mean, of floats: kept as sums of limbs."""
+    return call.function in ("sum", "avg") and sum_aggregate(call) is not None and is_floating(call.args[0].type)
 
 
 def is_function_of_exact_sums(call: AggregateCall) -> bool:
@@ -110,10 +124,12 @@ def payload_fields(contributions: Sequence[Expression]) -> Schema:
 
 def group_payload(node: Aggregate) -> Payload:
     """What to sum for an aggregate, and how to read its values from the sums."""
-    builder = _Builder(len(node.keys))
+    has_floats = any(map(is_float_sum, node.aggregates))
+    builder = _Builder(len(node.keys), has_floats=has_floats)
     values = tuple(builder.value(call) for call in node.aggregates)
     keys = tuple(Column(i, f.type, f.nullable) for i, f in enumerate(schema(node)[: len(node.keys)]))
-    return Payload(tuple(builder.contributions), payload_fields(builder.contributions), (*keys, *values))
+    contributions = builder.finished()
+    return Payload(contributions, payload_fields(contributions), (*keys, *values), has_floats)
 
 
 def aggregate_value(call: AggregateCall, total: Expression, counted: Expression) -> Expression:
@@ -135,9 +151,17 @@ def aggregate_value(call: AggregateCall, total: Expression, counted: Expression)
 
 
 class _Builder:
-    def __init__(self, key_count: int) -> None:
+    def __init__(self, key_count: int, *, has_floats: bool) -> None:
         self._start = key_count
-        self.contributions: list[Expression] = [ONE]
+        self._contributions: list[Expression] = [ONE, _UNFIT] if has_floats else [ONE]
+        self._unfit: list[Expression] = []
+
+    def finished(self) -> tuple[Expression, ...]:
+        """All contributions."""
+        some = self._unfit[0] if self._unfit else FALSE
+        for one in self._unfit[1:]:
+            some = Call("or", (some, one), BOOLEAN)
+        return tuple(_if(some, ONE, ZERO) if c is _UNFIT else c for c in self._contributions)
 
     def value(self, call: AggregateCall) -> Expression:
         declared = sum_aggregate(call)
@@ -149,13 +173,27 @@ class _Builder:
         if declared.summed is Summed.TRUTHS:
             holds = conjunction((_is_counted(call), argument))
             return aggregate_value(call, self._sum(_if(holds, ONE, ZERO)), counted)
+        if is_floating(argument.type):
+            return self._float_value(call, counted)
         exact = Cast(argument, WIDE) if is_integral(argument.type) else argument
         return aggregate_value(call, self._sum(_if(_is_counted(call), exact, zero(exact.type))), counted)
 
+    def _float_value(self, call: AggregateCall, counted: Expression) -> Expression:
+        argument = call.args[0]
+        x = argument if argument.type == FLOAT64 else Cast(argument, FLOAT64)
+        is_counted, is_fit = _is_counted(call), fits(x)
+        unfit = conjunction((is_counted, Call("not", (is_fit,), BOOLEAN)))
+        if unfit not in self._unfit:
+            self._unfit.append(unfit)
+        summed = total_of_limbs([self._sum(_if(conjunction((is_counted, is_fit)), limb, ZERO)) for limb in limbs(x)])
+        if call.function == "avg":
+            summed = Call("/", (summed, Cast(counted, FLOAT64)), FLOAT64)
+        return Case(((Call(">", (counted, ZERO), BOOLEAN), summed),), Literal(None, call.type))
+
     def _sum(self, contribution: Expression) -> Column:
-        if contribution not in self.contributions:
-            self.contributions.append(contribution)
-        place = self.contributions.index(contribution)
+        if contribution not in self._contributions:
+            self._contributions.append(contribution)
+        place = self._contributions.index(contribution)
         return Column(self._start + place, sum_type(contribution.type), False)
 
 

@@ -41,7 +41,8 @@ def _own(stage: Stage) -> str:
         case Grouped():
             kind = "global" if stage.is_global else "single" if stage.is_single else "groups"
             values = _listed((*stage.outputs, stage.weight))
-            return f"by {stage.key_count}, {kind}, {_fields(stage.state)} gives {values}"
+            anew = "" if stage.anew is None else f", or anew {_own(stage.anew)}"
+            return f"by {stage.key_count}, {kind}, {_fields(stage.state)} gives {values}{anew}"
         case Partitioned():
             return f"by {_listed(stage.partition)} as {_listed(stage.output_key)}: {format_plan(stage.operator)}"
         case Answered():

@@ -125,7 +125,42 @@ def grouped_content(stage: Grouped) -> Relation:
     """The output of a grouped stage from its whole payload, scanned as ``OLD``."""
     state = Scan(OLD, weighted(stage.state))
     summed = add_up(_without_weight(state), stage.key_count)
-    return _group_rows(stage, summed, 0)
+    return _group_rows(stage, _fitting(stage, summed, (0,)), 0)
+
+
+@lru_cache(KEPT_PLANS)
+def unfit_groups(stage: Grouped) -> Relation:
+    """The groups of ``OLD`` payloads, and of these and ``CHANGED`` ones, that have to be computed anew, as keys of ``anew``.
+
+    A row of the first payload or of both may have a float that does not fit; a group is then named, once or more often.
+    """
+    assert stage.anew is not None
+    old, changed = (_without_weight(Scan(name, weighted(stage.state))) for name in (OLD, CHANGED))
+    place = stage.key_count + 1
+    found = []
+    for payloads in (old, UnionAll((old, changed))):
+        summed = add_up(payloads, stage.key_count)
+        is_unfit = Call("not", (Call("=", (columns(summed)[place], ZERO), BOOLEAN),), BOOLEAN)
+        found.append(project(Filter(summed, is_unfit), stage.anew.output_key, ONE))
+    named = consolidated(UnionAll(tuple(found)))  # a grouping by nothing has a row over nothing, with a weight of 0
+    return project(named, columns(named)[:-1], ONE)
+
+
+@lru_cache(KEPT_PLANS)
+def anew_content(stage: Partitioned) -> tuple[tuple[Term, ...], Relation]:
+    """The terms of a stage restricted to some groups, and what they are."""
+    terms = stage.terms
+    if stage.partition:
+        terms = tuple(with_keys(t, key_scan(stage), stage.partition) for t in terms)
+    return terms, consolidated(partitioned_content(stage, sum_plan(terms, tuple(0 for _ in terms))))
+
+
+def _fitting(stage: Grouped, summed: Relation, skips: tuple[int, ...]) -> Relation:
+    """Without the groups that are computed anew: those in which one of the payloads counts rows that do not fit."""
+    if stage.anew is None:
+        return summed
+    counts = (columns(summed)[stage.key_count + 1 + skip] for skip in skips)
+    return Filter(summed, conjunction(tuple(Call("=", (c, ZERO), BOOLEAN) for c in counts)))
 
 
 @lru_cache(KEPT_PLANS)
@@ -140,7 +175,7 @@ def grouped_delta(stage: Grouped) -> Relation:
     before = Project(old, (*columns(old), *columns(old)[width:]), names)
     after = Project(changed, (*columns(changed)[:width], *nothing, *columns(changed)[width:]), names)
     both = add_up(UnionAll((before, after)), width)
-    touched = _of_changed(stage, both)
+    touched = _fitting(stage, _of_changed(stage, both), (0, len(payload)))
     gone = negated(_group_rows(stage, touched, 0))
     come = _group_rows(stage, touched, len(payload))
     return consolidated(UnionAll((gone, come)))

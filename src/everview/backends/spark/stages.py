@@ -70,7 +70,8 @@ class Grouped:
     """Groups by the first ``key_count`` outputs of the terms; payload j is Σ weight · output (key_count + j).
 
     ``outputs`` and ``weight`` are over key ++ payload: the row of a group, and how often it is there. Payload 0 counts the
-    rows. With ``is_global`` the only group is always there. With ``is_single`` two rows in a group are an error.
+    rows. With ``is_global`` the only group is always there. With ``is_single`` two rows in a group are an error. With ``anew``
+    payload 1 counts rows with floats that do not fit the sums; the rows of groups that have any are those of this stage.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Grouped:
     weight: Expression
     is_global: bool = False
     is_single: bool = False
+    anew: Partitioned | None = None
     choice: BlockChoice | None = field(default=None, compare=False)
 
     @property
@@ -204,7 +206,9 @@ def _content_read(stage: Stage, fixed: Set[str]) -> set[str]:
     """
     if isinstance(stage, Partitioned | Answered):
         return {*_names(stage.terms), stage.name}
-    found = set()
+    found: set[str] = set()
+    if isinstance(stage, Grouped) and stage.anew is not None:
+        found |= _content_read(stage.anew, fixed)
     for term in stage.terms:
         names = [leaf.table for leaf in term.inputs if isinstance(leaf, Scan)]
         moving = [n for n in names if n not in fixed]

@@ -55,12 +55,13 @@ def test_a_join_is_one_term() -> None:
     assert program.inputs() == {"r", "s"}
 
 
-def test_an_exact_sum_is_a_payload_and_a_float_is_not() -> None:
-    """A sum of floats would keep what it lost, so its groups are computed anew; that needs the output, not a payload."""
+def test_sums_are_payloads_and_those_of_floats_may_be_computed_anew() -> None:
+    """A float that does not fit the sums lets its group be computed anew, which needs the input and the output."""
     assert isinstance(lower("v", _sum(R, 1, INT64)).root, Grouped)
     assert lower("v", _sum(R, 1, INT64)).stored() == {"v"}
     floats = lower("v", _sum(S, 1, FLOAT64))
-    assert isinstance(floats.root, Partitioned)
+    assert isinstance(floats.root, Grouped)
+    assert isinstance(floats.root.anew, Partitioned)
     assert floats.stored() == {"v", "s"}
 
 

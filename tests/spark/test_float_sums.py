@@ -1,0 +1,86 @@
+"""Sums of floats on the Spark backend: they move with changes, whatever comes and goes, and are Spark's own sums."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pytest
+
+import everview as ev
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_QUERY = """SELECT r.k, SUM(x) AS sx, AVG(x * y) AS xy, SUM(f) AS sf, SUM(x) FILTER (WHERE y > 1) AS some, COUNT(*) AS n
+FROM r JOIN s ON r.k = s.k GROUP BY r.k"""
+_STRANGE = [
+    (0, 1e300, 1.0),
+    (1, math.nan, 2.0),
+    (2, 5e-324, 1.0),
+    (3, 1e-40, None),
+    (4, math.inf, 0.5),
+    (4, -math.inf, 3.5),
+]
+
+
+def test_floats_of_all_sizes_come_and_go(spark: SparkSession) -> None:
+    """Also those that do not fit limbs: their groups are computed anew as long as they are there, and leave no trace."""
+    rng = np.random.default_rng(1)
+    values = rng.normal(size=60) * 10.0 ** rng.integers(-12, 16, 60)
+    rows = [(int(k), float(x), float(np.float32(x))) for k, x in zip(rng.integers(0, 5, 60), values, strict=True)]
+    with ev.connect(backend="spark", spark=spark) as db:
+        r = db.create_table("r", "k INT, x DOUBLE, f FLOAT")
+        s = db.create_table("s", "k INT, y DOUBLE")
+        by_group = db.create_view("by_group", _QUERY)
+        db.create_view("whole", "SELECT SUM(x) AS sx, AVG(y) AS y FROM r JOIN s ON r.k = s.k")
+        assert "grouped" in by_group.explain()
+        db.verify()
+        db.apply({"r": rows, "s": [(k, k + 0.1) for k in range(5)]})
+        before = sorted(by_group.rows())
+        db.verify()
+        late = db.create_view("late", _QUERY)
+        r.insert([*_STRANGE, (9, 1e-60, 1.0), (None, 2.0, 2.0)])
+        s.insert([(9, 3.0), (9, None)])
+        db.create_view("filled_with_strange_ones", _QUERY)
+        db.verify()
+        r.insert([(k, 0.1, None) for k in range(5)])
+        db.verify()
+        r.delete([*_STRANGE, (9, 1e-60, 1.0), *((k, 0.1, None) for k in range(5))])
+        db.verify()
+        assert sorted(by_group.rows()) == before == sorted(late.rows())
+        r.delete(rows)
+        assert by_group.rows() == []
+        db.verify()
+
+
+@pytest.mark.parametrize("group_by", [[], ["city"]])
+def test_a_covariance_of_doubles_moves_with_its_changes(spark: SparkSession, group_by: list[str]) -> None:
+    """It equals NumPy's after each batch, and is 0 again when all have gone."""
+    rng = np.random.default_rng(2)
+    sales = [
+        (int(i), float(x), float(y)) for i, x, y in zip(rng.integers(0, 4, 200), *rng.random((2, 200)), strict=True)
+    ]
+    items = [(i, f"city {i % 2}", float(rng.normal() * 1e5)) for i in range(4)]
+    with ev.connect(backend="spark", spark=spark) as db:
+        sale = db.create_table("sale", "item INT, price DOUBLE, size DOUBLE")
+        db.create_table("item", "item INT, city STRING, growth DOUBLE").insert(items)
+        join = "SELECT * FROM sale JOIN item USING (item)"
+        cov = db.create_covariance("cov", join, continuous=["price", "size", "growth"], group_by=group_by)
+        assert "payloads of the touched groups" in cov.explain()
+        held: list[tuple[int, float, float]] = []
+        for start in range(0, 200, 50):
+            held += sales[start : start + 50]
+            sale.insert(sales[start : start + 50])
+            if start:
+                sale.delete(held[:20])
+                del held[:20]
+            joined = [(1.0, x, y, items[i][2], items[i][1]) for i, x, y in held]
+            for city in {row[4] for row in joined} if group_by else {None}:
+                matrix = np.array([row[:4] for row in joined if city in (None, row[4])])
+                found = cov.to_numpy(**({"city": city} if group_by else {}))
+                np.testing.assert_allclose(found, matrix.T @ matrix, rtol=1e-12)
+        sale.delete(held)
+        if not group_by:
+            assert not cov.to_numpy().any()
