@@ -107,8 +107,8 @@ def measure(scale: float, names: list[str], share: float, profile: Path | None) 
             first, second, *later = ours["seconds"]
             warm = statistics.median(later[2:])
             again = statistics.median(theirs["seconds"][1:])
-            figures = (ours["connect"], first, second, warm, first / warm)
-            figures += (theirs["seconds"][0], again, theirs["seconds"][0] / again)
+            cold = theirs["seconds"][0]
+            figures = (ours["connect"], first, second, warm, first / warm, cold, again, cold / again)
             table.add_row(name, *(f"{figure:.2f}" for figure in figures))
     return table
 

@@ -213,3 +213,19 @@ def test_errors_of_statements(shop: ev.Database, text: str, error: type[ev.Everv
     with pytest.raises(error) as caught:
         shop.sql(text)
     assert str(caught.value) == message
+
+
+def test_show_and_describe(db: ev.Database) -> None:
+    """SHOW and DESCRIBE answer as Spark does, with patterns, for tables and views alike."""
+    db.sql("CREATE TABLE emp (id INT NOT NULL, pay DECIMAL(10, 2)); CREATE TABLE dept (name STRING)")
+    db.sql("CREATE VIEW pays AS SELECT pay, COUNT(*) AS n FROM emp GROUP BY pay")
+    assert db.sql("SHOW TABLES").rows() == [("", "dept", False), ("", "emp", False), ("", "pays", False)]
+    assert db.sql("SHOW TABLES LIKE 'D*|E_p'").rows() == [("", "dept", False)]
+    assert db.sql("SHOW VIEWS").rows() == [("", "pays", False)]
+    assert db.sql("SHOW COLUMNS IN Emp").rows() == [("id",), ("pay",)]
+    assert db.sql("DESCRIBE pays").rows() == [("pay", "decimal(10,2)", None), ("n", "bigint", None)]
+    assert db.sql("DESC TABLE dept").columns == ("col_name", "data_type", "comment")
+    with pytest.raises(ev.UnknownName, match="no table or view 'nobody'"):
+        db.sql("DESCRIBE nobody")
+    with pytest.raises(ev.UnsupportedOperation, match="db.sql has no SHOW FUNCTIONS"):
+        db.sql("SHOW FUNCTIONS")

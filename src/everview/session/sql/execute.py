@@ -30,6 +30,7 @@ from everview.session.sql.alter_statement import AddColumn, Rename, RenameColumn
 from everview.session.sql.assignment import assigned, default_of, new_rows, nullable, weighted
 from everview.session.sql.merge import merge
 from everview.session.sql.merge_statement import Merge
+from everview.session.sql.show_statement import Describe, Show, describe_relation, show_relations
 from everview.session.sql.statements import (
     CreateAssertion,
     CreateTable,
@@ -117,6 +118,12 @@ def _execute(core: Core, statement: Statement) -> Outcome:
             return _answer(core, text)
         case Explain():
             return _explain(core, statement)
+        case Show():
+            with core.locked():
+                return Result(show_relations(core.catalog, statement), core.to_spark)
+        case Describe():
+            with core.locked():
+                return Result(describe_relation(core.catalog, statement), core.to_spark)
         case _:
             assert_never(statement)
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from everview.errors import EverviewError, InvalidQuery, UnsupportedOperation, did_you_mean
 from everview.session.sql.alter_statement import Alteration, parse_alter
 from everview.session.sql.merge_statement import Merge, parse_merge
+from everview.session.sql.show_statement import Describe, Show, parse_describe, parse_show
 from everview.session.sql.tokens import TokenCursor, Word, alias_before, quote, words_of
 
 
@@ -124,12 +125,14 @@ Statement = (
     | Drop
     | Query
     | Explain
+    | Show
+    | Describe
 )
 
 _QUERY_STARTS = ("select", "with", "values", "table", "from", "(")
 _OTHER_STATEMENTS = re.compile(
-    "analyze|begin|cache|call|clear|comment|commit|declare|desc|describe|execute|grant|load|msck|optimize|"
-    "refresh|repair|replace|reset|revoke|rollback|set|show|uncache|use|vacuum"
+    "analyze|begin|cache|call|clear|comment|commit|declare|execute|grant|load|msck|optimize|"
+    "refresh|repair|replace|reset|revoke|rollback|set|uncache|use|vacuum"
 )
 """What Spark and Delta have beside ours."""
 
@@ -175,6 +178,9 @@ def parse_statement(text: str) -> Statement:
         "truncate": _truncate,
         "drop": _drop,
         "explain": _explain,
+        "show": parse_show,
+        "describe": parse_describe,
+        "desc": parse_describe,
     }
     if first not in parsers:
         raise _unknown_statement(text, first, [*parsers, "select", "with", "values", "table"])
