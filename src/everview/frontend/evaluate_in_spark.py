@@ -145,6 +145,8 @@ evaluate: Final = SparkEvaluator()
 
 def _compile(session: Any, function: SparkExpression) -> Run:
     fields = tuple(Field(f"everview_{i}", a.type, True) for i, a in enumerate(function.args))
+    if function.name == spark_code.JSON_TUPLE:
+        return _as_projection(session, function, fields, _json_tuple_steps(session, function, fields))
     text = function.sql([f.name for f in fields]) + " AS value"
     spark_code.introduce(session, text)
     relation = empty_rows(session, fields)
@@ -166,6 +168,53 @@ def _compile(session: Any, function: SparkExpression) -> Run:
     create = session._jvm.org.apache.spark.sql.catalyst.expressions.UnsafeProjection.create
     steps = [create(expressions, given) for expressions, given in reversed(projections)]
     return _as_projection(session, function, fields, steps)
+
+
+def _json_tuple_steps(session: Any, function: SparkExpression, fields: Schema) -> list[Any]:
+    """Two projections: the arguments as a struct, then the one row that Spark's generator makes of it."""
+    catalyst, types = session._jvm.org.apache.spark.sql.catalyst.expressions, session._jvm.org.apache.spark.sql.types
+    listed = empty_rows(session, fields).selectExpr(_strings(session, [function.sql([f.name for f in fields])]))
+    analyzed = listed.queryExecution().analyzed()
+    generate = analyzed.child() if analyzed.nodeName() == "Project" else analyzed
+    if generate.nodeName() != "Generate" or generate.generator().getClass().getSimpleName() != "JsonTuple":
+        raise CorruptDatabase(f"the stored expression {function.name!r} is no call of json_tuple.")
+    generator = generate.generator()
+    if not generate.deterministic() or not analyzed.subqueriesAll().isEmpty():
+        raise CorruptDatabase("the stored json_tuple is no deterministic function of its arguments.")
+    children = [generator.children().apply(i) for i in range(generator.children().size())]
+    references = [catalyst.BoundReference(i, c.dataType(), True) for i, c in enumerate(children)]
+    bound = generator.withNewChildren(_expressions(session, references))
+    packed = catalyst.CreateStruct.apply(_expressions(session, children))
+
+    def invoke(target: Any, method: str, made: Any, arguments: list[Any]) -> Any:
+        given = _expressions(session, arguments)
+        return catalyst.objects.Invoke(target, method, made, given, _expressions(session, []), False, True, True)
+
+    def object_type(name: str) -> Any:
+        return types.ObjectType(session._jvm.java.lang.Class.forName(name))
+
+    target = catalyst.Literal.fromObject(bound, object_type(bound.getClass().getName()))
+    rows = invoke(
+        target,
+        "eval",
+        object_type("scala.collection.IterableOnce"),
+        [catalyst.BoundReference(0, packed.dataType(), False)],
+    )
+    first = invoke(
+        invoke(rows, "iterator", object_type("scala.collection.Iterator"), []), "next", bound.elementSchema(), []
+    )
+    create = catalyst.UnsafeProjection.create
+    return [
+        create(_expressions(session, [packed]), generate.child().output()),
+        create(_expressions(session, [first])),
+    ]
+
+
+def _expressions(session: Any, parts: Sequence[Any]) -> Any:
+    listed = session._jvm.java.util.ArrayList()
+    for part in parts:
+        listed.add(part)
+    return scala_list(session._jvm, listed)
 
 
 def _as_projection(session: Any, function: SparkExpression, fields: Schema, steps: list[Any]) -> Run:

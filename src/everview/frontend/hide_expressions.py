@@ -40,6 +40,7 @@ from everview.frontend.translated import SessionSettings
 from everview.frontend.user_functions import called_function
 from everview.relational.evaluate import compile_expression
 from everview.relational.expressions import Column
+from everview.relational.spark_code import JSON_TUPLE
 
 _SCALAR_PYTHON: Final = 100
 """PySpark's number for a function of values."""
@@ -108,15 +109,35 @@ class _Hider:
         return run_transform(self._session, plan.transformExpressionsDown, visit)
 
     def _over_arrays(self, plan: Any) -> Any:
-        """A generator with EXPLODE of a map as one with INLINE of its entries, which has the same columns."""
+        """A generator as one over an array: EXPLODE of a map takes its entries, JSON_TUPLE is a struct that Spark computes."""
 
         def visit(expression: Any) -> Any:
-            is_explode = expression.getClass().getSimpleName() == "Explode"
-            if not is_explode or expression.child().dataType().getClass().getSimpleName() != "MapType":
+            name = expression.getClass().getSimpleName()
+            if name == "JsonTuple":
+                struct = self._json_tuple(expression)
+                return self._expressions.Inline(self._expressions.CreateArray(self._listed([struct]), False))
+            if name not in ("Explode", "PosExplode"):
                 return expression
-            return self._expressions.Inline(self._expressions.MapEntries(expression.child()))
+            if expression.child().dataType().getClass().getSimpleName() != "MapType":
+                return expression
+            entries = self._expressions.MapEntries(expression.child())
+            return self._expressions.Inline(entries) if name == "Explode" else self._expressions.PosExplode(entries)
 
         return run_transform(self._session, plan.transformExpressionsDown, visit)
+
+    def _json_tuple(self, generator: Any) -> Any:
+        """The one row that JSON_TUPLE makes, as a stand-in whose text only ``evaluate_in_spark`` can run."""
+        text: list[str | int] = []
+        inputs: list[Any] = []
+        for child in sequence(generator.children()):
+            if child.foldable():
+                text += [", ", child.sql()]
+            else:
+                text += [", ", len(inputs)]
+                inputs.append(child)
+        return self._stand_in(
+            generator, (f"{JSON_TUPLE}(", *text[1:], ")"), inputs, JSON_TUPLE, generator.elementSchema()
+        )
 
     def _is_foreign(self, expression: Any) -> bool:
         """Whether the node itself, whatever stands below it, is a function that only Spark has."""
@@ -214,7 +235,10 @@ class _Hider:
             fields["has_frequency"] = function.frequencyExpression().sql() != "1L"
         return fields
 
-    def _stand_in(self, expression: Any, text: tuple[str | int, ...], inputs: list[Any], title: str) -> Any:
+    def _stand_in(
+        self, expression: Any, text: tuple[str | int, ...], inputs: list[Any], title: str, made: Any | None = None
+    ) -> Any:
+        made = expression.dataType() if made is None else made
         self.has_hidden = True
         text = tuple(p for part in text for p in (_retyped(part, inputs) if isinstance(part, int) else (part,)))
         is_aggregate = is_a(self._session, expression, "aggregate.AggregateFunction")
@@ -225,8 +249,8 @@ class _Hider:
         )
         name, new_id = stand_in_name(title, text, self._settings), self._expressions.NamedExpression.newExprId()
         if is_aggregate:
-            return kind(name, None, expression.dataType(), self._listed(inputs), True, number, new_id)
-        return kind(name, None, expression.dataType(), self._listed(inputs), number, True, new_id)
+            return kind(name, None, made, self._listed(inputs), True, number, new_id)
+        return kind(name, None, made, self._listed(inputs), number, True, new_id)
 
     def _check(self, expression: Any, text: tuple[str | int, ...], inputs: list[Any], title: str) -> None:
         """Refuses an expression whose text does not mean it."""

@@ -108,6 +108,8 @@ def translate_generator(rows: Translation, node: CatalystNode) -> Translation:
                     operator="explode",
                     hint="posexplode(map_entries(m)) gives the position and a struct of key and value.",
                 )
+            if len(names) == 3:  # the position, key and value of a map's entries
+                return Translation(_position_and_entry(rows, array, is_outer, names), attributes)
             return Translation(
                 Generate(rows.relation, array, is_outer, generator.name == "PosExplode", names), attributes
             )
@@ -124,8 +126,14 @@ _GENERATORS = {
     "JsonTuple": "json_tuple",
     "UserDefinedGenerator": "a generator of the user's",
     "SQLKeywords": "sql_keywords",
+    "Unnest": "unnest",
+    "VariantExplode": "variant_explode",
 }
-_INSTEAD = {"json_tuple": "take the parts with get_json_object(json, '$.name')."}
+_INSTEAD = {
+    "json_tuple": "take the parts with get_json_object(json, '$.name').",
+    "unnest": "LATERAL explode(array) makes the same rows of one array; posexplode gives positions.",
+    "variant_explode": "explode(variant_get(v, '$', 'array<string>')) makes rows of an array in a variant.",
+}
 
 
 def _inline(rows: Translation, generator: CatalystNode, is_outer: bool, names: tuple[str, ...]) -> Relation:
@@ -136,6 +144,15 @@ def _inline(rows: Translation, generator: CatalystNode, is_outer: bool, names: t
     exploded = Generate(rows.relation, array, is_outer, False, ("element",))
     *kept, element = columns(exploded)
     fields = tuple(Call("getfield", (element, Literal(i, INT32)), t) for i, t in enumerate(struct.types))
+    return Project(exploded, (*kept, *fields), (*(f.name for f in schema(rows.relation)), *names))
+
+
+def _position_and_entry(rows: Translation, entries: Expression, is_outer: bool, names: tuple[str, ...]) -> Relation:
+    assert isinstance(entries.type, Array)
+    assert isinstance(entries.type.element, Struct), "entries of a map are structs"
+    exploded = Generate(rows.relation, entries, is_outer, True, ("pos", "entry"))
+    *kept, entry = columns(exploded)
+    fields = tuple(Call("getfield", (entry, Literal(i, INT32)), t) for i, t in enumerate(entries.type.element.types))
     return Project(exploded, (*kept, *fields), (*(f.name for f in schema(rows.relation)), *names))
 
 

@@ -43,6 +43,8 @@ class Engine(Protocol):
         """The same from DataFrames of a session to one of it."""
 
 
+JSON_TUPLE: Final = "json_tuple"
+"""The one expression whose text is no scalar one of Spark SQL: a generator of exactly one row, computed as a struct."""
 _REMEMBERED: Final = 1 << 16
 _MISSING: Final = object()
 _find_engine: list[Callable[[], Engine]] = []

@@ -13,6 +13,7 @@ from typing import Final, assert_never
 from everview.backends.spark.sql_literals import literal_sql, quoted_name, text_sql, type_sql
 from everview.errors import UnsupportedQuery
 from everview.relational.expressions import Call, Case, Cast, Column, Expression, Literal, SparkExpression
+from everview.relational.spark_code import JSON_TUPLE
 from everview.relational.types import Array, Struct
 
 Names = Sequence[str]
@@ -39,6 +40,12 @@ def expression_sql(expression: Expression, names: Names) -> str:
             return f"CASE {branches} ELSE {expression_sql(expression.otherwise, names)} END"
         case Call():
             return _call(expression, names)
+        case SparkExpression() if expression.name == JSON_TUPLE:
+            raise UnsupportedQuery(
+                "the generator json_tuple is not supported on the spark backend.",
+                operator=JSON_TUPLE,
+                hint="take the parts with get_json_object(json, '$.name').",
+            )
         case SparkExpression():
             return expression.sql([expression_sql(a, names) for a in expression.args])
         case _:
