@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from everview.errors import CorruptDatabase, EvaluationError, UnsupportedQuery
+from everview.frontend.arrow_of_frame import arrow_of_frame
 from everview.frontend.catalyst_plan import refuse_nondeterministic
 from everview.frontend.catalyst_transform import rebind_leaves
 from everview.frontend.clock_functions import with_clock
@@ -80,7 +81,7 @@ class SparkAnswers:
         """The rows of a query whose inputs hold these rows."""
         given = zip(tables, query.inputs, strict=True)
         frames = [frame_of_rows(self._session, rows, schema(read)) for rows, read in given]
-        return self.frame(query, frames, self._session).toArrow().cast(arrow_schema(query.fields))
+        return arrow_of_frame(self.frame(query, frames, self._session)).cast(arrow_schema(query.fields))
 
     def frame(self, query: SparkQuery, frames: Sequence[DataFrame], target: SparkSession) -> DataFrame:
         """The same over DataFrames of another session; the answer is one of it."""

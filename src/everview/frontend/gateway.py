@@ -28,6 +28,7 @@ from everview.errors import (
     did_you_mean,
 )
 from everview.frontend.answer_in_spark import whole_query
+from everview.frontend.arrow_of_frame import arrow_of_frame
 from everview.frontend.catalyst_plan import export_plan, quiet_spark_log
 from everview.frontend.catalyst_transform import rebind_leaves, view_leaves
 from everview.frontend.clock_functions import with_clock
@@ -257,7 +258,7 @@ class SparkGateway:
             plan = rebind_leaves(session, with_clock(session, self._analyze(query)), contents)
             if self._rings is not None:
                 plan = self._rings.runnable(plan)
-            return frame_of_plan(session, plan).toArrow()
+            return arrow_of_frame(frame_of_plan(session, plan))
 
     def answer(self, query: str, read: Callable[[str], pa.Table]) -> pa.Table:
         """Spark's answer to any query, deterministic or not, over the tables and views as ``read`` gives them."""
@@ -265,7 +266,7 @@ class SparkGateway:
             plan = self._analyze(query)
             names = [n for n in view_leaves(session, plan) if n in self._fields]
             contents = {n: self._filled(n, read(self._fields[n][0])) for n in names}
-            return frame_of_plan(session, rebind_leaves(session, plan, contents)).toArrow()
+            return arrow_of_frame(frame_of_plan(session, rebind_leaves(session, plan, contents)))
 
     def to_dataframe(self, rows: pa.Table) -> DataFrame:
         """The rows as a DataFrame of the user's session."""

@@ -222,11 +222,12 @@ def rows_from_arrow(table: pa.Table, fields: Schema) -> list[Row]:
     """The rows of a table whose columns hold values of these types, as internal values."""
     if not fields:
         return [()] * table.num_rows
-    columns = [_internal_values(c, f.type) for c, f in zip(table.columns, fields, strict=True)]
+    columns = [internal_values(c, f.type) for c, f in zip(table.columns, fields, strict=True)]
     return list(zip(*columns, strict=True))
 
 
-def _internal_values(column: pa.ChunkedArray, data_type: DataType) -> list[Value]:
+def internal_values(column: pa.ChunkedArray, data_type: DataType) -> list[Value]:
+    """The values of one column as the algebra has them; the reverse of :func:`column_to_arrow`."""
     wanted = arrow_type(data_type)
     if column.type != wanted:
         column = column.cast(wanted)

@@ -114,7 +114,7 @@ def vector_to_arrow(vector: Vector, dictionary: Dictionary) -> pa.Array:
     if vector.type == NULL:
         return pa.nulls(count)
     if kind_of(vector.type) is Kind.CODE:
-        return dictionary.decode_arrow(vector.values, nulls, wanted)
+        return dictionary.decode_arrow(vector.values, nulls, vector.type)
     valid = None if nulls is None else pa.py_buffer(np.packbits(~nulls, bitorder="little"))
     return pa.Array.from_buffers(wanted, count, [valid, pa.py_buffer(_stored_form(vector))])
 

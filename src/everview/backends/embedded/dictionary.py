@@ -28,7 +28,7 @@ from everview.backends.embedded.dictionary_order import OrderLabels, tuple_key
 from everview.backends.embedded.state.memory import address_of, address_of_buffer
 from everview.backends.embedded.state.string_pool import OWN, StringPool
 from everview.backends.embedded.vectors import Bools, Bytes, Ints
-from everview.relational.arrow import column_to_arrow, data_type_from_arrow, is_arrow_list, rows_from_arrow
+from everview.relational.arrow import arrow_type, column_to_arrow, data_type_from_arrow, is_arrow_list, rows_from_arrow
 from everview.relational.nodes import Field
 from everview.relational.types import Binary, DataType, Value
 
@@ -207,11 +207,12 @@ class Dictionary:
             nulls = codes == 0
         return codes, nulls
 
-    def decode_arrow(self, codes: Ints, nulls: Bools | None, arrow: pa.DataType) -> pa.Array:
-        """The values as an Arrow array of a type that can hold them; NULL under the mask."""
+    def decode_arrow(self, codes: Ints, nulls: Bools | None, data_type: DataType) -> pa.Array:
+        """The values as an Arrow array of their type; NULL under the mask."""
+        arrow = arrow_type(data_type)
         if _is_nested(arrow):
             distinct, inverse = np.unique(codes, return_inverse=True)
-            return column_to_arrow(self.decode(distinct), data_type_from_arrow(arrow)).take(pa.array(inverse))
+            return column_to_arrow(self.decode(distinct), data_type).take(pa.array(inverse))
         offsets, data = self._pool.decode(np.ascontiguousarray(codes))
         valid = None if nulls is None else pa.py_buffer(np.packbits(~nulls, bitorder="little"))
         kind, width = _LAYOUTS.get(arrow, (_STRING, 0))

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.dictionary_order import tuple_key
 from everview.errors import EvaluationError
+from everview.relational.arrow import data_type_from_arrow
 from everview.relational.types import NAN
 
 
@@ -51,7 +52,7 @@ def test_arrow_columns_round_trip(count: int, arrow: pa.DataType) -> None:
         codes, nulls = dictionary.encode_arrow(column)
         assert (codes == 0).tolist() == column.is_null().to_pylist()
         assert (nulls is None) == (column.null_count == 0)
-        assert dictionary.decode_arrow(codes, nulls, arrow).to_pylist() == column.to_pylist()
+        assert dictionary.decode_arrow(codes, nulls, data_type_from_arrow(arrow)).to_pylist() == column.to_pylist()
 
 
 def test_dictionary_encoded_columns_use_their_dictionary() -> None:
