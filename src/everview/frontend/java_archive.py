@@ -24,6 +24,8 @@ VARIABLE: Final = "EVERVIEW_JAVA_ARCHIVE"
 _OFF: Final = frozenset({"off", "0", "no", "false"})
 _BETWEEN_ATTEMPTS: Final = 86_400.0
 """Seconds before an archive is tried again that has not come to be: killed with its process, or no room for it."""
+_UNUSED: Final = 30 * 86_400.0
+"""Seconds after which an archive that nobody has read is removed."""
 _QUIET: Final = "-Xlog:cds*=off"
 """Java would print on standard output why it does without an archive."""
 _MAGIC: Final = 4
@@ -37,6 +39,7 @@ def archive_options() -> str:
     archive = folder / f"classes-{_key()}.jsa"
     try:
         if archive.exists() or _take_finished(archive):
+            os.utime(archive)  # when it was last of use
             return f"-XX:SharedArchiveFile={archive} {_QUIET}"
         if not _begin_attempt(archive.with_suffix(".tried")):
             return ""
@@ -68,8 +71,10 @@ def _begin_attempt(mark: Path) -> bool:
     mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if mark.exists() and time.time() - mark.stat().st_mtime < _BETWEEN_ATTEMPTS:
         return False
-    for older in mark.parent.glob("classes-*.jsa*"):  # of other versions, or left half written
-        older.unlink(missing_ok=True)
+    for older in mark.parent.glob("classes-*"):  # of versions that are used no longer, or left half written
+        is_own = older.name.startswith(f"{mark.stem}.")
+        if is_own or time.time() - older.stat().st_mtime > _UNUSED:
+            older.unlink(missing_ok=True)
     mark.touch()
     return True
 
