@@ -1,10 +1,10 @@
 """An archive of the classes that Spark loads, so that a JVM of ours starts in less than half the time.
 
 Java can write the classes that a process has loaded to a file when it exits, and map them into later processes (class data
-sharing). The first JVM that we start writes one, of some 150 MB, after Python has ended; later ones read it. Java itself checks that
-an archive belongs to its version and to the very jar files, and goes on without one that does not. Contract: an archive changes
-how soon Spark starts and nothing else; a folder that cannot be written is no error. A JVM writes under a name of its own, the header
-last, so a file with a header is whole: the next process gives it the name that all read.
+sharing). The first JVM that we start writes one, of some 150 MB, after Python has ended; later ones read it. Java itself
+checks that an archive belongs to its version and to the very jar files, and goes on without one that does not. Contract: an
+archive changes how soon Spark starts and nothing else; a folder that cannot be written is no error. A JVM writes under a name
+of its own, the header last, so a file with a header is whole: the next process gives it the name that all read.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def _place(options: str) -> Path:
-    return Path(options.split()[0].partition("=")[2])
+    return Path(options.split(maxsplit=1)[0].partition("=")[2])
 
 
 def test_first_process_writes_and_later_ones_read(folder: Path) -> None:
