@@ -34,6 +34,7 @@ os.environ.setdefault(
 os.environ.setdefault(
     "EVERVIEW_TRANSLATION_CACHE", str(Path(__file__).resolve().parents[1] / ".cache" / "translations")
 )
+os.environ.setdefault("EVERVIEW_JAVA_ARCHIVE", "off")
 
 SPARK_SETTINGS = {
     "spark.master": "local[1]",  # the other core has the other process

@@ -33,6 +33,7 @@ from everview.frontend.catalyst_plan import export_plan, quiet_spark_log
 from everview.frontend.catalyst_transform import rebind_leaves, view_leaves
 from everview.frontend.clock_functions import with_clock
 from everview.frontend.hide_expressions import hide_expressions
+from everview.frontend.java_archive import archive_options
 from everview.frontend.session_settings import (
     analyzer_of,
     apply_settings,
@@ -371,6 +372,8 @@ def _quick_start() -> Iterator[None]:
     """
     added = [name for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS") if name not in os.environ]
     os.environ.update(dict.fromkeys(added, _JAVA_OPTIONS))
+    if "SPARK_SUBMIT_OPTS" in added:
+        os.environ["SPARK_SUBMIT_OPTS"] = f"{_JAVA_OPTIONS} {archive_options()}".rstrip()
     try:
         yield
     finally:

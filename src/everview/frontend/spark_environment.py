@@ -27,7 +27,7 @@ def environment_of_spark() -> str:
             hashed.update(f"{name}={os.environ[name]}\0".encode(errors="surrogateescape"))
     for path in (*_TIME_ZONE, *(folder / name for folder in _configuration_folders() for name in _CONFIGURATION)):
         hashed.update(f"{path}={path.resolve()}\0".encode() + _content(path) + b"\0")
-    java = _java_home()
+    java = java_home()
     hashed.update(f"java={java}\0".encode() + _content(java / "release"))
     return hashed.hexdigest()
 
@@ -58,7 +58,8 @@ def _configuration_folders() -> list[Path]:
     return [Path(place) / "conf" for place in (found.submodule_search_locations or ())] if found else []
 
 
-def _java_home() -> Path:
+def java_home() -> Path:
+    """Where the Java is installed that Spark would run on."""
     home = os.environ.get("JAVA_HOME")
     return Path(home).resolve() if home else Path(shutil.which("java") or "java").resolve().parent.parent
 

@@ -44,7 +44,7 @@ def open_cache(wanted: bool | str | os.PathLike[str] = True) -> TranslationCache
         return None
     if wanted is not True:
         return TranslationCache(Path(wanted))
-    return TranslationCache(Path(given) if given else _home())
+    return TranslationCache(Path(given) if given else user_cache_folder())
 
 
 class TranslationCache:
@@ -133,7 +133,7 @@ def front_end_version() -> str:
     return hashed.hexdigest()
 
 
-def _home() -> Path:
+def user_cache_folder() -> Path:
     """The user's folder for what can be made again, by the custom of the system."""
     if sys.platform == "win32":
         return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "everview" / "cache"
