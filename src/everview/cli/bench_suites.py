@@ -34,8 +34,10 @@ SUITES: dict[str, str] = {
     "stream": "micro-batches of Structured Streaming into views",
     "doors": "rows handed in by every form, beside pyarrow's own conversion",
     "spark": "the spark backend beside full recomputation",
+    "spark_model": "a model over a join on the spark backend",
     "durability": "commits to disk and opening, beside SQLite and DuckDB",
     "rivals": "other systems on the same streams",
+    "start": "the first view of a process",
 }
 """The suites there are to be, with what each measures."""
 

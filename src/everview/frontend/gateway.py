@@ -83,7 +83,7 @@ _START_SETTINGS = {
 }
 """For a session that we start ourselves, where the user has none: everything on this machine, and quiet."""
 
-_JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+JAVA_OPTIONS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
 
 _OWN_SETTINGS = {
     "spark.sql.ansi.enabled": "true",
@@ -371,9 +371,9 @@ def _quick_start() -> Iterator[None]:
     It mostly analyzes queries over empty tables: that ends before Java's second compiler has paid for itself.
     """
     added = [name for name in ("SPARK_SUBMIT_OPTS", "SPARK_LAUNCHER_OPTS") if name not in os.environ]
-    os.environ.update(dict.fromkeys(added, _JAVA_OPTIONS))
+    os.environ.update(dict.fromkeys(added, JAVA_OPTIONS))
     if "SPARK_SUBMIT_OPTS" in added:
-        os.environ["SPARK_SUBMIT_OPTS"] = f"{_JAVA_OPTIONS} {archive_options()}".rstrip()
+        os.environ["SPARK_SUBMIT_OPTS"] = f"{JAVA_OPTIONS} {archive_options()}".rstrip()
     try:
         yield
     finally:

@@ -1,16 +1,19 @@
-"""An archive of the classes that Spark loads, so that a JVM of ours starts in less than half the time.
+"""An archive of the classes that Spark loads, with which a JVM of ours starts in half the time.
 
 Java can write the classes that a process has loaded to a file when it exits, and map them into later processes (class data
-sharing). The first JVM that we start writes one, of some 150 MB, after Python has ended; later ones read it. Java itself
-checks that an archive belongs to its version and to the very jar files, and goes on without one that does not. Contract: an
-archive changes how soon Spark starts and nothing else; a folder that cannot be written is no error. A JVM writes under a name
-of its own, the header last, so a file with a header is whole: the next process gives it the name that all read.
+sharing). A JVM that is to write one is slow all along, so no user waits for it: where there is no archive, a process of its
+own makes one after ours has ended (``write_java_archive.py``), of some 150 MB. Java itself checks that an archive belongs to
+its version and to the very jar files, and goes on without one that does not. Contract: an archive changes how soon Spark starts
+and nothing else; a folder that cannot be written is no error.
 """
 
 from __future__ import annotations
 
+import atexit
 import hashlib
 import os
+import subprocess
+import sys
 import time
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,24 +31,50 @@ _UNUSED: Final = 30 * 86_400.0
 """Seconds after which an archive that nobody has read is removed."""
 _QUIET: Final = "-Xlog:cds*=off"
 """Java would print on standard output why it does without an archive."""
-_MAGIC: Final = 4
 
 
 def archive_options() -> str:
-    """What to tell a new JVM: to read the archive, to write it when it exits, or nothing."""
+    """What to tell a new JVM: to read the archive. Where there is none: nothing, and one is made when this process ends."""
     folder = _folder()
     if folder is None:
         return ""
     archive = folder / f"classes-{_key()}.jsa"
     try:
-        if archive.exists() or _take_finished(archive):
-            os.utime(archive)  # when it was last of use
+        if archive.exists():
+            _note_use(archive)
             return f"-XX:SharedArchiveFile={archive} {_QUIET}"
-        if not _begin_attempt(archive.with_suffix(".tried")):
-            return ""
-    except OSError:  # no right to write there: Spark starts as it does without
+        if _may_try(_mark_of(archive)):
+            atexit.register(make_later, archive)
+    except OSError:  # no right to look there: Spark starts as it does without
         return ""
-    return f"-XX:ArchiveClassesAtExit={archive}.{os.getpid()} {_QUIET}"
+    return ""
+
+
+def writing_options(archive: Path) -> str:
+    """What to tell the JVM whose classes are to be written."""
+    return f"-XX:ArchiveClassesAtExit={archive} {_QUIET}"
+
+
+def make_later(archive: Path) -> None:
+    """Lets a process of its own make the archive, silent and of the least priority; one process a day tries."""
+    mark = _mark_of(archive)
+    try:
+        mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _may_try(mark) or not sys.executable:
+            return
+        for older in mark.parent.glob("classes-*"):  # of versions that are used no longer, or left half written
+            if older.name.startswith(f"{mark.stem}.") or time.time() - older.stat().st_mtime > _UNUSED:
+                older.unlink(missing_ok=True)
+        mark.touch()
+        subprocess.Popen(
+            [sys.executable, "-P", "-m", "everview.frontend.write_java_archive", str(archive)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+    except (OSError, RuntimeError):  # no right to write, or the interpreter starts no more processes: no archive today
+        return
 
 
 def _folder() -> Path | None:
@@ -55,28 +84,19 @@ def _folder() -> Path | None:
     return None if given.lower() in _OFF or any(c.isspace() for c in str(folder)) else folder
 
 
-def _take_finished(archive: Path) -> bool:
-    """Puts an archive in place that an earlier JVM has finished, and says whether there was one."""
-    for written in archive.parent.glob(f"{archive.name}.*"):
-        with written.open("rb") as file:
-            is_whole = any(file.read(_MAGIC))
-        if is_whole:
-            written.replace(archive)
-            return True
-    return False
+def _mark_of(archive: Path) -> Path:
+    """The file whose age says when an archive was tried last."""
+    return archive.with_suffix(".tried")
 
 
-def _begin_attempt(mark: Path) -> bool:
-    """Whether to write an archive now: only one process a day tries."""
-    mark.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if mark.exists() and time.time() - mark.stat().st_mtime < _BETWEEN_ATTEMPTS:
-        return False
-    for older in mark.parent.glob("classes-*"):  # of versions that are used no longer, or left half written
-        is_own = older.name.startswith(f"{mark.stem}.")
-        if is_own or time.time() - older.stat().st_mtime > _UNUSED:
-            older.unlink(missing_ok=True)
-    mark.touch()
-    return True
+def _may_try(mark: Path) -> bool:
+    return not mark.exists() or time.time() - mark.stat().st_mtime >= _BETWEEN_ATTEMPTS
+
+
+def _note_use(archive: Path) -> None:
+    """Notes when the archive was last of use, where the folder may be written."""
+    if os.access(archive, os.W_OK):
+        os.utime(archive)
 
 
 def _key() -> str:

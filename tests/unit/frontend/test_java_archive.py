@@ -1,11 +1,15 @@
-"""The archive of Java's classes: who writes it, who reads it, and when there is none."""
+"""The archive of Java's classes: who makes it, who reads it, and when there is none."""
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from everview.frontend import java_archive
 from everview.frontend.java_archive import VARIABLE, archive_options
 
 
@@ -16,29 +20,59 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "java"
 
 
-def _place(options: str) -> Path:
-    return Path(options.split(maxsplit=1)[0].partition("=")[2])
+@pytest.fixture
+def at_exit(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, ...]]:
+    """What is to be done when the process ends."""
+    calls: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(java_archive.atexit, "register", lambda *call: calls.append(call))
+    return calls
 
 
-def test_first_process_writes_and_later_ones_read(folder: Path) -> None:
-    """One process is told to write an archive; once that is whole, the next reads it under its lasting name."""
-    written = _place(archive_options())
-    assert written.parent == folder
-    assert archive_options() == "", "only one process at a time tries"
-    written.write_bytes(b"\0" * 64)
-    assert archive_options() == "", "no header: it is still being written"
-    written.write_bytes(b"\xa8" + b"\0" * 63)
-    options = archive_options()
-    assert options.startswith("-XX:SharedArchiveFile=")
-    assert _place(options).exists()
-    assert archive_options() == options
+@pytest.fixture
+def started(monkeypatch: pytest.MonkeyPatch) -> list[list[str]]:
+    """The processes that were started, without starting any."""
+    commands: list[list[str]] = []
+    monkeypatch.setattr(java_archive.subprocess, "Popen", lambda command, **_: commands.append(command))
+    return commands
 
 
-def test_no_archive_where_it_is_switched_off_or_cannot_be(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_archive_is_made_when_a_process_has_ended(
+    folder: Path, at_exit: list[tuple[Any, ...]], started: list[list[str]]
+) -> None:
+    """The process that finds none starts without, and leaves the work to another, once; who finds one reads it."""
+    assert archive_options() == ""
+    [(make, archive)] = at_exit
+    make(archive)
+    make(archive)
+    assert [command[-2:] for command in started] == [["everview.frontend.write_java_archive", str(archive)]]
+    assert archive_options() == ""
+    assert len(at_exit) == 1, "one process a day tries"
+    archive.write_bytes(b"classes")
+    assert archive_options().startswith(f"-XX:SharedArchiveFile={folder / archive.name} ")
+
+
+@pytest.mark.usefixtures("at_exit")
+def test_no_archive_where_it_is_switched_off_or_cannot_be(
+    folder: Path, started: list[list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A folder that cannot be made, one with a blank in its name, and ``off`` all mean a start without archive."""
     folder.write_text("a file")
     assert archive_options() == ""
+    java_archive.make_later(folder / "classes-0.jsa")
     monkeypatch.setenv(VARIABLE, str(folder.parent / "with blank"))
     assert archive_options() == ""
     monkeypatch.setenv(VARIABLE, "off")
     assert archive_options() == ""
+    assert started == []
+
+
+@pytest.mark.slow
+def test_the_archive_is_written_whole(folder: Path, at_exit: list[tuple[Any, ...]]) -> None:
+    """The process that makes it leaves one file, which Java accepts."""
+    archive_options()
+    archive = at_exit[0][1]
+    folder.mkdir()
+    subprocess.run([sys.executable, "-m", "everview.frontend.write_java_archive", str(archive)], check=True)
+    assert [path.name for path in folder.iterdir()] == [archive.name]
+    flags = archive_options().split()[0]
+    subprocess.run(["java", "-Xshare:auto", flags, "-version"], check=True)
