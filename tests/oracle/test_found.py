@@ -519,3 +519,14 @@ def test_the_nearest_row_before(spark: SparkSession) -> None:
         trades.insert([(5, "b", 11)])
         assert sorted(asof.rows()) == sorted(lateral.rows()) == sorted(window.rows()) == [(1, 20), (3, 90), (5, 100)]
         db.verify()
+
+
+@pytest.mark.parametrize("value", ["trunc(s, 'day')", "date_trunc('fortnight', s)", "trunc(s, NULL)"])
+def test_a_unit_that_does_not_exist_is_null_before_the_value_is_computed(spark: SparkSession, value: str) -> None:
+    """Spark does not cast what it will not truncate: 'x' is no date, and nobody asks."""
+    with ev.connect(spark=spark) as db:
+        table = db.create_table("t", "k INT, s STRING")
+        view = db.create_view("v", f"SELECT k, {value} AS d FROM t")
+        table.insert([(1, "x"), (2, None), (3, "2019-08-04")])
+        assert sorted(view.rows()) == [(1, None), (2, None), (3, None)]
+        db.verify()

@@ -8,7 +8,7 @@ its kin.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from enum import Enum
 from typing import Final
 
@@ -18,7 +18,9 @@ from everview.frontend.catalyst_json import CatalystNode, simple_name
 from everview.relational.evaluate import evaluate
 from everview.relational.expressions import Call, Cast, Expression, Literal
 from everview.relational.functions import function_named
+from everview.relational.functions.dates import TRUNCATIONS
 from everview.relational.functions.rounding import rounded_type
+from everview.relational.functions.timestamps import CLOCK_UNITS
 from everview.relational.types import BOOLEAN, INT32, STRING, TIMESTAMP, TIMESTAMP_NTZ, Array, Struct
 
 Args = tuple[Expression, ...]
@@ -120,6 +122,17 @@ def _with_unit(name: str) -> Translate:
     return translate
 
 
+def _truncation(name: str, form_at: int, units: Container[str]) -> Translate:
+    """TRUNC and DATE_TRUNC; a constant unit that does not exist is NULL, and Spark does not compute the value."""
+
+    def translate(node: CatalystNode, args: Args) -> Expression:
+        call, form = _call(name, args, node.fields.get("timeZoneId")), args[form_at]
+        is_unknown = isinstance(form, Literal) and (not isinstance(form.value, str) or form.value.upper() not in units)
+        return Literal(None, call.type) if is_unknown else call
+
+    return translate
+
+
 def _element_at(node: CatalystNode, args: Args) -> Expression | None:
     if not isinstance(args[0].type, Array):
         return None
@@ -187,6 +200,8 @@ def _first_child(node: CatalystNode, args: Args) -> Expression:
 
 
 _SPECIAL: Final[dict[str, Translate]] = {
+    "TruncDate": _truncation("trunc", 1, TRUNCATIONS),
+    "TruncTimestamp": _truncation("date_trunc", 0, {"MICROSECOND", *CLOCK_UNITS, *TRUNCATIONS}),
     "Like": _like,
     "LikeAny": _like_many("or", is_negated=False),
     "LikeAll": _like_many("and", is_negated=False),

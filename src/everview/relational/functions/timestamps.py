@@ -99,7 +99,7 @@ def _subtract(call: Call) -> Bound:
     return lambda end, start: checked_micros(zone.to_local(end) - zone.to_local(start))
 
 
-_CLOCK_UNITS: Final = {
+CLOCK_UNITS: Final = {
     "MILLISECOND": 1000,
     "SECOND": MICROS_PER_SECOND,
     "MINUTE": MICROS_PER_MINUTE,
@@ -118,11 +118,11 @@ def _date_trunc(call: Call) -> Bound:
         if unit == "MICROSECOND":
             return micros
         if unit in ("MILLISECOND", "SECOND"):
-            return checked_micros(micros - micros % _CLOCK_UNITS[unit])
+            return checked_micros(micros - micros % CLOCK_UNITS[unit])
         offset = zone.offset_at(micros)
         local = micros + offset
-        if unit in _CLOCK_UNITS:
-            return checked_micros(zone.from_local(local - local % _CLOCK_UNITS[unit], offset))
+        if unit in CLOCK_UNITS:
+            return checked_micros(zone.from_local(local - local % CLOCK_UNITS[unit], offset))
         if unit in TRUNCATIONS:
             return checked_micros(zone.start_of_day(truncated(local // MICROS_PER_DAY, TRUNCATIONS[unit])))
         return None
@@ -171,7 +171,7 @@ def _convert_timezone(call: Call) -> Bound:
     return convert
 
 
-_ADDED_UNITS: Final = _CLOCK_UNITS | {"MICROSECOND": 1, "WEEK": 7 * MICROS_PER_DAY, "DAYOFYEAR": MICROS_PER_DAY}
+_ADDED_UNITS: Final = CLOCK_UNITS | {"MICROSECOND": 1, "WEEK": 7 * MICROS_PER_DAY, "DAYOFYEAR": MICROS_PER_DAY}
 _MONTH_UNITS: Final = {"MONTH": 1, "QUARTER": 3, "YEAR": 12}
 
 
