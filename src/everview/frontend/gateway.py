@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from typing import Any
@@ -100,12 +101,20 @@ _OWN_SETTINGS = {
 class SparkGateway:
     """Translates and runs queries with Spark on behalf of one database.
 
-    ``computes`` says that a session which we start will do more than analyze queries and recompute views now and then.
+    ``computes`` says that a session which we start will do more than analyze queries and recompute views now and then;
+    ``meanwhile`` is run in a thread of its own while we wait for that session.
     """
 
-    def __init__(self, spark: SparkSession | None = None, *, computes: bool = False) -> None:
+    def __init__(
+        self,
+        spark: SparkSession | None = None,
+        *,
+        computes: bool = False,
+        meanwhile: Callable[[], None] | None = None,
+    ) -> None:
         self._user_session = spark
         self._computes = computes
+        self._meanwhile = meanwhile
         self._session: SparkSession | None = None
         self._fields: dict[str, tuple[str, Schema]] = {}
         self._pending: set[str] = set()
@@ -130,6 +139,8 @@ class SparkGateway:
             self._user_session = SparkSession.getActiveSession()
         if self._user_session is None:
             environment, is_new = environment_of_spark(), not is_spark_running()
+            if self._meanwhile is not None:
+                threading.Thread(target=self._meanwhile, name="everview start", daemon=True).start()
             self._user_session = _start_session(self._computes)
             reach = self.reach()
             if is_new and reach is not None:

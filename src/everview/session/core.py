@@ -144,11 +144,20 @@ class Core:
         """The door to Spark, made on first use: it imports pyspark, which programs without queries need not pay for."""
         if self._gateway is None:
             module = importlib.import_module("everview.frontend.gateway")
-            gateway: SparkGateway = module.SparkGateway(self.spark, computes=self.backend.name == "spark")
+            gateway: SparkGateway = module.SparkGateway(
+                self.spark, computes=self.backend.name == "spark", meanwhile=self._to_do_while_spark_starts()
+            )
             for name, fields in self._readable().items():
                 gateway.register(name, fields)
             self._gateway = gateway
         return self._gateway
+
+    def _to_do_while_spark_starts(self) -> Callable[[], None] | None:
+        """What the first view needs besides Spark."""
+        if self.backend.name != "embedded":
+            return None
+        start: Callable[[], None] = importlib.import_module("everview.backends.embedded.numba_start").start_numba
+        return start
 
     def tell_spark_of(self, name: str) -> None:
         """Makes a new table or view known to queries."""
