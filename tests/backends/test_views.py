@@ -142,6 +142,36 @@ def test_history_is_bounded(backend: str, spark: Any) -> None:
             view.changes(since=2)
 
 
+def test_history_is_bounded_by_its_memory() -> None:
+    """Large deltas go before there are as many as ``history`` says, small ones do not; the last is always kept."""
+    with ev.connect(history=100, history_bytes="64kB") as db:
+        table = db.create_table("t", "k int, x int")
+        counts = db.create_view("v", "SELECT x, count(*) AS n FROM t GROUP BY x")
+        rows = db.create_view("w", "SELECT k + 1 AS k, x FROM t")
+        for i in range(5):
+            table.insert([(i, i)])
+        assert [c.version for c in counts.changes()] == [1, 2, 3, 4, 5]
+        for i in range(4):
+            table.insert([(k, k) for k in range(1000 * i, 1000 * i + 1000)])
+            assert counts.changes()[-1].version == rows.changes()[-1].version == 6 + i
+        kept = [c.version for c in rows.changes()]
+        assert kept == [c.version for c in counts.changes()] == list(range(kept[0], 10))
+        assert 5 < kept[0] <= 9
+        with pytest.raises(ev.UnsupportedOperation, match="since version 3 are not kept"):
+            counts.changes(since=3)
+        table.insert([(k, k) for k in range(20_000)])
+        assert [(c.version, c.delta.num_rows) for c in rows.changes()] == [(10, 20_000)]
+        for i in range(20):
+            table.insert([(i, i)])
+        assert [c.version for c in rows.changes()] == list(range(11, 31))
+
+
+def test_history_must_be_a_number_of_bytes() -> None:
+    """As memory_limit, which is given in the same words."""
+    with pytest.raises(ev.UnsupportedOperation, match="history_bytes='much' is not a number of bytes"):
+        ev.connect(history_bytes="much")
+
+
 def test_subscribe(sales: ev.Table, per_shop: ev.View) -> None:
     """Subscribers hear of every delta in order, once, until they cancel."""
     heard: list[tuple[int, list[Any]]] = []

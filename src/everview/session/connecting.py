@@ -32,10 +32,11 @@ def connect(
         translation_cache: Where translated queries are kept, so that a program that runs again starts no Spark for them: a
             directory, True for the one that EVERVIEW_TRANSLATION_CACHE names or the user's own, False for none.
         **options: What the backend takes. ``history``: for how many versions to keep the deltas of views. Embedded:
-            ``memory_limit``: how many bytes all state may take, as a number or text (``"2GB"``); a transaction or view that
-            needs more is rejected. With a path: ``durability``: ``commit`` (a transaction is on disk when its call returns),
-            ``batch`` (50 ms later) or ``none``; ``read_only=True``: read what another process writes, and follow it;
-            ``checkpoint_bytes``: how long the log may become.
+            ``history_bytes``: how much memory these deltas may take (128 MiB), beyond that the oldest go; ``memory_limit``: how
+            many bytes all state may take, as a number or text (``"2GB"``); a transaction or view that needs more is rejected.
+            With a path: ``durability``: ``commit`` (a transaction is on disk when its call returns), ``batch`` (50 ms later) or
+            ``none``; ``read_only=True``: read what another process writes, and follow it; ``checkpoint_bytes``: how long the
+            log may become.
 
     Raises:
         UnsupportedOperation: the backend has no such option, or the session has a setting that everview cannot follow.

@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -45,13 +46,14 @@ def open_embedded(path: str | None, _spark: SparkSession | None, options: Mappin
 
     Its module is imported here, because machine code is loaded with it, which ``import everview`` should not wait for.
     """
-    history, limit = _history(options), _memory_limit(options)
-    engine = importlib.import_module("everview.backends.embedded.backend").EmbeddedBackend
+    history, limit = _history(options), _bytes(options, "memory_limit")
+    kept = {} if (most := _bytes(options, "history_bytes")) is None else {"history_bytes": most}
+    engine = partial(importlib.import_module("everview.backends.embedded.backend").EmbeddedBackend, history, **kept)
     if path is None:
         for option in _WITH_PATH:
             if option in options:
                 raise UnsupportedOperation(f"{option} has no meaning for a database in memory.", hint="give a path.")
-        in_memory = _shown(engine(history))
+        in_memory = _shown(engine())
         if limit is not None:
             in_memory.limit_memory(limit)
         opened: Backend = in_memory
@@ -65,7 +67,7 @@ def open_embedded(path: str | None, _spark: SparkSession | None, options: Mappin
         if backend_of(folder) is None:
             raise UnsupportedOperation(f"there is no database at '{path}' to read.", hint="leave out read_only=True.")
         module = importlib.import_module("everview.session.durable.following_backend")
-        following: Backend = module.FollowingBackend(folder, lambda: engine(history))
+        following: Backend = module.FollowingBackend(folder, engine)
         return following
     durability = options.get("durability", "commit")
     if durability not in DURABILITIES:
@@ -74,7 +76,7 @@ def open_embedded(path: str | None, _spark: SparkSession | None, options: Mappin
     module = importlib.import_module("everview.session.durable.durable_backend")
     durable: Backend = module.DurableBackend(
         folder,
-        lambda: _shown(engine(history)),
+        lambda: _shown(engine()),
         durability=durability,
         checkpoint_bytes=_number(options, "checkpoint_bytes", module.CHECKPOINT_BYTES, "bytes"),
         memory_limit=limit,
@@ -118,9 +120,9 @@ def _history(options: Mapping[str, Any]) -> int:
 _BYTES: Final = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(?:([kmgt])(i?b)?|b)?\s*", re.IGNORECASE)
 
 
-def _memory_limit(options: Mapping[str, Any]) -> int | None:
+def _bytes(options: Mapping[str, Any], name: str) -> int | None:
     """Bytes as a number or text: ``2GB`` is 2 * 10**9, ``2GiB`` and, as in Spark's settings, ``2g`` are 2 * 2**30."""
-    value = options.get("memory_limit")
+    value = options.get(name)
     if value is None:
         return None
     if isinstance(value, int) and not isinstance(value, bool) and value > 0:
@@ -133,7 +135,7 @@ def _memory_limit(options: Mapping[str, Any]) -> int | None:
         if size > 0:
             return size
     raise UnsupportedOperation(
-        f"memory_limit={value!r} is not a number of bytes.", hint="give a number, or text such as '2GB' or '512MiB'."
+        f"{name}={value!r} is not a number of bytes.", hint="give a number, or text such as '2GB' or '512MiB'."
     )
 
 
@@ -185,7 +187,7 @@ def open_spark(path: str | None, spark: SparkSession | None, options: Mapping[st
 
 
 backends: dict[str, BackendChoice] = {
-    "embedded": BackendChoice(open_embedded, ("history", "memory_limit", *_WITH_PATH)),
+    "embedded": BackendChoice(open_embedded, ("history", "history_bytes", "memory_limit", *_WITH_PATH)),
     "spark": BackendChoice(open_spark, ("history", "local_rows", "lookup_bytes", "executor_bytes")),
     "reference": BackendChoice(open_reference, ("history",)),
 }

@@ -33,7 +33,7 @@ from everview.backends.embedded.suspended_views import Failing, SuspendedViews
 from everview.backends.embedded.tables.stored_table import StoredTable, TableContent
 from everview.backends.embedded.vectors import Batch, Ints
 from everview.backends.embedded.view_choices import choices_of
-from everview.backends.embedded.view_deltas import GivenDeltas, History, ViewDeltas
+from everview.backends.embedded.view_deltas import HISTORY_BYTES, GivenDeltas, History, ViewDeltas
 from everview.backends.embedded.view_times import share_out
 from everview.backends.embedded.views import (
     MaintainedView,
@@ -64,17 +64,18 @@ class EmbeddedBackend(InMemory):
 
     Args:
         history: For how many versions the deltas of views are kept.
+        history_bytes: How much memory these may take.
     """
 
     name = "embedded"
 
-    def __init__(self, history: int = 1000) -> None:
+    def __init__(self, history: int = 1000, history_bytes: int = HISTORY_BYTES) -> None:
         self._dictionary = Dictionary()
         self._views: dict[str, MaintainedView] = {}
         self._start()
         self._reach = Reach(self._views)
         self._version = 0
-        self._history = History(history)
+        self._history = History(history, history_bytes)
         self._given = GivenDeltas()
         self._sweep = CodeSweep(self._dictionary, history)
         self._batches: dict[str, int] = {}

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from everview.backends.embedded.state.accumulate import joined_weights
-from everview.backends.embedded.vectors import Batch, DeferredBatch, Vector, concatenate
+from everview.backends.embedded.vectors import Batch, DeferredBatch, Vector, concatenate, words_held
 from everview.backends.factorized_rows import positions_in_product
 
 
@@ -37,7 +37,8 @@ class FactorizedBatch(DeferredBatch):
     rest: Batch | None
 
     def __init__(self, products: Sequence[FactorProduct], rest: Batch | None) -> None:
-        super().__init__(self._expand)
+        factors = [factor.batch for product in products for factor in product]
+        super().__init__(self._expand, sum(map(words_held, factors if rest is None else [*factors, rest])))
         object.__setattr__(self, "products", tuple(products))
         object.__setattr__(self, "rest", rest)
 

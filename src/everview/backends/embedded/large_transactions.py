@@ -122,7 +122,9 @@ class InPieces:
             self._restore()
             self.undo()
             raise
-        self.whole.deltas |= {root: DeferredBatch(parts.merged) for root, parts in self._deltas.items() if parts.deltas}
+        self.whole.deltas |= {
+            root: DeferredBatch(parts.merged, parts.words) for root, parts in self._deltas.items() if parts.deltas
+        }
         return True
 
     def _piece(self, piece: Change) -> tuple[Running, Change]:

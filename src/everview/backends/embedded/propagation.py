@@ -25,7 +25,7 @@ from everview.backends.embedded.state.memory import Budget, reserve
 from everview.backends.embedded.tree.machine import TreeOutgrown
 from everview.backends.embedded.tree.tree_backed_operator import TreeBacked, TreeGroup
 from everview.backends.embedded.tree.tree_operator import TreeOperator
-from everview.backends.embedded.vectors import Batch, DeferredBatch, KeyLayout, computed, concatenate
+from everview.backends.embedded.vectors import Batch, DeferredBatch, KeyLayout, computed, concatenate, words_held
 from everview.errors import EvaluationError
 
 Rejection = Callable[[Operator, MemoryError], Exception]
@@ -94,6 +94,11 @@ class Waiting:
             rows += len(self.deltas[start])
         self.deltas[start:] = [concatenate([computed(b) for b in self.deltas[start:]])]
         self._rows = sum(len(d) for d in self.deltas)
+
+    @property
+    def words(self) -> int:
+        """How many words of memory they hold on to."""
+        return sum(words_held(d) for d in self.deltas)
 
     def merged(self) -> Batch:
         """All of them as one."""

@@ -23,7 +23,7 @@ class RankBatch(DeferredBatch):
     count: int
 
     def __init__(self, change: RankChange, count: int, *, is_keyed: bool, expand: Callable[[], Batch]) -> None:
-        super().__init__(expand)
+        super().__init__(expand, change.u.size + change.v.size + (0 if change.old is None else change.old.size))
         object.__setattr__(self, "change", change)
         object.__setattr__(self, "count", count)
         object.__setattr__(self, "is_keyed", is_keyed)

@@ -157,10 +157,11 @@ class DeferredBatch(Batch):
     """A batch that is computed when somebody looks at it; nobody pays for a delta that nobody reads.
 
     ``arriving`` gives the values of the one row that it inserts, where that is all it inserts and the row is at hand: enough
-    to tell whether an expression over it fails, which must be known before the transaction commits.
+    to tell whether an expression over it fails, which must be known before the transaction commits. ``held`` is how many words
+    it holds on to until it is computed.
     """
 
-    __slots__ = ("_compute", "_made", "arriving", "counter")
+    __slots__ = ("_compute", "_made", "arriving", "counter", "held")
 
     _compute: Callable[[], Batch] | None
     _made: Batch | None
@@ -168,9 +169,10 @@ class DeferredBatch(Batch):
     counter: RowCount | None
     """To be told of its rows when they are computed."""
 
-    def __init__(self, compute: Callable[[], Batch], arriving: Callable[[], Row] | None = None) -> None:
+    def __init__(self, compute: Callable[[], Batch], held: int, arriving: Callable[[], Row] | None = None) -> None:
         self._compute = compute
         self._made = None
+        self.held = held
         self.arriving = arriving
         self.counter = None
 
@@ -207,6 +209,13 @@ class DeferredBatch(Batch):
 def computed(batch: Batch) -> Batch:
     """The batch itself, where it is one that is computed when somebody looks at it."""
     return batch.made if isinstance(batch, DeferredBatch) else batch
+
+
+def words_held(batch: Batch) -> int:
+    """How many words of memory a batch holds on to, roughly: strings are codes, and nothing is computed to find out."""
+    if isinstance(batch, DeferredBatch) and not batch.is_made:
+        return batch.held
+    return len(batch.weights) * (1 + len(batch.columns))
 
 
 @dataclass(frozen=True, slots=True)

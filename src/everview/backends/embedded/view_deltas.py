@@ -12,10 +12,12 @@ from weakref import ref
 import pyarrow as pa
 
 from everview.backends.base import VersionedDelta
-from everview.backends.embedded.vectors import Batch
+from everview.backends.embedded.vectors import Batch, words_held
 
 _FEW_GIVEN: Final = 1024
 """Weak references that are not worth looking through."""
+HISTORY_BYTES: Final = 1 << 27
+"""How much memory the deltas take that are kept for readers, if nothing else is said."""
 
 
 @dataclass(slots=True)
@@ -25,24 +27,39 @@ class Moved:
     version: int
     committed_at: datetime.datetime
     deltas: dict[str, Batch]
+    words: int
+    """How much memory they took when they came."""
 
 
 class History:
     """The deltas of views, for as many commits as are kept.
 
     A version has a second entry where lazy views caught up, or suspended ones answered again, after its commit.
+
+    Args:
+        length: For how many commits.
+        most_bytes: How much memory they may take; the deltas of the last commit are kept whatever they take.
     """
 
-    def __init__(self, length: int) -> None:
-        self._moved: deque[Moved] = deque(maxlen=length)
+    def __init__(self, length: int, most_bytes: int = HISTORY_BYTES) -> None:
+        self._moved: deque[Moved] = deque()
+        self._length = length
+        self._words, self._most_words = 0, most_bytes // 8
         self._last_lost: int | None = None
         """The version of the last entry that is not kept any more."""
 
     def add(self, version: int, committed_at: datetime.datetime, deltas: dict[str, Batch]) -> None:
         """Notes what has happened to views, by key."""
-        if len(self._moved) == self._moved.maxlen:
-            self._last_lost = self._moved[0].version if self._moved else version
-        self._moved.append(Moved(version, committed_at, deltas))
+        if not self._length:
+            self._last_lost = version
+            return
+        words = sum(map(words_held, deltas.values()))
+        self._moved.append(Moved(version, committed_at, deltas, words))
+        self._words += words
+        while len(self._moved) > self._length or (self._words > self._most_words and len(self._moved) > 1):
+            lost = self._moved.popleft()
+            self._words -= lost.words
+            self._last_lost = lost.version
 
     def since(self, version: int, key: str, table: Callable[[str, Batch], pa.Table]) -> list[VersionedDelta]:
         """The non-empty deltas of a view after a version; ``table`` makes Arrow of them."""
@@ -52,13 +69,14 @@ class History:
 
     def kept_since(self, created_at: int, version: int) -> int:
         """Since which version the deltas of a view are all here."""
-        if not self._moved.maxlen:
+        if not self._length:
             return version
         return created_at if self._last_lost is None else max(created_at, self._last_lost)
 
     def clear(self) -> None:
         """Forgets all."""
         self._moved.clear()
+        self._words = 0
 
 
 class GivenDeltas:

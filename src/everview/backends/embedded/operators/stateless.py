@@ -61,7 +61,7 @@ class ProjectOperator(Operator):
             return None
         if isinstance(delta, DeferredBatch) and not delta.is_made and self._will_succeed(delta):
             waiting = delta
-            return DeferredBatch(lambda: self._projected(waiting))
+            return DeferredBatch(lambda: self._projected(waiting), waiting.held)
         return self._projected(delta)
 
     def _projected(self, delta: Batch) -> Batch:

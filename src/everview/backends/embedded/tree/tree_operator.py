@@ -219,7 +219,8 @@ class TreeOperator(TreeBacked):
         if not len(log):
             return None
         now, log = self._result.entries.take(log[:, 0], axis=0), log.copy()
-        deferred = DeferredBatch(lambda: self._compare(log, now) or self.nothing(), self._arriving(now))
+        compare = lambda: self._compare(log, now) or self.nothing()  # noqa: E731
+        deferred = DeferredBatch(compare, log.size + now.size, self._arriving(now))
         if self._result.is_suspect or not self._is_safe:
             return deferred.made
         return deferred
