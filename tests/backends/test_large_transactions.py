@@ -228,3 +228,33 @@ def test_progress_is_shown() -> None:
         table.insert(rows(0, 40, 1))
         table.insert(rows(0, 100, 1))
     assert seen == [100, 40, 40, 20]
+
+
+def test_recursive_views_hold_up_their_own_tables_only(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a recursive view, or one that is computed anew, reads runs whole; other tables of the database run in pieces."""
+    tried: list[str] = []
+    run = large_transactions.InPieces.run
+
+    def noted(self: large_transactions.InPieces, pieces: list[Any], progress: large_transactions.Progress) -> bool:
+        tried.append(pieces[0].table)
+        return run(self, pieces, progress)
+
+    monkeypatch.setattr(large_transactions.InPieces, "run", noted)
+    with ev.connect(spark=spark) as db:
+        engine_of(db, piece_rows=3)
+        for name in ("e", "f", "r"):
+            db.create_table(name, "a bigint, b bigint")
+        reached = db.create_view(
+            "reached",
+            "WITH RECURSIVE p(a, b, n) AS (SELECT a, b, 1 FROM e UNION ALL SELECT p.a, e.b, n + 1 FROM p JOIN e ON p.b = e.a"
+            " WHERE n < 3) SELECT * FROM p",
+        )
+        anew = db.create_view("anew", "SELECT count(*) AS n FROM f", strategy="recompute")
+        counted = db.create_view("counted", "SELECT a, count(*) AS n FROM r GROUP BY a")
+        ring = [(i, (i + 1) % 7) for i in range(7)]
+        for name in ("e", "f", "r"):
+            db.table(name).insert(ring)
+        assert sorted(reached.rows()) == sorted((a, (a + n) % 7, n) for a in range(7) for n in (1, 2, 3))
+        assert anew.rows() == [(7,)]
+        assert sorted(counted.rows()) == [(a, 1) for a in range(7)]
+        assert tried == ["r"]

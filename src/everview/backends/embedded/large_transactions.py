@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.backends.base import Change, ChangeKind
+from everview.backends.embedded.dependencies import needed_for
 from everview.backends.embedded.graph import Graph
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.operators.recompute import RecomputeOperator
@@ -48,16 +49,18 @@ def rows_in(changes: Sequence[Change]) -> int:
 
 
 def pieces_of(changes: Sequence[Change], graph: Graph, most: int) -> list[Change] | None:
-    """The changes in pieces; None if they have to run whole: products, loads of static tables, views that are computed anew.
+    """The changes in pieces; None if they have to run whole.
 
-    So does what a recursive view reads: between two pieces its rows could lead in a circle. And so does what names a key twice,
-    which is not allowed.
+    So do products, loads of static tables, and what a view reads that is computed anew, or a recursive one: between two pieces
+    its rows could lead in a circle. And so does what names a key twice, which is not allowed.
     """
     for change in changes:
         table = graph.tables[change.table.lower()].table
         if type(change) is not Change or table.definition.static or not table.may_be_cut(change):
             return None
-    if any(isinstance(operator, RecomputeOperator | RecursiveOperator) for operator in graph.operators):
+    scans = {id(scan) for change in changes for scan in graph.tables[change.table.lower()].scans.values()}
+    whole = (o for o in graph.operators if isinstance(o, RecomputeOperator | RecursiveOperator))
+    if any(id(operator) in scans for operator in needed_for(whole)):
         return None
     return [
         Change(c.table, c.kind, c.given.slice(at, most), None if c.weights is None else c.weights.slice(at, most))
