@@ -215,7 +215,7 @@ class EmbeddedBackend(InMemory):
         if pieces is None:
             return None
         roots = [v.root for v in self._views.values()]
-        transaction = large.InPieces(self._propagation, self._prepare_tables, self._restore, roots)
+        transaction = large.InPieces(self._graph, self._propagation, self._prepare_tables, self._restore, roots)
         try:
             if not transaction.run(pieces, self.progress):
                 return None

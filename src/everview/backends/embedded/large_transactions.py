@@ -51,12 +51,13 @@ def rows_in(changes: Sequence[Change]) -> int:
 def pieces_of(changes: Sequence[Change], graph: Graph, most: int) -> list[Change] | None:
     """The changes in pieces; None if they have to run whole.
 
-    So do products, loads of static tables, and what a view reads that is computed anew, or a recursive one: between two pieces
-    its rows could lead in a circle. And so does what names a key twice, which is not allowed.
+    So do products, changes of static tables that are loaded, and what a view reads that is computed anew, or a recursive
+    one: between two pieces its rows could lead in a circle. And so does what names a key twice, which is not allowed.
     """
     for change in changes:
         table = graph.tables[change.table.lower()].table
-        if type(change) is not Change or table.definition.static or not table.may_be_cut(change):
+        is_fixed = table.definition.static and table.has_received_rows
+        if type(change) is not Change or is_fixed or not table.may_be_cut(change):
             return None
     scans = {id(scan) for change in changes for scan in graph.tables[change.table.lower()].scans.values()}
     whole = (o for o in graph.operators if isinstance(o, RecomputeOperator | RecursiveOperator))
@@ -87,6 +88,7 @@ class InPieces:
     """A transaction under way.
 
     Args:
+        graph: The tables.
         propagation: What runs operators.
         prepare: Applies changes to their tables.
         restore: Mends what a lack of memory has left half changed.
@@ -95,11 +97,13 @@ class InPieces:
 
     def __init__(
         self,
+        graph: Graph,
         propagation: Propagation,
         prepare: Callable[[Sequence[Change], Running], None],
         restore: Callable[[], None],
         roots: Iterable[Operator],
     ) -> None:
+        self._graph = graph
         self._propagation = propagation
         self._prepare = prepare
         self._restore = restore
@@ -134,7 +138,8 @@ class InPieces:
         """Runs one; returns what it did, and the rows that came and went, with their weights."""
         running = Running()
         try:
-            self._prepare([piece], running)
+            with self._loading(piece.table):
+                self._prepare([piece], running)
             for source in running.tables:
                 self._received.setdefault(id(source), source.table.received_before)
             self._propagation.push(running)
@@ -144,6 +149,16 @@ class InPieces:
             raise
         self._propagation.commit(running)
         return running, done
+
+    @contextmanager
+    def _loading(self, name: str) -> Iterator[None]:
+        """Lets a static table take in more than once what is one transaction."""
+        table = self._graph.tables[name.lower()].table
+        table.is_loaded_in_pieces = True
+        try:
+            yield
+        finally:
+            table.is_loaded_in_pieces = False
 
     def _add(self, running: Running) -> None:
         whole = self.whole

@@ -84,6 +84,8 @@ class StoredTable:
         self.has_received_rows = False
         """Whether any change ever arrived, also where it left no trace."""
         self.received_before = False
+        self.is_loaded_in_pieces = False
+        """Whether what it is to hold for good comes in several transactions, which are parts of one."""
         """The same before the transaction at hand, or the last one."""
         self.is_prepared = False
         """Whether a transaction is under way."""
@@ -118,7 +120,7 @@ class StoredTable:
         """
         assert not self.is_prepared, f"table '{self.name}' is in a transaction"
         changes = [change for change in changes if change.given.num_rows]
-        if self.definition.static and self.has_received_rows and changes:
+        if self.definition.static and self.has_received_rows and changes and not self.is_loaded_in_pieces:
             raise static_changed(self.definition)
         if changes:
             try:
