@@ -28,7 +28,8 @@ from everview.relational.schema import schema
 from everview.relational.traverse import tables_of
 from everview.relational.unique_keys import UniqueKey
 
-_NAME = re.compile(r"(?!__clock$|__expired_|__watermark_)[A-Za-z_][A-Za-z0-9_]*", re.ASCII | re.IGNORECASE)
+_OWN_NAMES = re.compile(r"__clock$|__expired_|__watermark_", re.IGNORECASE)
+_LONGEST_NAME = 128
 """Names that Spark's catalog takes without quotes, but for those of ``relational.clock``; tables are temporary views there."""
 
 
@@ -416,10 +417,11 @@ class Catalog:
 
     def check_name(self, name: object) -> None:
         """Raises unless a new table, view or assertion may have this name."""
-        if not isinstance(name, str) or not _NAME.fullmatch(name):
+        if not isinstance(name, str) or _why_no_name(name) is not None:
+            why = _why_no_name(name) if isinstance(name, str) else "it is no text"
             raise InvalidQuery(
-                f"{name!r} is not a name for a table or view.",
-                hint="use letters, digits and underscores, as in orders_2024.",
+                f"{name!r} is not a name for a table or view: {why}.",
+                hint="best are letters, digits and underscores, as in orders_2024; others are written `like this` in SQL.",
             )
         taken = self._definitions.get(name.lower())
         if taken is not None:
@@ -462,3 +464,16 @@ def kind_of(definition: Definition) -> str:
 
 def _article(definition: Definition) -> str:
     return f"an {kind}" if (kind := kind_of(definition)) == "assertion" else f"a {kind}"
+
+
+def _why_no_name(name: str) -> str | None:
+    """What keeps a text from being a name; None if nothing does. Files are never named by it alone."""
+    if not name.strip():
+        return "it is empty"
+    if name != name.strip():
+        return "it has blanks at its ends"
+    if not all(c == " " or c.isprintable() for c in name):
+        return "it has characters that cannot be printed"
+    if len(name) > _LONGEST_NAME:
+        return f"it has more than {_LONGEST_NAME} characters"
+    return "everview has names like it for itself" if _OWN_NAMES.match(name) else None

@@ -28,6 +28,7 @@ from everview.frontend.spark_types import from_spark_json
 from everview.frontend.translated import SessionSettings
 from everview.relational.arrow import arrow_schema
 from everview.relational.nodes import Field, Scan, Schema, SparkQuery
+from everview.relational.quoting import quote
 from everview.relational.schema import schema
 
 _CONSTANT: Final = frozenset({"LocalRelation", "OneRowRelation", "Range", "CTERelationRef", "UnionLoopRef"})
@@ -112,7 +113,7 @@ class SparkAnswers:
     def _analyze(self, text: str, inputs: Mapping[str, Schema]) -> Any:
         session = self._session
         for name, fields in inputs.items():
-            empty_rows(session, fields).createOrReplaceTempView(name)
+            empty_rows(session, fields).createOrReplaceTempView(quote(name))
         try:
             plan = with_clock(session, plan_of_frame(session.sql(text)))
             _check(session, plan, frozenset(name.lower() for name in inputs))

@@ -66,6 +66,7 @@ from everview.relational.nodes import (
     UnionMax,
     Window,
 )
+from everview.relational.quoting import quote
 from everview.relational.rules import simplify
 from everview.relational.schema import columns, schema
 from everview.relational.traverse import expressions_in, nodes_of
@@ -177,7 +178,7 @@ class SparkGateway:
             raise UnknownName(f"table or view '{name}' does not exist.", hint=did_you_mean(name, known))
         self._is_lent = True  # whoever has the DataFrame has our session too, and may make views and functions in it
         with self._working(self._user_settings()) as session:
-            return session.table(name)
+            return session.table(quote(name))
 
     def translate(self, query: str | DataFrame) -> Translated:
         """Resolves a query with Spark and translates it.
@@ -340,7 +341,7 @@ class SparkGateway:
                 self._rings.register_new()
             for key in sorted(self._pending):
                 name, fields = self._fields[key]
-                empty_rows(self._session, fields).createOrReplaceTempView(name)
+                empty_rows(self._session, fields).createOrReplaceTempView(quote(name))
             self._pending.clear()
             yield self._session
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from everview.errors import UnsupportedQuery
+from everview.relational.quoting import quote
 
 Text = tuple[str | int, ...]
 
@@ -81,8 +82,12 @@ class TextWriter:
         parts: list[str | int] = []
         for child, name in zip(sequence(expression.children()), sequence(expression.names()), strict=True):
             field = name.toString()
-            quoted = "`" + field.replace("`", "``") + "`"
-            parts += [", " if parts else "", f"named_struct({_quoted(field)}, ", *self.write(child), f").{quoted}"]
+            parts += [
+                ", " if parts else "",
+                f"named_struct({_quoted(field)}, ",
+                *self.write(child),
+                f").{quote(field)}",
+            ]
         return ["arrays_zip(", *parts, ")"]
 
     def _parser(self, expression: Any) -> list[str | int]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from everview.relational.expressions import Call, Cast, Column, Expression, conjunction
 from everview.relational.nodes import Aggregate, AggregateCall, Filter, Join, JoinKind, Project, Relation, Scan, Schema
+from everview.relational.quoting import quote
 from everview.relational.types import BOOLEAN, FLOAT64
 
 
@@ -97,9 +98,9 @@ def chain_sql(matrices: Sequence[MatrixTable]) -> str:
     """The same in Spark SQL."""
     parts = []
     for n, matrix in enumerate(matrices, start=1):
-        i, j, v = (f"`{matrix.fields[p].name}`" for p in matrix.places)
+        i, j, v = (quote(matrix.fields[p].name) for p in matrix.places)
         cells = (
-            f"(SELECT {i} AS i, {j} AS j, CAST({v} AS DOUBLE) AS v FROM {matrix.table} "
+            f"(SELECT {i} AS i, {j} AS j, CAST({v} AS DOUBLE) AS v FROM {quote(matrix.table)} "
             f"WHERE {i} IS NOT NULL AND {j} IS NOT NULL AND {v} IS NOT NULL) m{n}"
         )
         parts.append(f"FROM {cells}" if n == 1 else f"JOIN {cells} ON m{n - 1}.j = m{n}.i")

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from everview.errors import InvalidQuery
+from everview.relational.quoting import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -34,10 +35,10 @@ def with_bins(core: Core, query: str | DataFrame, bins: Mapping[str, Bins]) -> s
     """
     if not bins:
         return query
-    added = ", ".join(f"{_bin(core, query, name, given)} AS `{bin_name(name)}`" for name, given in bins.items())
+    added = ", ".join(f"{_bin(core, query, name, given)} AS {quote(bin_name(name))}" for name, given in bins.items())
     if isinstance(query, str):
         return f"SELECT *, {added} FROM ({query}\n)"
-    return query.selectExpr("*", *(f"{_bin(core, query, n, g)} AS `{bin_name(n)}`" for n, g in bins.items()))
+    return query.selectExpr("*", *(f"{_bin(core, query, n, g)} AS {quote(bin_name(n))}" for n, g in bins.items()))
 
 
 def _bin(core: Core, query: str | DataFrame, name: str, given: Bins) -> str:
@@ -46,10 +47,10 @@ def _bin(core: Core, query: str | DataFrame, name: str, given: Bins) -> str:
         raise InvalidQuery(
             f"bins of '{name}' are {given!r}.", hint="give how many, or (low, high, how many) with low below high."
         )
-    width, x = (high - low) / count, f"CAST(`{name}` AS DOUBLE)"
+    width, x = (high - low) / count, f"CAST({quote(name)} AS DOUBLE)"
     inside = f"CAST(LEAST(FLOOR(({x} - {_number(low)}) / {_number(width)}), {count - 1}) AS INT)"
     return (
-        f"CASE WHEN `{name}` IS NULL THEN NULL WHEN {x} < {_number(low)} THEN 0 "
+        f"CASE WHEN {quote(name)} IS NULL THEN NULL WHEN {x} < {_number(low)} THEN 0 "
         f"WHEN {x} >= {_number(high)} THEN {count - 1} ELSE {inside} END"
     )
 
@@ -60,7 +61,7 @@ def _number(value: float) -> str:
 
 def _range(core: Core, query: str | DataFrame, name: str, count: int) -> tuple[float, float, int]:
     """The range of the values that are there now."""
-    bounds = f"CAST(MIN(`{name}`) AS DOUBLE) AS low", f"CAST(MAX(`{name}`) AS DOUBLE) AS high"
+    bounds = f"CAST(MIN({quote(name)}) AS DOUBLE) AS low", f"CAST(MAX({quote(name)}) AS DOUBLE) AS high"
     asked = f"SELECT {', '.join(bounds)} FROM ({query}\n)" if isinstance(query, str) else query.selectExpr(*bounds)
     (found,) = core.backend.query(core.translate(asked).plan).to_pylist()
     low, high = found["low"], found["high"]

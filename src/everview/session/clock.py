@@ -20,6 +20,7 @@ from everview.errors import InvalidChange
 from everview.relational.arrow import rows_from_arrow, rows_to_arrow
 from everview.relational.clock import CLOCK, CLOCK_FIELDS, EXPIRED, reads_clock
 from everview.relational.clock import is_hidden as is_hidden  # noqa: PLC0414 -- for the session, which asks here
+from everview.relational.quoting import quote
 from everview.session.defining_views import view_definition
 from everview.session.transaction import Commit
 
@@ -86,7 +87,7 @@ def retain(core: Core, table: str, where: str) -> None:
         definition = core.catalog.table(table)
         definition.check_is_ours("has no retention")
         name = f"{EXPIRED}{definition.name}"
-        translated = core.translate(f"SELECT * FROM `{definition.name}` WHERE NOT ({where})")
+        translated = core.translate(f"SELECT * FROM {quote(definition.name)} WHERE NOT ({where})")
         if not reads_clock(translated.plan):
             raise InvalidChange(
                 "a retention must depend on the time.",

@@ -15,6 +15,7 @@ from everview.errors import InvalidQuery
 from everview.frontend.translated import Translated
 from everview.relational.clock import CLOCK
 from everview.relational.nodes import Relation, Scan, UnionMax
+from everview.relational.quoting import quote
 from everview.relational.schema import schema
 from everview.relational.settle_choices import settle_choices
 from everview.relational.unique_keys import UniqueKey, unique_keys
@@ -50,7 +51,7 @@ def union_max(*queries: str | DataFrame | View) -> UnionMaxQuery:
 def _as_query(query: Any) -> Any:
     """The query itself; for a view or table, its rows."""
     is_view = hasattr(query, "lookup")
-    return f"SELECT * FROM {query.name}" if is_view else query
+    return f"SELECT * FROM {quote(query.name)}" if is_view else query
 
 
 def union_max_plan(plans: list[Relation]) -> Relation:

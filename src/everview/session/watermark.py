@@ -22,10 +22,10 @@ from everview.errors import InvalidQuery, UnsupportedOperation
 from everview.relational.arrow import arrow_schema
 from everview.relational.clock import WATERMARK
 from everview.relational.column_names import find_column
+from everview.relational.quoting import quote
 from everview.relational.types import TIMESTAMP
 from everview.session import clock
 from everview.session.defining_views import view_definition
-from everview.session.sql.tokens import quote
 
 if TYPE_CHECKING:
     from everview.session.core import Core

@@ -23,6 +23,7 @@ from everview.backends.spark.database_files import DatabaseFiles
 from everview.backends.spark.spark_engine import decoded, stored_ddl
 from everview.catalog import ViewDefinition
 from everview.errors import UnknownName, ViewSuspended
+from everview.relational.quoting import quote
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -82,7 +83,7 @@ class ShownViews:
         _OPEN.pop(self._mark, None)
 
     def _show(self, view: ViewDefinition, session: SparkSession) -> None:
-        if session.catalog.tableExists(view.name):
+        if session.catalog.tableExists(quote(view.name)):
             owner = self._owner(view.name, session)
             if owner is None or owner in _OPEN:  # else it is left over from a database that nobody closed
                 warnings.warn(
@@ -94,15 +95,15 @@ class ShownViews:
         relation = self._files.relations[view.name.lower()]
         index = _CurrentFiles(self._files, view.name.lower(), session)
         frame = decoded(index.frame(stored_ddl(relation.stored)), relation.stored)
-        self._to_bag(frame, view).alias(self._mark).createOrReplaceTempView(view.name)
+        self._to_bag(frame, view).alias(self._mark).createOrReplaceTempView(quote(view.name))
         self._shown[view.name.lower()] = session
 
     @staticmethod
     def _owner(name: str, session: SparkSession) -> str | None:
         """The mark of the database that shows this name; None if it is none of ours."""
-        if not session.catalog.tableExists(name):
+        if not session.catalog.tableExists(quote(name)):
             return None
-        found = _MARK.search(session.table(name)._jdf.queryExecution().analyzed().toString())
+        found = _MARK.search(session.table(quote(name))._jdf.queryExecution().analyzed().toString())
         return None if found is None else found[0]
 
 

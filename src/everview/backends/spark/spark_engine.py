@@ -36,12 +36,13 @@ from everview.backends.spark.segments import (
     encode_sql,
     stored_fields,
 )
-from everview.backends.spark.sql_literals import literal_sql, quoted_name, type_sql
+from everview.backends.spark.sql_literals import literal_sql, type_sql
 from everview.backends.spark.task_lookups import TaskLookups, copies_folder
 from everview.errors import CorruptDatabase, EvaluationError, InternalError, UnsupportedOperation
 from everview.relational import spark_code
 from everview.relational.arrow import without_empty_batches
 from everview.relational.nodes import Relation, Scan, Schema, SparkQuery
+from everview.relational.quoting import quote
 from everview.relational.schema import schema
 from everview.relational.traverse import nodes_of
 from everview.relational.types import STRING
@@ -106,7 +107,7 @@ class SparkEngine:
             frame = user.sql(plan_sql(plan, lambda _table: view))
         finally:
             user.catalog.dropTempView(view)
-        return frame.selectExpr(*(f"c{i} AS {quoted_name(n)}" for i, n in enumerate(names)))
+        return frame.selectExpr(*(f"c{i} AS {quote(n)}" for i, n in enumerate(names)))
 
     @property
     def is_started(self) -> bool:
@@ -181,7 +182,7 @@ class SparkEngine:
             frames = []
             for read in query.inputs:
                 text = plan_sql(read, lambda table: answers.get(table) or views[table])
-                names = [quoted_name(f.name) for f in schema(read)]
+                names = [quote(f.name) for f in schema(read)]
                 frames.append(self.sql(text, zone).selectExpr(*(f"c{i} AS {n}" for i, n in enumerate(names))))
             answered: DataFrame = spark_code.answer_frames(query, frames, self.session)
             named = answered.toDF(*column_names(len(query.fields)))
@@ -241,12 +242,12 @@ class SparkEngine:
         name = f"segment-{uuid.uuid4().hex}"
         stored = stored_fields(relation.stored)
         listed = [
-            f"{encode_sql(f'c{i}', f.type)} AS {quoted_name(s.name)}"
+            f"{encode_sql(f'c{i}', f.type)} AS {quote(s.name)}"
             for i, (f, s) in enumerate(zip(relation.stored, stored, strict=True))
         ]
         with self._watched():
             rows = frame.selectExpr(*listed)
-            cluster = [rows[quoted_name(stored[c].name)] for c in relation.layout.cluster]
+            cluster = [rows[quote(stored[c].name)] for c in relation.layout.cluster]
             if cluster:
                 rows = rows.sortWithinPartitions(*cluster)
             writer = rows.write.option("compression", "zstd").option("parquet.block.size", _GROUP_BYTES)
@@ -313,9 +314,9 @@ def _with_constants(fields: Schema, constants: tuple[tuple[str, str | None], ...
     """Expressions for the columns of a file outside: those that have one value for all its rows, and those in it."""
     known = dict(constants)
     return [
-        f"CAST({literal_sql(known[f.name], STRING)} AS {type_sql(f.type)}) AS {quoted_name(f.name)}"
+        f"CAST({literal_sql(known[f.name], STRING)} AS {type_sql(f.type)}) AS {quote(f.name)}"
         if f.name in known
-        else quoted_name(f.name)
+        else quote(f.name)
         for f in stored_fields(fields)
     ]
 
@@ -327,15 +328,13 @@ def _missing(text: str) -> str:
 
 def stored_ddl(fields: Schema) -> str:
     """The columns of a relation's files."""
-    return ", ".join(f"{quoted_name(f.name)} {type_sql(f.type)}" for f in stored_fields(fields))
+    return ", ".join(f"{quote(f.name)} {type_sql(f.type)}" for f in stored_fields(fields))
 
 
 def decoded(frame: DataFrame, fields: Schema, *more: str) -> DataFrame:
     """The rows of files as the relation's values, columns named by position; ``more`` are further expressions."""
     names = frame.columns
-    listed = [
-        f"{decode_sql(quoted_name(n), f.type)} AS c{i}" for i, (n, f) in enumerate(zip(names, fields, strict=True))
-    ]
+    listed = [f"{decode_sql(quote(n), f.type)} AS c{i}" for i, (n, f) in enumerate(zip(names, fields, strict=True))]
     return frame.selectExpr(*listed, *more)
 
 

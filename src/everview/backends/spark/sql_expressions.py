@@ -10,9 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, assert_never
 
-from everview.backends.spark.sql_literals import literal_sql, quoted_name, text_sql, type_sql
+from everview.backends.spark.sql_literals import literal_sql, text_sql, type_sql
 from everview.errors import UnsupportedQuery
 from everview.relational.expressions import Call, Case, Cast, Column, Expression, Literal, SparkExpression
+from everview.relational.quoting import quote
 from everview.relational.spark_code import JSON_TUPLE
 from everview.relational.types import Array, Struct
 
@@ -133,7 +134,7 @@ def _field(call: Call, args: list[str]) -> str:
     struct = inside.element if isinstance(inside, Array) else inside
     assert isinstance(struct, Struct)
     assert isinstance(position, Literal)
-    return f"({args[0]}).{quoted_name(struct.names[position.value])}"
+    return f"({args[0]}).{quote(struct.names[position.value])}"
 
 
 def _unit(call: Call, args: list[str]) -> str:

@@ -6,6 +6,7 @@ import math
 from decimal import Decimal as PythonDecimal
 from typing import Final
 
+from everview.relational.quoting import quote
 from everview.relational.types import (
     Array,
     Binary,
@@ -49,14 +50,9 @@ def type_sql(data_type: DataType) -> str:
             return f"map<{type_sql(data_type.key)}, {type_sql(data_type.value)}>"
         case Struct():
             parts = zip(data_type.names, data_type.types, strict=True)
-            return f"struct<{', '.join(f'{quoted_name(n)}: {type_sql(t)}' for n, t in parts)}>"
+            return f"struct<{', '.join(f'{quote(n)}: {type_sql(t)}' for n, t in parts)}>"
         case _:
             return str(data_type)
-
-
-def quoted_name(name: str) -> str:
-    """An identifier between backticks."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def literal_sql(value: Value, data_type: DataType) -> str:

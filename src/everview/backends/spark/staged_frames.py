@@ -22,11 +22,12 @@ from everview.backends.base import WEIGHT, Change, ChangeKind
 from everview.backends.spark.far_rows import brought_near, remove_files
 from everview.backends.spark.relation_store import StoredRelation
 from everview.backends.spark.spark_engine import SparkEngine
-from everview.backends.spark.sql_literals import literal_sql, quoted_name, type_sql
+from everview.backends.spark.sql_literals import literal_sql, type_sql
 from everview.catalog import TableDefinition
 from everview.errors import InvalidChange
 from everview.relational.arrow import arrow_schema
 from everview.relational.nodes import Field
+from everview.relational.quoting import quote
 from everview.relational.types import STRING, Array, DataType, Float32, Float64, Struct, is_floating
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ def staged_change(
 
 
 def _column(table: TableDefinition, field: Field, given: Any) -> _Checked:
-    name, source = quoted_name(given.name), given.dataType.simpleString()
+    name, source = quote(given.name), given.dataType.simpleString()
     wanted = type_sql(field.type)
     is_same = source.lower() == given.dataType.fromDDL(wanted).simpleString().lower()
     value = name if is_same else f"try_cast({name} AS {wanted})"
@@ -195,7 +196,7 @@ def _null_inside(value: str, data_type: DataType, depth: int = 0) -> str | None:
             tests = [*([] if contains_null else [f"{item} IS NULL"]), *([] if deeper is None else [deeper])]
             return f"coalesce(exists({value}, {item} -> {' OR '.join(tests)}), false)" if tests else None
         case Struct(names, types):
-            inside = (_null_inside(f"{value}.{quoted_name(n)}", t, depth) for n, t in zip(names, types, strict=True))
+            inside = (_null_inside(f"{value}.{quote(n)}", t, depth) for n, t in zip(names, types, strict=True))
             found = [i for i in inside if i is not None]
             return " OR ".join(found) or None
         case _:
@@ -214,8 +215,8 @@ def _canonical(value: str, data_type: DataType, depth: int = 0) -> str:
             inner = _canonical(item, element, depth + 1)
             return value if inner == item else f"transform({value}, {item} -> {inner})"
         case Struct(names, types):
-            parts = [_canonical(f"{value}.{quoted_name(n)}", t, depth) for n, t in zip(names, types, strict=True)]
-            if all(p == f"{value}.{quoted_name(n)}" for p, n in zip(parts, names, strict=True)):
+            parts = [_canonical(f"{value}.{quote(n)}", t, depth) for n, t in zip(names, types, strict=True)]
+            if all(p == f"{value}.{quote(n)}" for p, n in zip(parts, names, strict=True)):
                 return value
             listed = ", ".join(f"{literal_sql(n, STRING)}, {p}" for n, p in zip(names, parts, strict=True))
             return f"CASE WHEN {value} IS NULL THEN NULL ELSE named_struct({listed}) END"
@@ -226,7 +227,7 @@ def _canonical(value: str, data_type: DataType, depth: int = 0) -> str:
 def _weight(table: TableDefinition, given: dict[str, Any], mode: str) -> _Checked:
     sign = -1 if mode == "delete" else 1
     if "_change_type" in given:
-        name = quoted_name(given["_change_type"].name)
+        name = quote(given["_change_type"].name)
         signs = " ".join(f"WHEN '{word}' THEN {n}L" for word, n in _SIGNS.items())
         known = ", ".join(f"'{word}'" for word in _SIGNS)
         refused = f"({name} IS NULL OR {name} NOT IN ({known}))"
@@ -234,7 +235,7 @@ def _weight(table: TableDefinition, given: dict[str, Any], mode: str) -> _Checke
         return _Checked(f"CASE {name} {signs} END", refused, name, words)
     if WEIGHT not in given:
         return _Checked(f"{sign}L", "false", "", "")
-    name = quoted_name(given[WEIGHT].name)
+    name = quote(given[WEIGHT].name)
     refused = f"({name} IS NULL OR {name} {'=' if mode == 'apply' else '<='} 0)"
     allowed = "other than" if mode == "apply" else "above"
     words = f"the {WEIGHT} column for table '{table.name}' is of numbers {allowed} 0"

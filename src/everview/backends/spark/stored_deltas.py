@@ -20,10 +20,10 @@ from everview.backends.spark.commit_log import Move, Record
 from everview.backends.spark.relation_store import StoredRelation
 from everview.backends.spark.segments import Segment, by_position, empty_rows
 from everview.backends.spark.spark_engine import SparkEngine
-from everview.backends.spark.sql_literals import quoted_name
 from everview.backends.spark.table_changes import delta_table
 from everview.backends.spark.term_plans import consolidated, weighted
 from everview.relational.nodes import Field, Scan
+from everview.relational.quoting import quote
 from everview.relational.types import INT64, TIMESTAMP
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class StoredDeltas(Sequence[VersionedDelta]):
         summed = self._engine.for_user(self._rows(), plan, positions)
         *own, version, at, weight = positions
         commit = [f"{c} AS {f.name}" for c, f in zip((version, at), COMMIT, strict=True)]
-        shown = [f"{c} AS {quoted_name(n)}" for c, n in zip(own, names, strict=True)]
+        shown = [f"{c} AS {quote(n)}" for c, n in zip(own, names, strict=True)]
         if format == "weights":
             return summed.selectExpr(*shown, f"{weight} AS {WEIGHT}", *commit)
         kind = f"explode(array_repeat(if({weight} > 0, 'insert', 'delete'), CAST(abs({weight}) AS INT)))"

@@ -16,6 +16,7 @@ from everview.relational.column_names import find_column
 from everview.relational.expressions import Expression
 from everview.relational.format import format_plan
 from everview.relational.nodes import Project
+from everview.relational.quoting import quote
 from everview.relational.schema import columns, schema
 from everview.session.changing.alter_table import rename_column, rename_table
 from everview.session.changing.rename_view import rename_view
@@ -47,7 +48,6 @@ from everview.session.sql.statements import (
     parse_statement,
     split_statements,
 )
-from everview.session.sql.tokens import quote
 
 if TYPE_CHECKING:
     from everview.session.core import Core

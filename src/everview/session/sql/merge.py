@@ -27,6 +27,7 @@ from everview.relational.arrow import rows_from_arrow
 from everview.relational.column_names import find_column
 from everview.relational.expressions import Expression
 from everview.relational.nodes import ExceptAll, Project, Relation, Scan, Values
+from everview.relational.quoting import quote
 from everview.relational.schema import columns
 from everview.relational.traverse import rewrite_bottom_up
 from everview.session.changing.table_source import table_source
@@ -35,7 +36,7 @@ from everview.session.rows.given_rows import Mode
 from everview.session.sql.assignment import assigned, default_of, new_rows, nullable, weighted
 from everview.session.sql.ddl import read_schema
 from everview.session.sql.merge_statement import Action, Merge, MergeClause, When, parse_merge_rules
-from everview.session.sql.tokens import TokenCursor, quote
+from everview.session.sql.tokens import TokenCursor
 
 if TYPE_CHECKING:
     from everview.session.core import Core

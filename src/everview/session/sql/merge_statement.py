@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 from everview.errors import InvalidQuery, UnsupportedOperation
-from everview.session.sql.tokens import TokenCursor, alias_before, quote
+from everview.relational.quoting import quote
+from everview.session.sql.tokens import TokenCursor, alias_before
 
 
 class When(Enum):

@@ -9,10 +9,11 @@ import re
 from dataclasses import dataclass
 
 from everview.errors import EverviewError, InvalidQuery, UnsupportedOperation, did_you_mean
+from everview.relational.quoting import quote
 from everview.session.sql.alter_statement import Alteration, parse_alter
 from everview.session.sql.merge_statement import Merge, parse_merge
 from everview.session.sql.show_statement import Describe, Show, parse_describe, parse_show
-from everview.session.sql.tokens import TokenCursor, Word, alias_before, quote, words_of
+from everview.session.sql.tokens import TokenCursor, Word, alias_before, words_of
 
 
 @dataclass(frozen=True, slots=True)

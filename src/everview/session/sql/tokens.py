@@ -187,12 +187,3 @@ def alias_before(cursor: TokenCursor, keyword: str) -> str | None:
     if cursor.skip("as"):
         return cursor.name("an alias")
     return None if cursor.at_end or cursor.next_is(keyword) else cursor.name("an alias")
-
-
-def quote(name: str) -> str:
-    """A name as Spark SQL reads it, whatever is in it.
-
-    >>> quote("order")
-    '`order`'
-    """
-    return "`" + name.replace("`", "``") + "`"
