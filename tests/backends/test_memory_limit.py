@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 import everview as ev
-from everview.session.open_backend import _memory_limit
+from everview.session.open_backend import _bytes
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -120,7 +120,7 @@ def test_a_database_on_disk_opens_whatever_its_limit(tmp_path: Path) -> None:
 def test_limits_can_be_written_in_words() -> None:
     """Numbers of bytes, and texts with units."""
     read = {
-        given: _memory_limit({"memory_limit": given})
+        given: _bytes({"memory_limit": given}, "memory_limit")
         for given in (7, "7", "7 b", "2kB", "1.5MB", "2GiB", "3g", " 1 TB ")
     }
     assert read == {

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pytest
+
 import everview as ev
 from benchmarks.housing_data import housing
 from benchmarks.steps import round_robin
@@ -18,6 +20,7 @@ CONTINUOUS = ("price", "livingarea", "averagesalary", "nbbuslines")
 CATEGORICAL = ("garden", "nbbedrooms")
 
 
+@pytest.mark.slow
 def test_training_and_information_run(spark: SparkSession) -> None:
     """Every way to learn has a throughput, and starting from the last parameters takes fewer steps than from zero."""
     workload = housing(30, 4)

@@ -6,7 +6,8 @@ from decimal import Decimal as Number
 
 import pytest
 
-from everview.backends.spark.sql_literals import literal_sql, quoted_name, text_sql, type_sql
+from everview.backends.spark.sql_literals import literal_sql, text_sql, type_sql
+from everview.relational.quoting import quote
 from everview.relational.types import (
     BINARY,
     BOOLEAN,
@@ -55,6 +56,6 @@ def test_constants(value: object, data_type: DataType, text: str) -> None:
 
 def test_names() -> None:
     """Whatever a column or field is called, its name is quoted."""
-    assert quoted_name("a`b") == "`a``b`"
+    assert quote("a`b") == "`a``b`"
     assert type_sql(Array(Struct(("x",), (Decimal(5, 1),)))) == "array<struct<`x`: decimal(5,1)>>"
     assert text_sql("") == "''"

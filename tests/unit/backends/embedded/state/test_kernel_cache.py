@@ -64,6 +64,7 @@ def test_a_kernel_is_compiled_again_when_a_constant_of_another_module_changes(in
     assert len(folders(installed)) == 3
 
 
+@pytest.mark.slow
 def test_checked_kernels_are_others(installed: Path) -> None:
     """Kernels that test their addresses and kernels that do not are kept side by side."""
     assert compiled(installed) == 1
@@ -80,6 +81,7 @@ def test_a_damaged_file_is_compiled_again(installed: Path) -> None:
     assert compiled(installed) == 0
 
 
+@pytest.mark.slow
 def test_what_is_installed_read_only_is_kept_at_home(installed: Path) -> None:
     """Where the package cannot be written to, compiled code goes to the user's cache."""
     backend = installed / "everview/backends/embedded"
@@ -89,6 +91,7 @@ def test_what_is_installed_read_only_is_kept_at_home(installed: Path) -> None:
     assert list((installed / ".cache/everview").glob("kernels-*/live_slots-*.nbc"))
 
 
+@pytest.mark.slow
 def test_without_any_writable_folder_kernels_are_compiled_each_time(installed: Path) -> None:
     """Nothing can be kept, and everything works."""
     backend = installed / "everview/backends/embedded"
@@ -97,6 +100,7 @@ def test_without_any_writable_folder_kernels_are_compiled_each_time(installed: P
     assert [compiled(installed, PYTHONDONTWRITEBYTECODE="1") for _ in range(2)] == [1, 1]
 
 
+@pytest.mark.slow
 def test_processes_that_compile_at_once_leave_one_good_file(installed: Path) -> None:
     """Several processes meet an empty cache together; the next one finds what it needs."""
     run = [sys.executable, "-c", PROGRAM]

@@ -81,6 +81,7 @@ def test_many_pairs_are_summed_in_turns(db: ev.Database, name: str) -> None:
     change_and_verify(db)
 
 
+@pytest.mark.slow
 def test_many_pairs_are_summed_in_turns_for_several_views(db: ev.Database) -> None:
     """The same for trees that share views, and for joins that are no trees."""
     for i, query in enumerate([*TREES.values(), *JOINS.values()]):
