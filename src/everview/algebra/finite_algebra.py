@@ -25,11 +25,17 @@ from typing import Any
 
 import numpy as np
 
-from everview.algebra.floats import FLOATS
+from everview.algebra.floats import FLOATS, FloatRing
+from everview.algebra.integers import IntegerRing
 from everview.algebra.ring import Addition, Bools, Column, Ints, Payloads, Ring
 
 Table = Mapping[tuple[int, int], Mapping[int, int]]
 """(i, j) → {k: c_ijk}; pairs whose product is 0 may be left out."""
+Term = tuple[int, int, int, int]
+"""i, j, k and c of e_i * e_j = … + c·e_k."""
+_NUMBERS: tuple[Term, ...] = ((0, 0, 0, 1),)
+_MOST_TERMS = 1 << 14
+"""A larger table is left to NumPy: the words of an instruction have to be read for every chunk of rows."""
 Monomial = tuple[int, ...]
 """The factors of a product, by number, each as often as it occurs; () is the empty product, 1."""
 
@@ -60,6 +66,8 @@ class FiniteAlgebra(Ring):
         self.is_commutative = sorted(terms) == sorted((j, i, k, c) for i, j, k, c in terms)
         self._lefts, self._rights, results, self._constants = np.array(terms, dtype=np.int64).reshape(-1, 4).T
         self._rounds = _rounds(results.tolist())
+        self.terms = tuple(terms)
+        """The table as i, j, k and c."""
 
     def __str__(self) -> str:
         return f"{type(self).__name__} over {self.base}"
@@ -139,6 +147,21 @@ class FiniteAlgebra(Ring):
     def _rows(self, payloads: Payloads) -> Payloads:
         """All coefficients, one below the other, as payloads of the base ring."""
         return np.ascontiguousarray(payloads).reshape(-1, self.base.width)
+
+
+def terms_of(ring: Ring) -> tuple[Term, ...] | None:
+    """The multiplication table of a ring over the integers or the floats; None if it multiplies in a way of its own.
+
+    >>> terms_of(FiniteAlgebra(FLOATS, 2, {(0, 0): {0: 1}, (0, 1): {1: 1}, (1, 0): {1: 1}, (1, 1): {0: -1}}))
+    ((0, 0, 0, 1), (0, 1, 1, 1), (1, 0, 1, 1), (1, 1, 0, -1))
+    >>> terms_of(FLOATS)
+    ((0, 0, 0, 1),)
+    """
+    if isinstance(ring, FiniteAlgebra):
+        has_own = type(ring).multiply is not FiniteAlgebra.multiply or terms_of(ring.base) != _NUMBERS
+        return None if has_own or len(ring.terms) > _MOST_TERMS else ring.terms
+    is_number = type(ring).multiply in (IntegerRing.multiply, FloatRing.multiply)
+    return _NUMBERS if is_number and ring.addition is not Addition.OWN else None
 
 
 class MonomialRing(FiniteAlgebra):

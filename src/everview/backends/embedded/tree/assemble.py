@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
+from everview.algebra.finite_algebra import terms_of
+from everview.algebra.registry import ring_named
 from everview.backends.embedded.tree.block_layout import part_kind
 from everview.backends.embedded.tree.code_builder import (
     CodeBuilder,
@@ -25,6 +27,7 @@ from everview.backends.embedded.tree.instructions import (
     Group,
     KeepHeld,
     LiftMoments,
+    MultiplyByTable,
     MultiplyMoments,
     MultiplyRows,
     Repeat,
@@ -228,11 +231,24 @@ class Assembler(CodeBuilder[RowDelta, PayloadPart]):
             place = offsets[held.index(right)]
             ring = block.ring_of(left)
             if ring is not None and block.ring_of(right) is not None:
-                row, entry = RowPart(delta.frame, pairs.rows, source), EntryPart(pairs.view, pairs.slots, place)
-                self._pause(RingPause(ring, pairs.frame, row, entry, target))
+                self._ring_product(ring, self._kind(left), pairs, delta.frame, source, place, target)
             else:
                 self.code.append(self._product(pairs, (self._kind(left), source), (self._kind(right), place), target))
         return joined
+
+    def _ring_product(
+        self, ring: str, kind: int, pairs: Pairs, frame: int, source: int, place: int, target: int
+    ) -> None:
+        """Multiplies elements of a registered ring: by its table if it has one, else Python does."""
+        terms = terms_of(ring_named(ring).ring)
+        if terms is None:
+            row, entry = RowPart(frame, pairs.rows, source), EntryPart(pairs.view, pairs.slots, place)
+            self._pause(RingPause(ring, pairs.frame, row, entry, target))
+            return
+        flat = tuple(number for term in terms for number in term)
+        self.code.append(
+            MultiplyByTable(pairs.frame, pairs.rows, pairs.view, pairs.slots, kind, source, place, target, flat)
+        )
 
     def _summed_range(self, access: Access, delta: RowDelta, view: TreeViewDefinition) -> RowDelta:
         """The rows as they are, each multiplied with the sum of its range."""

@@ -361,6 +361,29 @@ class TellParts(Instruction):
     keys: Registers
 
 
+# Products in rings
+
+
+@instruction(
+    "by_table", "{frame}.{target} := {a}[{rows}] * {map}[{slots}] word {b} ({kind}), e_i * e_j += c e_k: {terms}"
+)
+class MultiplyByTable(Instruction):
+    """The products of elements of the rows and of the entries, in a ring that multiplies by a table.
+
+    ``terms`` are i, j, k and c for each term e_i * e_j = … + c·e_k, one after another.
+    """
+
+    frame: FrameNumber
+    rows: RegisterNumber
+    map: MapNumber
+    slots: RegisterNumber
+    kind: PayloadKind
+    a: RegisterNumber
+    b: PlainNumber
+    target: RegisterNumber
+    terms: PlainNumbers
+
+
 GROUP: Final = places(Group)
 SUM: Final = places(SumGroups)
 LOOKUP: Final = places(FindEntries)
@@ -387,3 +410,4 @@ GATHER: Final = places(Gather)
 APPEND: Final = places(Append)
 SUM_MORE: Final = places(SumMore)
 PART: Final = places(TellParts)
+BY_TABLE: Final = places(MultiplyByTable)

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import pytest
 
-from everview.algebra.finite_algebra import FiniteAlgebra, covariance_ring
+from everview.algebra.finite_algebra import FiniteAlgebra, Term, covariance_ring, terms_of
 from everview.algebra.floats import FLOATS
 from everview.algebra.integers import INTEGERS
 from everview.algebra.product import ProductRing
 from everview.algebra.ring import FLOAT64, Addition, Payloads, Ring
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree.instruction import NONE, assembled
-from everview.backends.embedded.tree.instructions import FindEntries, Group, Multiply, SumGroups, Upsert
+from everview.backends.embedded.tree.instructions import (
+    FindEntries,
+    Group,
+    Multiply,
+    MultiplyByTable,
+    SumGroups,
+    Upsert,
+)
 from everview.backends.embedded.tree.kernels.transactions import settle, undo
 from everview.backends.embedded.tree.layout import (
     COUNTED,
@@ -51,9 +60,12 @@ KEYS, WEIGHTS, WORDS = 0, 1, 2
 
 
 class Parts:
-    """A view of (count, element) by one key, fed by GROUP, SUM and UPSERT, then joined with itself by LOOKUP and MULTIPLY."""
+    """A view of (count, element) by one key, fed by GROUP, SUM and UPSERT, then joined with itself by LOOKUP and MULTIPLY.
 
-    def __init__(self, kind: int) -> None:
+    With the terms of a table, the elements that were added are multiplied by those of the view, too.
+    """
+
+    def __init__(self, kind: int, terms: Iterable[Term] = ()) -> None:
         self.width = width = words_of(kind)
         self.view = ViewMap(1, [COUNTED, kind])
         self._views = np.array([self.view.address, 0], dtype=np.int64)
@@ -61,6 +73,8 @@ class Parts:
         numbers, key, count, element = given, given + 1, given + 2, given + 3
         slots = element + width
         rows, found, self._left, self._right = slots + 1, slots + 2, slots + 3, slots + 3 + width
+        self._product = self._right + width
+        last = self._product + width
         by_count = (kind, element, COUNTED, self.view.offsets[0])
         by_element = (COUNTED, count, kind, self.view.offsets[1])
         self._code = assembled(
@@ -72,13 +86,24 @@ class Parts:
                 FindEntries(0, 1, 2, rows, found, (key,)),
                 Multiply(2, rows, 0, found, *by_count, self._left),
                 Multiply(2, rows, 0, found, *by_element, self._right),
+                MultiplyByTable(
+                    2,
+                    rows,
+                    0,
+                    found,
+                    kind,
+                    element,
+                    self.view.offsets[1],
+                    self._product,
+                    tuple(n for t in terms for n in t),
+                ),
             ]
         )
-        frames = [[*range(given), numbers], list(range(key, rows)), list(range(rows, self._right + width))]
+        frames = [[*range(given), numbers], list(range(key, rows)), list(range(rows, last))]
         self._machine = RegisterMachine(
             self._code,
             frames,
-            self._right + width,
+            last,
             set(range(given)),
             (),
             [self.view],
@@ -99,6 +124,7 @@ class Parts:
             machine._grow(0, len(keys))
         machine._run()
         left, right = (machine.registers(2, range(first, first + self.width)) for first in (self._left, self._right))
+        self.product = np.stack(machine.registers(2, range(self._product, self._product + self.width)), axis=1).copy()
         self.scaled = np.stack(left, axis=1).copy(), np.stack(right, axis=1).copy()
 
     def held(self, ring: Ring) -> dict[int, list[float]]:
@@ -175,6 +201,61 @@ def test_double_doubles_are_added_to_the_last_bit() -> None:
         parts.end(is_undone=False)
         total = ring.add(total, ring.scale(payload, weight))
         assert parts.held(ring) == {0: total[0].tolist()}
+
+
+COMPLEX = {(0, 0): {0: 1}, (0, 1): {1: 1}, (1, 0): {1: 1}, (1, 1): {0: -1}}
+MATRICES = {(2 * i + j, 2 * j + k): {2 * i + k: 1} for i in (0, 1) for j in (0, 1) for k in (0, 1)}
+TABLES: dict[str, tuple[Ring, int]] = {
+    "integers": (INTEGERS, RING_INTS),
+    "floats": (FLOATS, RING_PAIRS),
+    "complex": (FiniteAlgebra(FLOATS, 2, COMPLEX), RING_PAIRS),
+    "matrices": (FiniteAlgebra(INTEGERS, 4, MATRICES, unit={0: 1, 3: 1}), RING_INTS),
+    "matrices of floats": (FiniteAlgebra(FLOATS, 4, MATRICES, unit={0: 1, 3: 1}), RING_PAIRS),
+    "covariances": (covariance_ring(3), RING_PAIRS),
+    "counts of squares": (covariance_ring(2, INTEGERS), RING_INTS),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_elements_are_multiplied_as_the_ring_does(name: str) -> None:
+    """By its table, to the last bit: what a batch adds, times what the view then holds; infinite numbers too."""
+    ring, how = TABLES[name]
+    terms = terms_of(ring)
+    assert terms is not None
+    parts = Parts(ring_kind(ring.width, how), terms)
+    rng = np.random.default_rng(10)
+    for step in range(30):
+        keys = rng.permutation(40)[: int(rng.integers(1, 40))]
+        payloads = _payloads(ring, rng, len(keys))
+        if how == RING_PAIRS:
+            payloads *= 10.0 ** rng.integers(-12, 12, (len(keys), 1))
+            if step > 20:
+                payloads[0, ::2] = [np.inf, -np.inf, np.nan, 1e298, -1e298][step % 5]
+        parts.add(keys, np.ones(len(keys), dtype=np.int64), payloads)
+        held = parts.held(ring)
+        there = np.array([held[k] for k in keys.tolist()], dtype=ring.dtype)
+        with np.errstate(all="ignore"):
+            expected = ring.multiply(payloads, there)
+        np.testing.assert_array_equal(parts.product.view(ring.dtype), expected)
+        parts.end(is_undone=False)
+
+
+def test_which_rings_multiply_by_a_table() -> None:
+    """Those that say nothing of their own about it, over plain numbers."""
+
+    class Own(FiniteAlgebra):
+        def multiply(self, a: Payloads, b: Payloads) -> Payloads:
+            return b
+
+    class Odd(type(INTEGERS)):  # type: ignore[misc]
+        def add(self, a: Payloads, b: Payloads) -> Payloads:
+            return a ^ b
+
+    assert terms_of(FLOATS) == terms_of(INTEGERS) == ((0, 0, 0, 1),)
+    assert terms_of(Plain()) is None
+    assert terms_of(Own(FLOATS, 2, COMPLEX)) is None
+    assert terms_of(Odd()) is None
+    assert terms_of(FiniteAlgebra(FiniteAlgebra(INTEGERS, 2, COMPLEX), 2, COMPLEX)) is None
 
 
 @pytest.mark.parametrize("name", RINGS)

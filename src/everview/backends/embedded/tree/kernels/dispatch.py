@@ -12,6 +12,7 @@ from everview.backends.embedded.state.kernel_cache import IS_CHECKED
 from everview.backends.embedded.tree.instruction import SIZE
 from everview.backends.embedded.tree.instructions import (
     APPEND,
+    BY_TABLE,
     CLEAR,
     COMPACT,
     CROSS,
@@ -50,7 +51,7 @@ from everview.backends.embedded.tree.kernels.joins import (
 from everview.backends.embedded.tree.kernels.moments import lift_moments, multiply_moments, take_moments
 from everview.backends.embedded.tree.kernels.parts import tell_parts
 from everview.backends.embedded.tree.kernels.probing import entry_at
-from everview.backends.embedded.tree.kernels.products import multiply_entries, multiply_rows
+from everview.backends.embedded.tree.kernels.products import multiply_by_table, multiply_entries, multiply_rows
 from everview.backends.embedded.tree.layout import (
     AMOUNT,
     AT,
@@ -199,6 +200,8 @@ def run(start: Word, end: Word, registers: Word, rows: Word, capacities: Word, v
             turn_indicator(code, registers, rows, views)
         elif op == PART.opcode:
             tell_parts(code, registers, rows, views)
+        elif op == BY_TABLE.opcode:
+            multiply_by_table(code, registers, rows, views)
         elif op == PAUSE.opcode:
             _stop(environment, PAUSED, load(code, PAUSE.number), 0)
             return code + load(code, SIZE) * 8

@@ -12,8 +12,8 @@ from everview.backends.embedded.state.intrinsics import (
     store,
     store_float,
 )
-from everview.backends.embedded.state.kernel import Word, kernel
-from everview.backends.embedded.tree.instructions import MULTIPLY, MULTIPLY_ROWS
+from everview.backends.embedded.state.kernel import Word, inlined, kernel
+from everview.backends.embedded.tree.instructions import BY_TABLE, MULTIPLY, MULTIPLY_ROWS
 from everview.backends.embedded.tree.kernels.numbers import (
     TOO_MANY,
     error_of_multiple,
@@ -73,6 +73,68 @@ def _multiply_elements(code: Word, registers: Word, rows: Word, views: Word) -> 
             if how == RING_PAIRS:
                 error = load_float(left_lower, j) if is_left else load_float(entry, at + 1)
                 store_float(lower, i, error_of_multiple(value, error, factor))
+
+
+@kernel
+def multiply_by_table(code: Word, registers: Word, rows: Word, views: Word) -> None:
+    """target[i] = a[rows[i]] * entries[slots[i]].b by the table of a finite algebra, as ``FiniteAlgebra.multiply`` does it."""
+    count, target = load(rows, load(code, BY_TABLE.frame)), load(code, BY_TABLE.target)
+    origin, slots = load(registers, load(code, BY_TABLE.rows)), load(registers, load(code, BY_TABLE.slots))
+    view, a, b = load(views, load(code, BY_TABLE.map)), load(code, BY_TABLE.a), load(code, BY_TABLE.b)
+    kind, terms = load(code, BY_TABLE.kind), load(code, BY_TABLE.terms) >> 2  # of four words each
+    width = 2 if kind & RING_MASK == RING_PAIRS else 1
+    for k in range(shift_right(kind, RING_SHIFT)):
+        column = load(registers, target + k)
+        for i in range(count):
+            store(column, i, 0)  # which is 0.0 too
+    for t in range(terms):
+        at = BY_TABLE.terms + 1 + 4 * t
+        mine, theirs = a + load(code, at) * width, b + load(code, at + 1) * width
+        made, times = target + load(code, at + 2) * width, load(code, at + 3)
+        left, product = load(registers, mine), load(registers, made)
+        if width == 1:
+            for i in range(count):
+                term = load(left, load(origin, i)) * load(entry_at(view, load(slots, i)), theirs) * times
+                store(product, i, load(product, i) + term)
+            continue
+        left_error, product_error = load(registers, mine + 1), load(registers, made + 1)
+        for i in range(count):
+            j, entry = load(origin, i), entry_at(view, load(slots, i))
+            value, other = load_float(left, j), load_float(entry, theirs)
+            lacking = value * load_float(entry, theirs + 1) + load_float(left_error, j) * other
+            high, low = _pair_product(value, other, lacking)
+            if times != 1:
+                high, low = _pair_product(high, float(times), low * float(times))
+            high, low = _pair_sum(load_float(product, i), load_float(product_error, i), high, low)
+            store_float(product, i, high)
+            store_float(product_error, i, low)
+
+
+@inlined
+def _pair_product(a: Word, b: Word, lacking: Word) -> Word:
+    """The double-double a · b + lacking, where the second is small; what is not finite has no error."""
+    product = a * b
+    error = fused(a, b, -product) + lacking
+    high = product + error
+    is_finite = product - product == 0.0
+    return (high, error - (high - product)) if is_finite else (product, 0.0)
+
+
+@inlined
+def _pair_sum(a: Word, a_error: Word, b: Word, b_error: Word) -> Word:
+    """The sum of two double-doubles, as ``FloatRing.add`` computes it."""
+    total = a + b
+    part = total - a
+    error = (a - (total - part)) + (b - part)
+    low = a_error + b_error
+    part = low - a_error
+    lower = (a_error - (low - part)) + (b_error - part)
+    error = error + low
+    high = total + error
+    error = (error - (high - total)) + lower
+    both = high + error
+    is_finite = total - total == 0.0
+    return (both, error - (both - high)) if is_finite else (total, 0.0)
 
 
 @kernel
