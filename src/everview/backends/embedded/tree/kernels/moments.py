@@ -35,8 +35,11 @@ from everview.backends.embedded.tree.layout import (
     RING_SHIFT,
     ROWS_AT_ONCE,
     SCALING_WORDS,
+    STRIDE,
 )
 
+LINE = 8
+"""Words that the processor reads at once."""
 LOST_SHARE = 2.0**-66
 """A sum that is smaller than it has been by this factor is not trusted any more."""
 EXACT_COUNT = 2.0**53
@@ -313,6 +316,15 @@ def _move(moves: Word, number: Word, sums: Word, total: Word, target: Word, low:
         store(sums, k, 0)
 
 
+@inlined
+def _fetch_entry(entry: Word, words: Word) -> None:
+    """A hint to the processor that all of an entry will be read."""
+    k = 0
+    while k < words:
+        fetch(entry + k * 8)
+        k += LINE
+
+
 @kernel
 def multiply_moments(code: Word, registers: Word, rows: Word, views: Word) -> None:
     """target[numbers[i]] += rows[i] · entries · entries …, or without numbers target[i] := that; ``moments_shape`` says how."""
@@ -369,7 +381,7 @@ def multiply_moments(code: Word, registers: Word, rows: Word, views: Word) -> No
             view = load(views, load(code, maps + k))
             slot = load(registers, load(code, slots + k))
             if i + 1 < count:
-                fetch(entry_at(view, load(slot, i + 1)))
+                _fetch_entry(entry_at(view, load(slot, i + 1)), load(view, STRIDE))
             entry = entry_at(view, load(slot, i))
             at, other = factors + 24 * (k + 1), load(code, kinds + k)
             store(at, 0, entry + load(code, words + k) * 8)
