@@ -12,13 +12,14 @@ shuffled, into tables that keep no rows. Beside ``create_covariance``:
 Over continuous features a regression is trained after every batch, over categorical ones mutual information and the Chow-Liu
 tree are computed: ``benchmarks/training.py``.
 
-Timed is ``db.apply`` alone. A trial ends when its budget is exhausted, which its parameters say; a ratio is over the batches
-that both have run. Baselines have the first few features of each role only, and so has our own trial beside them (``features``
-says how many); all-categorical ones have few in every trial. Answers are compared with DuckDB's where the join has at most 20
-million rows. Metrics: ``tuples_per_second``, ``state_bytes``, ``ratio_to_numpy``, ``ratio_to_cells``,
-``ratio_to_first_order``, ``ratio_to_fivm_cpp``; ``seconds`` is the time to read all sums. Rates and ratios to F-IVM's C++ are
-told twice, by ``clock``: on the wall, and by the processor time of the thread, which is what to look at on a busy machine. The
-other ratios are by the wall, with the other one as ``by_cpu`` in their parameters.
+Timed is ``db.apply`` alone; at full size 3 GB of memory are touched before, so that a virtual machine has them. A trial ends
+when its budget is exhausted, which its parameters say; a ratio is over the batches that both have run. Baselines have the first
+few features of each role only, and so has our own trial beside them (``features`` says how many); all-categorical ones have few
+in every trial. Answers are compared with DuckDB's where the join has at most 20 million rows. Metrics: ``tuples_per_second``,
+``state_bytes``, ``ratio_to_numpy``, ``ratio_to_cells``, ``ratio_to_first_order``, ``ratio_to_fivm_cpp``; ``seconds`` is the
+time to read all sums. Rates and ratios to F-IVM's C++ are told twice, by ``clock``: on the wall, and by the processor time of
+the thread, which is what to look at on a busy machine. The other ratios are by the wall, with the other one as ``by_cpu`` in
+their parameters.
 """
 
 from __future__ import annotations

@@ -16,6 +16,11 @@ import numpy as np
 from everview.backends.embedded.state.checks import structures
 from everview.backends.embedded.state.kernel_cache import IS_CHECKED
 
+LARGE = 1 << 22
+"""Bytes of an array that has memory ahead of its growth."""
+AHEAD = (64, 8, 2)
+"""How many times its size it has then: the first that the system gives."""
+
 
 def address_of(array: Any, what: str = "") -> int:
     """Where the array's first element lies; ``what`` it is, the checked mode says in its errors."""
@@ -38,6 +43,36 @@ def resize(array: Any, shape: Any) -> None:
     if IS_CHECKED:
         structures.forget(array)
     array.resize(shape, refcheck=False)
+
+
+def grown(array: Any, length: int) -> Any:
+    """An array of more rows with the same first rows, in the same memory if possible; the new rows hold anything.
+
+    A large one lies in more memory than it needs yet: pages that nobody has touched cost nothing but addresses. So it seldom
+    moves, and NumPy asks the system for pages of 2 MB, which a map of random keys is read the faster by.
+    """
+    shape = (length, *array.shape[1:])
+    size = length * array.strides[0]
+    if size < LARGE:
+        resize(array, shape)
+        return array
+    room = array.base
+    if room is None or room.nbytes < size:
+        room = _room(size)
+        np.ndarray(array.shape, array.dtype, room)[:] = array
+    if IS_CHECKED:
+        structures.forget(array)
+    return np.ndarray(shape, array.dtype, room)
+
+
+def _room(size: int) -> Any:
+    """Memory for so many bytes, and for more to come if the system lets us."""
+    for more in AHEAD:
+        try:
+            return np.empty(size * more, dtype=np.uint8)
+        except MemoryError:  # more than the machine has, or than a limit of addresses lets it have
+            continue
+    return np.empty(size, dtype=np.uint8)
 
 
 def address_of_buffer(buffer: Any) -> int:

@@ -104,7 +104,8 @@ class Assembler(CodeBuilder[RowDelta, PayloadPart]):
     def finished(self, results: tuple[ResultRegisters, ...] = ()) -> TriggerCode:
         """All that was appended."""
         assert self._leaf is not None, "a trigger begins with its leaf"
-        wide = tuple(size_of(self.code[:i]) + SUM.kind for i in self._wide_sums)
+        starts = [0, *accumulate(len(one.words()) for one in self.code)]
+        wide = tuple(starts[i] + SUM.kind for i in self._wide_sums)
         words = assembled(self.code)
         long_rows = tuple(self._long_rows.items())
         return TriggerCode(

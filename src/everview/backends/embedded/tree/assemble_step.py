@@ -51,12 +51,13 @@ def assemble_step(triggers: Sequence[TreeTrigger], number_of: Callable[[ViewMap]
     """The code of several triggers that meet no indicators; ``number_of`` gives a map's place in the machine's list."""
     first = triggers[0]
     assembler = _StepAssembler(first.program, first.maps, _numbers(first.maps, number_of))
-    ends, pauses, results = [], [], []
+    ends, pauses, results = list[int](), list[int](), list[tuple[ResultRegisters, ...]]()
     for one in triggers:
+        start = len(assembler.code)
         assembler.program, assembler.maps, assembler.atoms = one.program, one.maps, one.atoms
         assembler.number_of = _numbers(one.maps, number_of)
         results.append(assembler.append_with_results(one.trigger))
-        ends.append(size_of(assembler.code))
+        ends.append((ends[-1] if ends else 0) + size_of(assembler.code[start:]))
         pauses.append(len(assembler.pauses))
     return StepCode(assembler.finished(), tuple(ends), tuple(pauses), tuple(results))
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from everview.backends.embedded.state.memory import address_of, reserve, resize
+from everview.backends.embedded.state.memory import address_of, grown, reserve, resize
 from everview.backends.embedded.tree.kernels.indexes import link_all
 from everview.backends.embedded.tree.kernels.probing import hash_again, live_slots, rehash
 from everview.backends.embedded.tree.kernels.transactions import FEW, LARGE_LOG, SPARSE
@@ -133,7 +133,7 @@ class ViewMap:
     def _grow_entries(self, capacity: int) -> None:
         used = int(self.fields[USED])
         reserve((capacity - len(self.entries)) * 8 * self.stride)
-        resize(self.entries, (capacity, self.stride))
+        self.entries = grown(self.entries, capacity)
         self.fields[ENTRIES] = address_of(self.entries)
         if self._touched is not None:
             resize(self._touched, capacity // 64 + 1)
@@ -338,7 +338,7 @@ class _Index:
     def grow_links(self, capacity: int, used: int) -> None:
         reserve(8 * (capacity - len(self._links)))
         if used:
-            resize(self._links, (capacity, 2))
+            self._links = grown(self._links, capacity)
         else:
             self._links = np.empty((capacity, 2), dtype=np.int32)
         self.fields[INDEX_LINKS] = address_of(self._links)

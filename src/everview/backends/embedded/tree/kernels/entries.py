@@ -5,7 +5,7 @@ Every change is logged with what was there before (see ``transactions``).
 
 from __future__ import annotations
 
-from everview.backends.embedded.state.intrinsics import load, load_float, store, store_float
+from everview.backends.embedded.state.intrinsics import load, load_float, load_half, store, store_float
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
 from everview.backends.embedded.tree.instructions import HELD, TURN, UPSERT
 from everview.backends.embedded.tree.kernels.indexes import link_slot, unlink_slot
@@ -25,9 +25,12 @@ from everview.backends.embedded.tree.kernels.numbers import (
 )
 from everview.backends.embedded.tree.kernels.probing import (
     BLOCK,
+    LINE,
     LONG_PROBE,
+    NEAR,
     entry_at,
     erase_slot,
+    fetch_entry,
     find_slot,
     hash_and_fetch,
     hash_better,
@@ -148,9 +151,14 @@ def upsert_rows(code: Word, registers: Word, rows: Word, views: Word) -> Word:
     part_count, keys, indexes = load(view, PARTS), load(view, KEY_WORDS), load(view, INDEXES)
     index_count, longest, suspect = load(view, INDEX_COUNT), load(view, LONGEST), load(view, SUSPECT)
     outgrown, wrapped, is_range, is_lost = 0, 0, 0, 0
+    is_far = mask > NEAR and stride > 2 * LINE  # the first line of an entry has been asked for, but not what follows
     for i in range(count):
         if i & (BLOCK - 1) == 0:
             hash_and_fetch(view, code, at_keys, width, registers, i, min(i + BLOCK, count), slots)
+        if is_far and i + 1 < count and (i + 1) & (BLOCK - 1) != 0:
+            guess = load_half(table, load(slots, i + 1) & mask) & mask
+            if guess != 0:
+                fetch_entry(entries + (guess - 1) * stride * 8, stride)
         hashed = load(slots, i)
         slot = find_slot(table, mask, longest, entries, stride * 8, hashed, code, at_keys, width, registers, i)
         is_new = slot < 0

@@ -9,7 +9,7 @@ is left of a sum that has been 2^66 times larger has too few digits, and the mac
 
 from __future__ import annotations
 
-from everview.backends.embedded.state.intrinsics import fetch, fused, load, load_float, shift_right, store, store_float
+from everview.backends.embedded.state.intrinsics import fused, load, load_float, shift_right, store, store_float
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
 from everview.backends.embedded.state.lanes import (
     LANES,
@@ -22,7 +22,7 @@ from everview.backends.embedded.state.lanes import (
 )
 from everview.backends.embedded.tree.instructions import LIFT_MOMENTS, MULTIPLY_MOMENTS, SUM, TAKE_MOMENTS
 from everview.backends.embedded.tree.kernels.numbers import room_of, sums_of_kind
-from everview.backends.embedded.tree.kernels.probing import entry_at
+from everview.backends.embedded.tree.kernels.probing import entry_at, fetch_entry
 from everview.backends.embedded.tree.layout import (
     COUNTED,
     CROSSING_WORDS,
@@ -35,6 +35,7 @@ from everview.backends.embedded.tree.layout import (
     RING_SHIFT,
     ROWS_AT_ONCE,
     SCALING_WORDS,
+    STRIDE,
 )
 
 LOST_SHARE = 2.0**-66
@@ -369,7 +370,7 @@ def multiply_moments(code: Word, registers: Word, rows: Word, views: Word) -> No
             view = load(views, load(code, maps + k))
             slot = load(registers, load(code, slots + k))
             if i + 1 < count:
-                fetch(entry_at(view, load(slot, i + 1)))
+                fetch_entry(entry_at(view, load(slot, i + 1)), load(view, STRIDE))
             entry = entry_at(view, load(slot, i))
             at, other = factors + 24 * (k + 1), load(code, kinds + k)
             store(at, 0, entry + load(code, words + k) * 8)

@@ -45,6 +45,8 @@ BLOCK = 256
 """Rows whose probes are asked for together, before the first is made."""
 AHEAD = 16
 """How far ahead a pass over entries, or over a probe table, asks for what it will touch."""
+LINE = 8
+"""Words that the processor reads at once."""
 LONG_PROBE = 128
 """A probe this long means that the keys do not suit the plain hash (mode 0): they are hashed better (mode 1) there and then."""
 NEAR = 1 << 15
@@ -99,6 +101,15 @@ def hash_entry(entry: Word, words: Word, width: Word, mode: Word) -> Word:
 def entry_at(view: Word, slot: Word) -> Word:
     """The address of the entry in a slot."""
     return load(view, ENTRIES) + slot * load(view, STRIDE) * 8
+
+
+@inlined
+def fetch_entry(entry: Word, words: Word) -> None:
+    """A hint to the processor that all of an entry will be read."""
+    k = 0
+    while k < words:
+        fetch(entry + k * 8)
+        k += LINE
 
 
 @kernel
