@@ -41,16 +41,16 @@ from everview.relational.nodes import (
     Scan,
 )
 from everview.relational.ordered_condition import is_interval, ordered_condition
-from everview.relational.range_condition import is_one_word, is_text
+from everview.relational.range_condition import is_one_word
 from everview.relational.schema import columns, schema
 from everview.relational.types import BOOLEAN, INT32, Decimal, is_floating, is_integral, is_numeric
+from everview.trigger.compared_keys import compared_keys
 from everview.trigger.split_left_joins import left_join_of, preserved
 
 NO_COLUMN = -1
 _FUNCTIONS = ("sum", "avg", "max", "min", "count")
 _WIDEST_AVERAGED = 28
 """The most digits of decimals whose average has four digits more, and whose sum cannot overflow."""
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +74,8 @@ class Nested:
     condition: Expression
     used: tuple[Expression, ...]
     """The conditions of the join that it answers."""
+    failing: Expression | None
+    """Whether what is compared cannot be computed, over the columns of the outer relation; None where it always can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +91,8 @@ class _Middle:
     comparison: str
     call: AggregateCall
     argument: int
+    failing: Expression | None
+    """Whether what is compared of the domain cannot be computed; the inner relation's last column says that of its rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +211,8 @@ def without_nested(
         kept = left if i == nested.outer else range(len(schema(relation)))
         places.update({flat.start[i] + column: at + k for k, column in enumerate(kept)})
         left_of = tuple(origins[i].columns[c] for c in kept)
-        if i == nested.outer and len(filtered.fields) > len(kept):
-            left_of = (*left_of, NO_COLUMN)  # what is compared has been computed
+        if i == nested.outer:  # what is compared has been computed
+            left_of += (NO_COLUMN,) * (len(filtered.fields) - len(kept))
         at += len(left_of)
         inputs.append(filtered if i == nested.outer else relation)
         was.append(Origin(origins[i].relation, left_of))
@@ -257,12 +261,11 @@ def _middle(relation: Relation) -> _Middle | None:
     argument = _value_column(call, flat)
     own = tuple(c for c in flat.conditions if columns_of(c) and min(columns_of(c)) >= width)
     rest = [c for c in flat.conditions if c not in own]
-    compared = _compared(rest[0], width) if len(rest) == 1 else None
+    compared = compared_keys(rest[0], width) if len(rest) == 1 else None
     keys = [substitute(k, flat.outputs) for k in relation.keys]
     if argument is None or compared is None or not all(isinstance(k, Column) for k in keys):
         return None
-    key, ordered, comparison = compared
-    if columns_of(key) != {0}:
+    if columns_of(compared.outer) != {0} or (compared.comparison == "<>" and not _is_exact_without_a_key(call)):
         return None
     places = [k.index for k in keys if isinstance(k, Column)]
     if places.count(0) != 1:
@@ -270,13 +273,16 @@ def _middle(relation: Relation) -> _Middle | None:
     every = tuple(Column(c.index - width, c.type, c.nullable) for c in _columns_of_inputs(flat)[width:])
     inner = FlatJoin(tuple(others), tuple(shift_columns(c, -width) for c in own), every)
     read = [p - width for p in places if p >= width]
-    kept = (*(every[c] for c in read), ordered, argument)
+    kept = (*(every[c] for c in read), compared.inner, argument)
     fields = [f.name for r in others for f in schema(r)]
-    compares = fields[ordered.index] if isinstance(ordered, Column) else "compared"
+    compares = fields[compared.inner.index] if isinstance(compared.inner, Column) else "compared"
     names = (*(fields[c] for c in read), compares, "argument")
+    failing = None
+    if compared.failing is not None:
+        failing, kept, names = compared.failing[0], (*kept, compared.failing[1]), (*names, "fails")
     found = tuple(None if p < width else read.index(p - width) for p in places)
-    held = replace(inner, outputs=kept)
-    return _Middle(domain, as_relation(held, names), found, key, len(read), comparison, call, len(read) + 1)
+    held, at = as_relation(replace(inner, outputs=kept), names), len(read)
+    return _Middle(domain, held, found, compared.outer, at, compared.comparison, call, at + 1, failing)
 
 
 def _is_exact_average(call: AggregateCall) -> bool:
@@ -285,6 +291,16 @@ def _is_exact_average(call: AggregateCall) -> bool:
     if isinstance(argument.type, Decimal):
         return argument.type.precision <= _WIDEST_AVERAGED
     return is_integral(argument.type) and is_floating(call.type)
+
+
+def _is_exact_without_a_key(call: AggregateCall) -> bool:
+    """Whether what all keys have, less what one has, is what the others have: not for sums of floats and of long decimals."""
+    if call.function != "sum":
+        return True
+    (argument,) = call.args
+    return not is_floating(call.type) and not (
+        isinstance(argument.type, Decimal) and argument.type.precision > _WIDEST_AVERAGED
+    )
 
 
 def _columns_of_inputs(flat: FlatJoin) -> tuple[Column, ...]:
@@ -300,21 +316,6 @@ def _value_column(call: AggregateCall, flat: FlatJoin) -> Expression | None:
     if 0 in columns_of(argument) or can_fail(argument):
         return None
     return shift_columns(argument, -1)
-
-
-def _compared(condition: Expression, width: int) -> tuple[Expression, Expression, str] | None:
-    """What is compared of the domain and of the inner relation, each over its own columns, and ``inner θ domain``."""
-    if not (isinstance(condition, Call) and condition.function in _MIRRORED) or can_fail(condition):
-        return None
-    a, b = condition.args
-    function = condition.function
-    if not (columns_of(a) and columns_of(b) and (is_one_word(a.type) or is_text(a.type))):
-        return None
-    if max(columns_of(a)) < width:
-        a, b, function = b, a, _MIRRORED[function]
-    if not max(columns_of(b)) < width <= min(columns_of(a)):
-        return None
-    return b, shift_columns(a, -width), function
 
 
 def _joined(flat: FlatJoin, number: int, middle: _Middle) -> Nested | None:
@@ -367,6 +368,7 @@ def _joined(flat: FlatJoin, number: int, middle: _Middle) -> Nested | None:
         middle.argument,
         condition,
         using,
+        None if middle.failing is None else remap_columns(middle.failing, lambda _: place),
     )
 
 
@@ -397,6 +399,10 @@ def _covers(flat: FlatJoin, origins: tuple[Origin, ...], nested: Nested, middle:
         return False
     if [key.index - domain.start[needed]] != [outer.columns[c] for c in columns_of(nested.key)]:
         return False
+    if nested.failing is not None and (
+        domain.conditions or len(domain.inputs) > 1 or flat.inputs[nested.outer] != outer.relation
+    ):
+        return False  # what fails is counted in the outer rows, which are to be those of the domain
     taken = {needed: nested.outer}
     for i, relation in enumerate(domain.inputs):
         if i not in taken:

@@ -122,6 +122,8 @@ def _details(collection: Collection) -> Iterator[str]:
         case Apply(why_no_tree=why):
             if why is not None:
                 yield f"no view tree: {why}"
+        case NestedFilter(comparison="<>"):
+            yield "kept as the values of keys, in their order: what the others have is the whole without them, in O(log N)"
         case NestedFilter():
             yield "kept as running values along the order: a changed row shifts those behind it in O(log N)"
         case CheckSingle() | ThresholdFilter() | MatrixBlock():
@@ -180,9 +182,13 @@ def _nested_moves(collection: Collection, nested: NestedFilter, sides: tuple[int
         sign = ":=" if side == sides[0] else "+="
         if side == 0:
             path = "range of the running values, O(log N)"
+            if nested.comparison == "<>":
+                path = "look-up in the values of keys, O(log N)"
             yield f"δ{collection.name} {sign} δ{outer} where its nested value passes    -- {path}"
         else:
             path = f"range of {outer}{by} in the order of {column}, O(log N + rows that turn)"
+            if nested.comparison == "<>":
+                path = f"slice of {outer}{by} by {column}, O(log N + rows that turn)"
             changed = scans(nested)[side].table
             yield f"δ{collection.name} {sign} rows of {outer} that turn with δ{changed}    -- {path}"
 

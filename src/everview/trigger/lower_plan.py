@@ -301,6 +301,10 @@ class _Lowering:
             if key not in read:
                 read.append(key)
                 called.append("compared")
+            failing = None if nested.failing is None else substitute(nested.failing, given)
+            if failing is not None:
+                read.append(failing)
+                called.append("fails")
             outer = self.visit(Project(whole, tuple(read), tuple(called)))
             statement = NestedFilter(
                 outer,
@@ -313,6 +317,7 @@ class _Lowering:
                 nested.call,
                 nested.argument,
                 nested.condition,
+                None if failing is None else (len(read) - 1, nested.argument + 1),
             )
             flat, origins = without_nested(flat, origins, nested, self.add(statement, outer.fields))
         if flat is first:

@@ -108,7 +108,8 @@ class NestedFilter:
 
     ``call`` is over the column ``argument`` of those rows of ``inner`` that agree with the outer row on ``groups`` (pairs of an
     outer and an inner column) and of which ``inner_column θ outer_column`` holds, θ being the ``comparison``. ``condition`` is
-    over what it gives, then the columns of ``value``, a collection of one row, if there is one.
+    over what it gives, then the columns of ``value``, a collection of one row, if there is one. ``failing`` are the columns of
+    outer and inner rows, if there are such, that say whether what is compared cannot be computed: then comparing fails.
     """
 
     outer: Scan
@@ -121,14 +122,18 @@ class NestedFilter:
     call: AggregateCall
     argument: int
     condition: Expression
+    failing: tuple[int, int] | None = None
 
     @property
     def rules(self) -> tuple[ChangeRule, ...]:
-        """A change of any input moves the turns, between which outer rows are found in order."""
+        """A change of any input moves the turns, between which outer rows are found in order; by ``<>``, keys turn."""
         fields = self.outer.fields
         by = tuple(Column(o, fields[o].type, fields[o].nullable) for o, _ in self.groups)
         at = self.outer_column
-        found = Search(0, Place.ROWS, AccessKind.RANGE, by, Column(at, fields[at].type, fields[at].nullable))
+        compared = Column(at, fields[at].type, fields[at].nullable)
+        found = Search(0, Place.ROWS, AccessKind.RANGE, by, compared)
+        if self.comparison == "<>":
+            found = Search(0, Place.ROWS, AccessKind.SLICE, (*by, compared))
         order = Search(1, Place.ORDER, AccessKind.RANGE)
         sides = 2 if self.value is None else 3
         return tuple(ChangeRule(side, StatementKind.ORDERED, (order, found)) for side in range(sides))

@@ -16,6 +16,7 @@ from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.operators.counted import CountedOperator
 from everview.backends.embedded.operators.explode import ExplodeOperator
 from everview.backends.embedded.operators.nested import NestedFilterOperator
+from everview.backends.embedded.operators.nested_others import NestedOthersOperator
 from everview.backends.embedded.operators.recompute import GivenOperator, RecomputeOperator, answer_of_spark
 from everview.backends.embedded.operators.recursive import RecursiveOperator
 from everview.backends.embedded.operators.stateless import FilterOperator, ProjectOperator, UnionAllOperator
@@ -148,7 +149,8 @@ class _Building:
                 return self._shared(key, lambda: join_operator(node, inputs, dictionary))
             case NestedFilter():
                 key = ("nested", tuple(names[scan.table] for scan in scans(statement)), _without_scans(statement))
-                return self._shared(key, lambda: NestedFilterOperator(fields, statement, inputs, dictionary))
+                kind = NestedOthersOperator if statement.comparison == "<>" else NestedFilterOperator
+                return self._shared(key, lambda: kind(fields, statement, inputs, dictionary))
             case ThresholdFilter(column=column, condition=condition):
                 key = ("threshold", tuple(names[scan.table] for scan in scans(statement)), column, condition)
                 return self._shared(key, lambda: ThresholdOperator(fields, statement, inputs, dictionary))
@@ -179,7 +181,7 @@ class _Building:
 def _without_scans(nested: NestedFilter) -> Hashable:
     """What a statement does, whatever it reads."""
     order = (nested.groups, nested.outer_column, nested.inner_column, nested.comparison)
-    return (*order, nested.call, nested.argument, nested.condition)
+    return (*order, nested.call, nested.argument, nested.condition, nested.failing)
 
 
 def _kind_of_plan(lowered: Lowered) -> Hashable:

@@ -20,11 +20,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from everview.backends.embedded.arrow_columns import vector_to_arrow
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.operators.base import Operator, Searched, consolidated
+from everview.backends.embedded.operators.base import Operator, Searched
 from everview.backends.embedded.operators.nested_averages import NestedAverages
-from everview.backends.embedded.operators.nested_bounds import NOTHING, NestedBounds, Within
+from everview.backends.embedded.operators.nested_bounds import Within
+from everview.backends.embedded.operators.nested_rows import INNER, OUTER, NestedRows, known_keys
 from everview.backends.embedded.operators.nested_values import (
     ExactSums,
     FloatSums,
@@ -34,13 +34,11 @@ from everview.backends.embedded.operators.nested_values import (
     Steps,
 )
 from everview.backends.embedded.operators.ranges import range_words
-from everview.backends.embedded.vectors import Batch, Bools, Ints, Vector, concatenate
+from everview.backends.embedded.vectors import Batch, Bools, Ints, Vector
 from everview.relational.nodes import Schema
 from everview.relational.range_condition import RangeAccess, is_text
-from everview.relational.types import Row, is_floating
+from everview.relational.types import is_floating
 from everview.trigger.program import NestedFilter
-
-OUTER, INNER, VALUE = range(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,25 +51,19 @@ class _Stretch:
     sign: int
 
 
-class NestedFilterOperator(Operator):
-    """The outer rows for which a condition on their nested value holds."""
+class NestedFilterOperator(NestedRows):
+    """Where the correlation compares in order."""
 
     def __init__(
         self, fields: Schema, statement: NestedFilter, inputs: tuple[Operator, ...], dictionary: Dictionary
     ) -> None:
-        super().__init__(fields, inputs)
-        self._statement, self._dictionary = statement, dictionary
+        super().__init__(fields, statement, inputs, dictionary)
         self._is_falling = statement.comparison in (">", ">=")
         self._is_strict = statement.comparison in ("<", ">")
         outer, inner = inputs[OUTER], inputs[INNER]
-        self._outer_groups = tuple(o for o, _ in statement.groups)
         self._layout = outer.layout.part(self._outer_groups)
         self._group_words = self._layout.width if statement.groups else 0
-        self._bounds = NestedBounds(statement.condition, statement.call.type)
         self._values = self._made()
-        self._is_count = statement.call.function == "count"
-        self._within = NOTHING if statement.value is not None else self._bounds.within(())
-        self._before: Within | None = None
         self._inner: Searched | None = None
         """The inner rows, where the order of texts may be labelled anew."""
         if is_text(inner.fields[statement.inner_column].type):
@@ -80,10 +72,8 @@ class NestedFilterOperator(Operator):
         self._replaced: tuple[NestedValues, int] | None = None
         """The running values before they were added up anew, and the epoch of their labels, until the transaction ends."""
         self._texts = None if self._inner is None else dictionary
-        self._rows: Searched = outer.searched()
         self._access = RangeAccess(statement.outer_column)
         self._rows.range_index(self._outer_groups, self._access, self._texts)
-        self._text = f"{statement.call.function} over {inner.fields[statement.inner_column].name}"
 
     def _made(self) -> NestedValues:
         order, call = Order(self._group_words, is_strict=self._is_strict), self._statement.call
@@ -95,26 +85,11 @@ class NestedFilterOperator(Operator):
             return FloatSums(order)
         return ExactSums(order, self._bounds.limit, is_count=call.function == "count")
 
-    def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
-        outer, inner = deltas[OUTER], deltas[INNER]
-        self._label(outer, inner, inner)
-        old, new = self._within, self._moved(deltas)
-        parts = []
-        if outer is not None and len(outer):
-            kept = self._pass(outer, old)
-            if kept.any():
-                parts.append(outer.take(kept))
-        if self._is_count and self._lets_nothing(old) != self._lets_nothing(new):
-            parts += self._all_anew(inner, old, new)
-        elif (inner is not None and len(inner)) or new != old:
-            parts += self._turned(inner, old, new)
-        self._before = old if self._before is None else self._before
-        self._within = new
-        parts = [p for p in parts if len(p)]
-        if not parts:
-            return None
-        whole = consolidated(concatenate(parts), self.layout) if len(parts) > 1 else parts[0]
-        return whole if len(whole) else None
+    def _add(self, inner: Batch) -> None:
+        self._values.add(*self._entries(inner))
+
+    def _clear(self) -> None:
+        self._values, self._replaced = self._made(), None
 
     def _turned(self, inner: Batch | None, old: Within, new: Within) -> Iterator[Batch]:
         """The outer rows between turns that move."""
@@ -128,16 +103,7 @@ class NestedFilterOperator(Operator):
                 found = self._moved_rows(stretch)
                 yield Batch(found.columns, -found.weights) if self._lets_nothing(new) else found
 
-    def _all_anew(self, inner: Batch | None, old: Within, new: Within) -> Iterator[Batch]:
-        """All outer rows that passed, and all that pass: a count of 0 has become enough, or is enough no more."""
-        rows = self._rows.content()
-        gone = rows.take(self._pass(rows, old))
-        yield Batch(gone.columns, -gone.weights)
-        if inner is not None and len(inner):
-            self._values.add(*self._entries(inner))
-        yield rows.take(self._pass(rows, new))
-
-    def _label(self, outer: Batch | None, inner: Batch | None, pending: Batch | None) -> None:
+    def _order(self, outer: Batch | None, inner: Batch | None, pending: Batch | None) -> None:
         """Gives all texts their labels; if that has moved others, adds up the running values without what is pending."""
         if self._inner is None:
             return
@@ -154,72 +120,24 @@ class NestedFilterOperator(Operator):
             self._values.add(*self._entries(Batch(pending.columns, -pending.weights)))
         self._values.commit()
 
-    def load(self, contents: Sequence[Batch]) -> Batch:
-        self._label(contents[OUTER], contents[INNER], None)
-        self._values, self._replaced = self._made(), None
-        self._values.add(*self._entries(contents[INNER]))
-        if self._statement.value is not None:
-            self._within = self._read(contents[VALUE])
-        return self.recompute(contents)
-
-    def recompute(self, contents: Sequence[Batch]) -> Batch:
-        return contents[OUTER].take(self._pass(contents[OUTER], self._within))
-
-    def content(self) -> Batch:
-        if self.arrangement is not None:
-            return self.arrangement.content()
-        rows = self._rows.content()
-        self._label(rows, None, None)
-        return self.recompute([rows])
-
-    def _moved(self, deltas: Sequence[Batch | None]) -> Within:
-        """What the nested value has to be now."""
-        moved = deltas[VALUE] if self._statement.value is not None else None
-        if moved is None or not len(moved):
-            return self._within
-        come = moved.take(moved.weights > 0)
-        return self._read(come) if len(come) else self._within
-
-    def _read(self, value: Batch) -> Within:
-        """The bounds for the one row of the maintained value."""
-        if not len(value):
-            return NOTHING
-        row: Row = tuple(vector_to_arrow(c.take(np.array([0])), self._dictionary).to_pylist()[0] for c in value.columns)
-        return self._bounds.within(row)
-
-    def _lets_nothing(self, within: Within) -> bool:
-        """Whether rows without an inner row pass."""
-        low, high = within.bounds
-        return self._is_count and (low <= 0 <= high) != within.is_outside
-
     # Keys: the words of the group, then the place in the order
 
     def _keys(self, batch: Batch, groups: Sequence[int], column: int) -> tuple[Ints, Bools]:
         """The keys of the rows of which no part is NULL, and which rows these are."""
-        vectors = [batch.columns[c] for c in (*groups, column)]
-        known = np.ones(len(batch), dtype=np.bool_)
-        for vector in vectors:
-            if vector.nulls is not None:
-                known &= ~vector.nulls
-        kept = [Vector(v.type, v.values[known]) for v in vectors]
-        count = int(np.count_nonzero(known))
+        kept, known = known_keys(batch, (*groups, column))
         words = range_words(kept[-1])
         if self._inner is not None:
             words = self._dictionary.order_keys(words)
         place = (~words if self._is_falling else words).reshape(-1, 1)
         if not groups:
             return place, known
-        return np.concatenate([self._layout.pack(kept[:-1], count), place], axis=1), known
+        return np.concatenate([self._layout.pack(kept[:-1], len(place)), place], axis=1), known
 
     def _entries(self, inner: Batch) -> tuple[Ints, Vector, Ints]:
         """The keys, values and weights of inner rows that count."""
         statement = self._statement
         keys, known = self._keys(inner, [i for _, i in statement.groups], statement.inner_column)
-        value, weights = inner.columns[statement.argument].take(known), inner.weights[known]
-        if value.nulls is not None:
-            counted = ~value.nulls
-            keys, value, weights = keys[counted], value.take(counted), weights[counted]
-        return np.ascontiguousarray(keys), value, weights
+        return self._counting(inner, keys, known)
 
     def _pass(self, outer: Batch, within: Within) -> Bools:
         """Which outer rows pass, by the running values as they are now."""
@@ -261,15 +179,15 @@ class NestedFilterOperator(Operator):
         return Batch(found.columns, found.weights * stretch.sign)
 
     def commit(self) -> None:
+        super().commit()
         self._values.commit()
-        self._before = self._replaced = None
+        self._replaced = None
 
     def rollback(self) -> None:
+        super().rollback()
         if self._replaced is not None:
             (self._values, self._epoch), self._replaced = self._replaced, None
         self._values.rollback()
-        if self._before is not None:
-            self._within, self._before = self._before, None
 
     def nbytes(self) -> dict[str, int]:
         return {"running values": self._values.nbytes}

@@ -100,7 +100,7 @@ class NestedAverages:
 
     def _lines(self, within: Within) -> Within:
         """The sums of differences whose averages are within bounds."""
-        low, high = self._line(within.bounds[0]), self._line(within.bounds[1] + 1)
+        low, high = (average_line(b, self._digits) for b in (within.bounds[0], within.bounds[1] + 1))
         if low is _NEVER or high is _ALWAYS:
             return Within((1, 0), within.is_outside)
         known = [line for line in (low, high) if not isinstance(line, bool)]
@@ -110,22 +110,6 @@ class NestedAverages:
         least = -BEYOND if isinstance(low, bool) else low[2]
         most = BEYOND if isinstance(high, bool) else high[2] - 1
         return replace(within, bounds=(least, most), slopes=(slopes[0] - self._base, slopes[1] - self._base))
-
-    def _line(self, word: int) -> Line | bool:
-        """From where on averages are not below a word; whether all are, or none, where that is so."""
-        if self._digits is not None:
-            if abs(word) >= 10**self._digits:
-                return word < 0
-            return 2 * word - 1, 0, 0 if word > 0 else 1
-        bound = float(float_from_order(np.array([word]))[0]) if _word(-math.inf) < word < _word(math.inf) else math.inf
-        if not abs(bound) < 2.0**_WORD:
-            return word < 0
-        middle, bits = in_units(bound) + in_units(float(float_from_order(np.array([word - 1]))[0])), UNIT_BITS + 1
-        if abs(middle) < 1 << (bits - _WORD):
-            return 0, 0, 1 if middle > 0 else 0
-        zeros = min((middle & -middle).bit_length() - 1, bits)
-        is_even = float_from_order(np.array([word])).view(np.int64)[0] & 1 == 0  # to which the middle is rounded
-        return middle >> zeros, bits - zeros, 0 if is_even else 1
 
     def _slope(self, line: Line) -> int:
         return line[0] if self._digits is not None else (line[0] * self._factor) >> line[1]
@@ -170,7 +154,7 @@ class NestedAverages:
             places, held = judged.setdefault(tuple(group), ([], []))
             rows, total = rows + count, total + (number + self._base * count) // self._factor
             places.append(place)
-            held.append(rows > 0 and (low <= _word(float(total) / rows) <= high) != within.is_outside)
+            held.append(rows > 0 and (low <= rounded_average(total, rows) <= high) != within.is_outside)
         return judged
 
     def groups(self) -> Ints:
@@ -187,6 +171,33 @@ class NestedAverages:
     @property
     def nbytes(self) -> int:
         return self._sums.nbytes
+
+
+def average_line(word: int, digits: int | None) -> Line | bool:
+    """From where on averages are not below a word; whether all are, or none, where that is so.
+
+    Args:
+        word: A decimal as an integer, or a float by its place in the order of floats.
+        digits: Those of a decimal; None for a float.
+    """
+    if digits is not None:
+        if abs(word) >= 10**digits:
+            return word < 0
+        return 2 * word - 1, 0, 0 if word > 0 else 1
+    bound = float(float_from_order(np.array([word]))[0]) if _word(-math.inf) < word < _word(math.inf) else math.inf
+    if not abs(bound) < 2.0**_WORD:
+        return word < 0
+    middle, bits = in_units(bound) + in_units(float(float_from_order(np.array([word - 1]))[0])), UNIT_BITS + 1
+    if abs(middle) < 1 << (bits - _WORD):
+        return 0, 0, 1 if middle > 0 else 0
+    zeros = min((middle & -middle).bit_length() - 1, bits)
+    is_even = float_from_order(np.array([word])).view(np.int64)[0] & 1 == 0  # to which the middle is rounded
+    return middle >> zeros, bits - zeros, 0 if is_even else 1
+
+
+def rounded_average(total: int, rows: int) -> int:
+    """The place, in the order of floats, of an average whose sum is rounded first."""
+    return _word(float(total) / rows)
 
 
 def _word(value: float) -> int:

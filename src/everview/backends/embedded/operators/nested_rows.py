@@ -1,0 +1,208 @@
+"""Outer rows that a nested aggregate lets through, whatever correlates the two: what all such operators have in common.
+
+With P the outer keys that pass, δ(O·P) = δO·P_old + O·δP. The first part is a look at each changed row; the second one
+touches the rows of keys that have *turned*, which the operators of each kind of correlation find.
+
+A COUNT of nothing is 0: outer rows may pass without an inner row. When the maintained value moves so that 0 becomes enough, or
+is enough no more, all outer rows are looked at.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from everview.backends.embedded.arrow_columns import vector_to_arrow
+from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.operators.base import Operator, Searched, consolidated
+from everview.backends.embedded.operators.nested_bounds import NOTHING, NestedBounds, Within
+from everview.backends.embedded.vectors import Batch, Bools, Ints, Vector, concatenate
+from everview.errors import EvaluationError
+from everview.relational.nodes import Schema
+from everview.relational.types import Row
+from everview.trigger.program import NestedFilter
+
+OUTER, INNER, VALUE = range(3)
+
+
+class NestedRows(Operator):
+    """The outer rows for which a condition on their nested value holds."""
+
+    def __init__(
+        self, fields: Schema, statement: NestedFilter, inputs: tuple[Operator, ...], dictionary: Dictionary
+    ) -> None:
+        super().__init__(fields, inputs)
+        self._statement, self._dictionary = statement, dictionary
+        self._outer_groups = tuple(o for o, _ in statement.groups)
+        self._bounds = NestedBounds(statement.condition, statement.call.type)
+        self._is_count = statement.call.function == "count"
+        self._within = NOTHING if statement.value is not None else self._bounds.within(())
+        self._before: Within | None = None
+        self._pairs = None if statement.failing is None else FailingPairs(*statement.failing)
+        self._rows: Searched = inputs[OUTER].searched()
+        self._text = f"{statement.call.function} over {inputs[INNER].fields[statement.inner_column].name}"
+
+    @abstractmethod
+    def _add(self, inner: Batch) -> None:
+        """Takes inner rows into the nested values."""
+
+    @abstractmethod
+    def _clear(self) -> None:
+        """Forgets the nested values."""
+
+    @abstractmethod
+    def _pass(self, outer: Batch, within: Within) -> Bools:
+        """Which outer rows pass, by the nested values as they are now."""
+
+    @abstractmethod
+    def _turned(self, inner: Batch | None, old: Within, new: Within) -> Iterable[Batch]:
+        """Takes inner rows in; the outer rows of keys that turn by that, or because bounds have moved."""
+
+    def _order(self, outer: Batch | None, inner: Batch | None, pending: Batch | None) -> None:
+        """Gives keys their places in the order, where there is one; ``pending`` has been stored, but not been taken in."""
+
+    def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
+        outer, inner = deltas[OUTER], deltas[INNER]
+        if self._pairs is not None:
+            self._pairs.add(outer, inner)
+        self._order(outer, inner, inner)
+        old, new = self._within, self._moved(deltas)
+        parts = []
+        if outer is not None and len(outer):
+            kept = self._pass(outer, old)
+            if kept.any():
+                parts.append(outer.take(kept))
+        if self._is_count and self._lets_nothing(old) != self._lets_nothing(new):
+            parts += self._all_anew(inner, old, new)
+        elif (inner is not None and len(inner)) or new != old:
+            parts += self._turned(inner, old, new)
+        self._before = old if self._before is None else self._before
+        self._within = new
+        parts = [p for p in parts if len(p)]
+        if not parts:
+            return None
+        whole = consolidated(concatenate(parts), self.layout) if len(parts) > 1 else parts[0]
+        return whole if len(whole) else None
+
+    def _all_anew(self, inner: Batch | None, old: Within, new: Within) -> Iterator[Batch]:
+        """All outer rows that passed, and all that pass: a count of 0 has become enough, or is enough no more."""
+        rows = self._rows.content()
+        gone = rows.take(self._pass(rows, old))
+        yield Batch(gone.columns, -gone.weights)
+        if inner is not None and len(inner):
+            self._add(inner)
+        yield rows.take(self._pass(rows, new))
+
+    def load(self, contents: Sequence[Batch]) -> Batch:
+        if self._pairs is not None:
+            self._pairs.clear()
+            self._pairs.add(contents[OUTER], contents[INNER])
+        self._order(contents[OUTER], contents[INNER], None)
+        self._clear()
+        self._add(contents[INNER])
+        if self._statement.value is not None:
+            self._within = self._read(contents[VALUE])
+        return self.recompute(contents)
+
+    def recompute(self, contents: Sequence[Batch]) -> Batch:
+        return contents[OUTER].take(self._pass(contents[OUTER], self._within))
+
+    def content(self) -> Batch:
+        if self.arrangement is not None:
+            return self.arrangement.content()
+        rows = self._rows.content()
+        self._order(rows, None, None)
+        return self.recompute([rows])
+
+    def _moved(self, deltas: Sequence[Batch | None]) -> Within:
+        """What the nested value has to be now."""
+        moved = deltas[VALUE] if self._statement.value is not None else None
+        if moved is None or not len(moved):
+            return self._within
+        come = moved.take(moved.weights > 0)
+        return self._read(come) if len(come) else self._within
+
+    def _read(self, value: Batch) -> Within:
+        """The bounds for the one row of the maintained value."""
+        if not len(value):
+            return NOTHING
+        row: Row = tuple(vector_to_arrow(c.take(np.array([0])), self._dictionary).to_pylist()[0] for c in value.columns)
+        return self._bounds.within(row)
+
+    def _lets_nothing(self, within: Within) -> bool:
+        """Whether rows without an inner row pass."""
+        low, high = within.bounds
+        return self._is_count and (low <= 0 <= high) != within.is_outside
+
+    def _counting(self, inner: Batch, keys: Ints, known: Bools) -> tuple[Ints, Vector, Ints]:
+        """The keys, values and weights of those inner rows with a known key that have a value."""
+        value, weights = inner.columns[self._statement.argument].take(known), inner.weights[known]
+        if value.nulls is not None:
+            counted = ~value.nulls
+            keys, value, weights = keys[counted], value.take(counted), weights[counted]
+        return np.ascontiguousarray(keys), value, weights
+
+    def commit(self) -> None:
+        self._before = None
+        if self._pairs is not None:
+            self._pairs.commit()
+
+    def rollback(self) -> None:
+        if self._pairs is not None:
+            self._pairs.rollback()
+        if self._before is not None:
+            self._within, self._before = self._before, None
+
+
+class FailingPairs:
+    """How many outer and inner rows are compared, and how many of them have no key since computing it fails.
+
+    Every outer row is compared with every inner row; those with NULL are not, and neither are those beside no row at all. So
+    there is an error if a row that fails is on one side, and any row on the other.
+    """
+
+    def __init__(self, outer: int, inner: int) -> None:
+        self._columns = outer, inner
+        self.clear()
+
+    def clear(self) -> None:
+        """Forgets all rows."""
+        self._counts: Ints = np.zeros((2, 2), dtype=np.int64)
+        self._committed = self._counts.copy()
+
+    def add(self, outer: Batch | None, inner: Batch | None) -> None:
+        """Takes in rows.
+
+        Raises:
+            EvaluationError: a pair cannot be compared.
+        """
+        for side, (batch, column) in enumerate(zip((outer, inner), self._columns, strict=True)):
+            if batch is not None:
+                fails = batch.columns[column]
+                weights = batch.weights if fails.nulls is None else np.where(fails.nulls, 0, batch.weights)
+                self._counts[side] += weights.sum(), weights[fails.values.astype(np.bool_)].sum()
+        (outers, outer_fails), (inners, inner_fails) = self._counts.tolist()
+        if (outer_fails and inners) or (inner_fails and outers):
+            raise EvaluationError(
+                "a key that is compared is beyond what its type can hold.", condition="ARITHMETIC_OVERFLOW"
+            )
+
+    def commit(self) -> None:
+        """Makes the changes final."""
+        self._committed = self._counts.copy()
+
+    def rollback(self) -> None:
+        """Takes back the changes since the last commit."""
+        self._counts = self._committed.copy()
+
+
+def known_keys(batch: Batch, columns: Sequence[int]) -> tuple[list[Vector], Bools]:
+    """These columns of the rows in which none of them is NULL, and which rows those are."""
+    vectors = [batch.columns[c] for c in columns]
+    known = np.ones(len(batch), dtype=np.bool_)
+    for vector in vectors:
+        if vector.nulls is not None:
+            known &= ~vector.nulls
+    return [Vector(v.type, v.values[known]) for v in vectors], known
