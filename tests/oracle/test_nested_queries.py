@@ -278,6 +278,37 @@ def test_keys_that_overflow_fail_when_spark_does(spark: SparkSession, seed: int)
     assert failed[False]
 
 
+def test_rows_in_no_group_are_not_compared(spark: SparkSession) -> None:
+    """Spark drops inner rows that equal no group before it compares their keys, so a key among them cannot fail."""
+    database = ev.connect(spark=spark)
+    fields = "a int, c string, v int"
+    for name in ("k", "q"):
+        database.create_table(name, fields)
+    sql = "SELECT COUNT(*) AS n FROM q o WHERE (SELECT SUM(i.v) FROM k i WHERE i.a + 1 <= o.a AND i.c = o.c) > 3"
+    view = database.create_view("v", sql)
+    rows: dict[str, list[Row]] = {"k": [(2**31 - 1, None, 1), (1, "y", 9)], "q": [(5, "y", 2), (7, "x", 2)]}
+    for name, held in rows.items():
+        database.apply({name: held})
+        spark.createDataFrame(held, fields).createOrReplaceTempView(name)
+    assert view.rows() == [tuple(r) for r in spark.sql(sql).collect()] == [(1,)]
+    assert set(database.apply({"k": [(2**31 - 1, "z", 1)]}).suspended) == {"v"}
+    database.apply({"k": [{"a": 2**31 - 1, "c": "z", "v": 1, "_weight": -1}]})
+    assert view.rows() == [(1,)]
+
+
+@pytest.mark.parametrize("comparison", ["<", "<>"])
+def test_null_is_a_group_where_the_query_says_so(spark: SparkSession, comparison: str) -> None:
+    """``<=>`` beside the comparison lets NULL meet NULL."""
+    database = ev.connect(spark=spark)
+    for name in ("k", "q"):
+        database.create_table(name, "a int, c string, v int")
+    nested = f"(SELECT SUM(i.v) FROM k i WHERE i.a {comparison} o.a AND i.c <=> o.c)"
+    view = database.create_view("v", f"SELECT o.a FROM q o WHERE {nested} > 3")
+    database.apply({"k": [(3, "x", 1), (1, None, 9)], "q": [(5, None, 2), (7, "x", 2)]})
+    assert view.rows() == [(5,)]
+    database.verify()
+
+
 def _answer(ask: Callable[[], Iterable[Any]]) -> list[Row] | None:
     """The rows of an answer; None where it fails."""
     try:

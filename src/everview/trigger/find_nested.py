@@ -330,6 +330,8 @@ def _joined(flat: FlatJoin, number: int, middle: _Middle) -> Nested | None:
     compared = []
     for condition in using:
         pair = _equal(condition, start, value)
+        if pair is not None and middle.keys[pair[0]] is not None and _lets_null_meet_null(condition):
+            return None
         if pair is not None and pair[0] not in partners:
             partners[pair[0]] = pair[1]
         elif columns_of(condition) & own == {value}:
@@ -382,6 +384,15 @@ def _equal(condition: Expression, start: int, end: int) -> tuple[int, int] | Non
     if not start <= a.index < end:
         a, b = b, a
     return (a.index - start, b.index) if start <= a.index < end and not start <= b.index <= end else None
+
+
+def _lets_null_meet_null(condition: Expression) -> bool:
+    """Whether it holds of two NULLs; for what is compared beside, that changes nothing."""
+    match condition:
+        case Call(function="<=>", args=(Column(nullable=True), Column(nullable=True))):
+            return True
+        case _:
+            return False
 
 
 def _is_single(relation: Relation) -> bool:

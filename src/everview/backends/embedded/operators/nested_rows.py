@@ -40,7 +40,7 @@ class NestedRows(Operator):
         self._is_count = statement.call.function == "count"
         self._within = NOTHING if statement.value is not None else self._bounds.within(())
         self._before: Within | None = None
-        self._pairs = None if statement.failing is None else FailingPairs(*statement.failing)
+        self._pairs = None if statement.failing is None else FailingPairs(statement)
         self._rows: Searched = inputs[OUTER].searched()
         self._text = f"{statement.call.function} over {inputs[INNER].fields[statement.inner_column].name}"
 
@@ -159,12 +159,15 @@ class NestedRows(Operator):
 class FailingPairs:
     """How many outer and inner rows are compared, and how many of them have no key since computing it fails.
 
-    Every outer row is compared with every inner row; those with NULL are not, and neither are those beside no row at all. So
+    Every outer row is compared with every inner row, whatever their groups are, for Spark compares first, and groups what is
+    left. Those with NULL as the key, and inner rows without a group, are not, and neither are those beside no row at all. So
     there is an error if a row that fails is on one side, and any row on the other.
     """
 
-    def __init__(self, outer: int, inner: int) -> None:
-        self._columns = outer, inner
+    def __init__(self, statement: NestedFilter) -> None:
+        assert statement.failing is not None
+        outer, inner = statement.failing
+        self._columns = (outer, ()), (inner, tuple(i for _, i in statement.groups))
         self.clear()
 
     def clear(self) -> None:
@@ -178,10 +181,10 @@ class FailingPairs:
         Raises:
             EvaluationError: a pair cannot be compared.
         """
-        for side, (batch, column) in enumerate(zip((outer, inner), self._columns, strict=True)):
+        for side, (batch, (column, groups)) in enumerate(zip((outer, inner), self._columns, strict=True)):
             if batch is not None:
-                fails = batch.columns[column]
-                weights = batch.weights if fails.nulls is None else np.where(fails.nulls, 0, batch.weights)
+                ((*_, fails), known) = known_keys(batch, (*groups, column))
+                weights = batch.weights[known]
                 self._counts[side] += weights.sum(), weights[fails.values.astype(np.bool_)].sum()
         (outers, outer_fails), (inners, inner_fails) = self._counts.tolist()
         if (outer_fails and inners) or (inner_fails and outers):
