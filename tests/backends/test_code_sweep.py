@@ -121,6 +121,34 @@ def test_the_dictionary_shrinks(monkeypatch: pytest.MonkeyPatch) -> None:
         assert dictionary.nbytes < before + 100_000
 
 
+@pytest.mark.usefixtures("sweeping")
+def test_what_a_removed_entry_leaves_behind_keeps_no_string(spark: SparkSession) -> None:
+    """Strings that pass through indexes, groups, extremes and distinct rows go, though later rows stay behind them."""
+    queries = (
+        "SELECT s, count(*) AS n, sum(v) AS v FROM t GROUP BY s",
+        "SELECT id, s FROM t WHERE v % 2 = 0",
+        "SELECT DISTINCT s FROM t",
+        "SELECT v % 10 AS k, max(s) AS m FROM t GROUP BY v % 10",
+    )
+    live = 40_000
+    with ev.connect(spark=spark, history=0) as db:
+        table = db.create_table("t", "id bigint, s string, v bigint", primary_key="id")
+        for number, query in enumerate(queries):
+            db.create_view(f"v{number}", query)
+        backend = db._core.backend
+        assert isinstance(backend, EmbeddedBackend)
+        for step in range(4):
+            ids = range(10**9 + live * step, 10**9 + live * (step + 1))
+            table.insert(pa.table({"id": ids, "s": [f"text {i}" for i in ids], "v": ids}))
+            if step:
+                table.delete_keys(pa.table({"id": [i - live for i in ids]}))
+        table.insert([(1, "x", 1)])  # the deltas of the transaction before are held no longer
+        assert backend._dictionary.count < 1.5 * live
+        table.delete_keys(pa.table({"id": ids[:-1]}))
+        table.insert([(2, "x", 1)])
+        assert backend._dictionary.count < 0.5 * live
+
+
 def test_a_dictionary_without_use_costs_no_sweep() -> None:
     """As long as there are few strings nothing is swept."""
     with ev.connect() as db:

@@ -114,6 +114,18 @@ def test_a_changed_byte_in_the_log(original: Path) -> None:
     assert abs(offset - at) < 4096
 
 
+def test_a_definition_that_is_no_text(original: Path) -> None:
+    """SQLite quotes the bytes that it does not understand, which need not be UTF-8."""
+    file = original / change_log.FILE
+    data = file.read_bytes()
+    edited = data.replace(b"tableloglog", b"tablel\xc3glog").replace(b"CREATE TABLE log", b"\xc3REATE TABLE log")
+    assert edited.count(b"\xc3") == data.count(b"\xc3") + 2
+    file.write_bytes(edited)
+    for read_only in (False, True):
+        with pytest.raises(ev.CorruptDatabase, match="no text"):
+            ev.connect(original, read_only=read_only)
+
+
 @pytest.mark.parametrize("missing", ["everview.sqlite", "checkpoints"])
 def test_a_missing_file(original: Path, missing: str) -> None:
     """It is named, and no empty database is opened in its stead."""

@@ -32,6 +32,10 @@ def told_of(path: Path, what: str) -> Iterator[None]:
         yield
     except sqlite3.Error as error:
         raise error_for(path, what, error) from error
+    except (
+        UnicodeDecodeError
+    ) as error:  # SQLite tells what it cannot read, and Python's module cannot read what it tells
+        raise CorruptDatabase(f"'{path}' is not what was written: {error.object!r} is no text.") from error
 
 
 def error_for(path: Path, what: str, error: sqlite3.Error) -> EverviewError:

@@ -3,7 +3,8 @@
 Between two transactions a code is in use if some structure of the engine may hold it. Structures keep codes as words of 64 bits
 among others, and do not say which words are codes. So every word counts that could be one: marking is *conservative*, like the
 collection of garbage for C. That is safe whatever operators there are, and a number that merely looks like a code keeps at most
-one value alive: what is kept beyond need is bounded by the words of the live state.
+one value alive: what is kept beyond need is bounded by the words of the live state. The large structures say which words may be
+codes (``words_in_use``): not those of removed entries, nor row numbers, weights and links, which are as small as codes are.
 
 Marking follows Python's own references from the views and tables on, through containers, closures and the engine's objects,
 and reads every array on the way. What is found by the *position* of a code is forgotten: results of memoised functions, labels
@@ -28,6 +29,8 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.dictionary_memo import MemoisedFunction
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.state.keymap import KeyMap
+from everview.backends.embedded.state.ordered import OrderedIndex
+from everview.backends.embedded.tables.row_log import RowLog
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Bools
 
@@ -39,6 +42,8 @@ PAUSE: Final = 10.0
 _PIECE: Final = 1 << 20
 """Words that are read at a time."""
 _PLAIN: Final = (str, bytes, float, bool, type(None), type)
+_KNOWN: Final = (KeyMap, OrderedIndex, RowLog, ViewMap)
+"""Structures that say which of their words may be codes; the rest of their own arrays is not looked at."""
 _OWN: Final = "everview.backends."
 """Where the classes are whose objects may lead to codes."""
 
@@ -126,29 +131,23 @@ def _codes_in_use(roots: Iterable[object], greatest: int) -> Bools:
         elif kind.__module__.startswith(_OWN):
             if isinstance(item, Operator):
                 item.forget_codes()
+            if isinstance(item, _KNOWN):
+                for words in item.words_in_use(_PIECE):
+                    _mark(words, is_used)
+                seen.update(id(part) for part in vars(item).values() if type(part) is np.ndarray)
             if kind is not Dictionary:
-                for part, used in _parts_in_use(item):
-                    seen.add(id(part))
-                    _mark(part[:used], is_used)
                 stack += gc.get_referents(item)
         elif kind.__module__ in ("builtins", "collections", "functools", "itertools") and kind.__name__ != "module":
             stack += gc.get_referents(item)
     return is_used
 
 
-def _parts_in_use(item: object) -> list[tuple[Any, int]]:
-    """The arrays of a structure of which only the first rows mean anything, and how many."""
-    if isinstance(item, KeyMap):
-        return [(item.store, item.used), (item.keys, 0), (item.inline, 0)]
-    return item.entries_in_use() if isinstance(item, ViewMap) else []
-
-
 def _mark(array: Any, is_used: Bools) -> None:
     """Marks the words of an array that may be codes."""
-    if array.dtype.itemsize != 8 or array.dtype.kind not in "iuf":
+    if array.dtype.itemsize != 8 or array.dtype.kind not in "iuf" or not array.size:
         return
-    words = np.ascontiguousarray(array).reshape(-1).view(np.int64)
-    greatest = len(is_used) - 1
-    for start in range(0, len(words), _PIECE):
-        piece = words[start : start + _PIECE]
-        is_used[piece[(piece > 0) & (piece <= greatest)]] = True
+    greatest, rows = len(is_used) - 1, array.reshape(1) if array.ndim == 0 else array
+    step = max(1, _PIECE * len(rows) // rows.size)
+    for start in range(0, len(rows), step):
+        words = np.ascontiguousarray(rows[start : start + step]).reshape(-1).view(np.int64)
+        is_used[words[(words > 0) & (words <= greatest)]] = True

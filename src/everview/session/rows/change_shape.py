@@ -8,7 +8,7 @@ short way gives exactly the rows that the long one would, or None; it never rais
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
@@ -26,7 +26,7 @@ from everview.relational.arrow import (
     is_arrow_string,
 )
 from everview.relational.types import DataType
-from everview.session.rows.quick_columns import QuickColumn, quick_column
+from everview.session.rows.quick_columns import REFUSALS, QuickColumn, quick_column
 
 _Getter: TypeAlias = Callable[[Any], Any]
 
@@ -35,8 +35,9 @@ _Getter: TypeAlias = Callable[[Any], Any]
 class Shape:
     """A table's Arrow schema, the same with every column nullable, with weights behind it, and the columns to look into.
 
-    ``quick`` takes each column out of a dict, or out of a tuple, and converts its values. ``layouts`` are the schemas seen last
-    that differ from the table's in layout only, each with the columns to cast.
+    ``quick`` takes each column out of a dict, or out of a tuple, and converts its values. ``whole`` is a row as one value,
+    where every column has a quick way. ``layouts`` are the schemas seen last that differ from the table's in layout only, each
+    with the columns to cast.
     """
 
     exact: pa.Schema
@@ -45,13 +46,25 @@ class Shape:
     required: list[int]
     floating: tuple[tuple[int, DataType], ...]
     quick: tuple[tuple[_Getter, _Getter, QuickColumn | None], ...]
+    whole: WholeRows | None
     layouts: list[tuple[pa.Schema, tuple[int, ...]]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class WholeRows:
+    """The type of a row as one value, and of each column which Python types pyarrow may convert, and which values."""
+
+    type: pa.DataType
+    names: tuple[str, ...]
+    columns: tuple[tuple[str, frozenset[type], Callable[[Any], bool] | None], ...]
 
 
 _ARROW: Final = (pa.RecordBatch, pa.Table)
 _MOST_LAYOUTS: Final = 8
 _FEW: Final = 8
 """Up to so many columns are asked for their NULLs one by one; one call for all of them takes longer."""
+_FEW_ROWS: Final = 8
+"""Up to so many rows are converted by one call of pyarrow, which costs more a row and less a column than a call for each."""
 _shapes: WeakKeyDictionary[TableDefinition, Shape] = WeakKeyDictionary()
 
 
@@ -60,19 +73,26 @@ def shape_of(table: TableDefinition) -> Shape:
     known = _shapes.get(table)
     if known is None:
         exact = arrow_schema(table.fields)
+        quick = [quick_column(f.type, f.nullable) for f in table.fields]
         known = Shape(
             exact,
             pa.schema([f.with_nullable(True) for f in exact]),
             tuple(exact.append(pa.field(WEIGHT, pa.int64(), nullable)) for nullable in (True, False)),
             [i for i, f in enumerate(table.fields) if not f.nullable],
             tuple((i, f.type) for i, f in enumerate(table.fields) if has_floats(f.type)),
-            tuple(
-                (operator.itemgetter(f.name), operator.itemgetter(i), quick_column(f.type, f.nullable))
-                for i, f in enumerate(table.fields)
-            ),
+            tuple((operator.itemgetter(f.name), operator.itemgetter(i), quick[i]) for i, f in enumerate(table.fields)),
+            _whole_rows(exact, quick),
         )
         _shapes[table] = known
     return known
+
+
+def _whole_rows(exact: pa.Schema, quick: Sequence[QuickColumn | None]) -> WholeRows | None:
+    known = [q for q in quick if q is not None]
+    if len(known) < len(quick):
+        return None
+    columns = tuple((name, q.taken, q.fits) for name, q in zip(exact.names, known, strict=True))
+    return WholeRows(pa.struct(list(exact)), tuple(exact.names), columns)
 
 
 def from_python(table: TableDefinition, data: Any) -> pa.RecordBatch | None:
@@ -80,6 +100,8 @@ def from_python(table: TableDefinition, data: Any) -> pa.RecordBatch | None:
     if type(data) is not list or not data:
         return None
     shape = shape_of(table)
+    if len(data) <= _FEW_ROWS and shape.whole is not None and (few := _few_rows(shape.whole, data)) is not None:
+        return few
     kinds = set(map(type, data))
     if kinds not in ({tuple}, {dict}) or set(map(len, data)) != {len(shape.exact)}:
         return None
@@ -94,6 +116,29 @@ def from_python(table: TableDefinition, data: Any) -> pa.RecordBatch | None:
             return None
         arrays.append(array)
     return pa.RecordBatch.from_arrays(arrays, schema=shape.exact)
+
+
+def _few_rows(whole: WholeRows, data: list[Any]) -> pa.RecordBatch | None:
+    """A few tuples, or dicts, each as one value; None where a value has to be looked at by the long way."""
+    first, rows = type(data[0]), []
+    if first is not tuple and first is not dict:
+        return None
+    for given in data:
+        if type(given) is not first or len(given) != len(whole.names):
+            return None
+        row = dict(zip(whole.names, given, strict=True)) if first is tuple else given
+        try:
+            for name, taken, fits in whole.columns:
+                value = row[name]
+                if type(value) not in taken or not (fits is None or value is None or fits(value)):
+                    return None
+        except KeyError:
+            return None
+        rows.append(row)
+    try:
+        return pa.RecordBatch.from_struct_array(pa.array(rows, whole.type))
+    except REFUSALS:
+        return None
 
 
 def as_it_is_with_weights(table: TableDefinition, data: Any) -> tuple[pa.RecordBatch, pa.Array] | None:

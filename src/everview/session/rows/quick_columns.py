@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import datetime
 import decimal
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import NoneType
@@ -37,7 +38,8 @@ from everview.relational.types import (
 )
 from everview.session.rows.local_times import instants_of_array
 
-_REFUSALS: Final = (pa.ArrowException, OverflowError, TypeError, ValueError)
+REFUSALS: Final = (pa.ArrowException, OverflowError, TypeError, ValueError)
+"""What pyarrow raises for values that it does not convert."""
 _INTEGERS: Final = frozenset({int, np.int8, np.int16, np.int32, np.int64})
 _FLOATS: Final = frozenset({float, np.float64})
 _TYPES: Final[dict[DataType, frozenset[type]]] = {
@@ -57,13 +59,18 @@ _LOCAL: Final = arrow_type(TIMESTAMP_NTZ)
 
 @dataclass(frozen=True, slots=True)
 class QuickColumn:
-    """What pyarrow may convert for one column; ``accepts`` looks at the result, where the Python types do not say enough."""
+    """What pyarrow may convert for one column.
+
+    Where the Python types do not say enough, ``accepts`` looks at the result, and ``fits`` at a single value: what fits is
+    accepted, and needs nothing done to it.
+    """
 
     data_type: DataType
     arrow: pa.DataType
     taken: frozenset[type]
     nullable: bool
     accepts: Callable[[Iterable[Any], pa.Array], bool] | None
+    fits: Callable[[Any], bool] | None
 
     def convert(self, values: Sequence[Any]) -> pa.Array | None:
         """The values as an array, or None where the exact code must look at them."""
@@ -80,7 +87,7 @@ class QuickColumn:
     def _made(self, values: Sequence[Any], from_pandas: bool) -> pa.Array | None:
         try:
             made = pa.array(values, self.arrow, from_pandas=from_pandas)
-        except _REFUSALS:
+        except REFUSALS:
             return None
         if self.accepts is not None and not self.accepts(values, made):
             is_local = self.data_type == TIMESTAMP and _have_no_zones(values, made)
@@ -94,7 +101,8 @@ def quick_column(data_type: DataType, nullable: bool) -> QuickColumn | None:
     if taken is None:
         return None
     accepts = _ACCEPTS.get(data_type)
-    return QuickColumn(data_type, arrow_type(data_type), taken | _NONE if nullable else taken, nullable, accepts)
+    fits = _FITS.get(data_type)
+    return QuickColumn(data_type, arrow_type(data_type), taken | _NONE if nullable else taken, nullable, accepts, fits)
 
 
 def _taken_by(data_type: DataType) -> frozenset[type] | None:
@@ -116,4 +124,29 @@ def _have_no_zones(values: Iterable[Any], _made: pa.Array) -> bool:
     return all(getattr(v, "tzinfo", None) is None for v in values)
 
 
+def _is_in_canonical_form(value: float) -> bool:
+    """Whether it is neither NaN nor -0.0."""
+    return value < 0.0 or value > 0.0 or (value == 0.0 and math.copysign(1.0, value) > 0.0)
+
+
+def _stays_canonical(value: float) -> bool:
+    """The same in 32 bits, and finite, said in round numbers."""
+    return _LEAST < abs(value) < _MOST or (value == 0.0 and math.copysign(1.0, value) > 0.0)
+
+
+def _has_zone(value: datetime.datetime) -> bool:
+    return value.tzinfo is not None
+
+
+def _has_no_zone(value: datetime.datetime) -> bool:
+    return value.tzinfo is None
+
+
+_LEAST, _MOST = 1e-37, 1e38
+_FITS: Final[dict[DataType, Callable[[Any], bool]]] = {
+    FLOAT32: _stays_canonical,
+    FLOAT64: _is_in_canonical_form,
+    TIMESTAMP: _has_zone,
+    TIMESTAMP_NTZ: _has_no_zone,
+}
 _ACCEPTS: Final = {FLOAT32: _has_no_infinity, TIMESTAMP: _have_zones, TIMESTAMP_NTZ: _have_no_zones}

@@ -14,7 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import everview as ev
+from everview.catalog import TableDefinition
 from everview.relational.arrow import canonical_floats, column_to_arrow
+from everview.relational.nodes import Field
 from everview.relational.types import (
     BINARY,
     BOOLEAN,
@@ -31,6 +33,7 @@ from everview.relational.types import (
     DataType,
     Decimal,
 )
+from everview.session.rows.change_shape import from_python
 from everview.session.rows.convert_values import Unfit, converter_to, or_null
 from everview.session.rows.quick_columns import quick_column
 
@@ -84,6 +87,37 @@ def test_quick_is_exact_or_nothing(values: list[Any], data_type: DataType, nulla
     canonical = canonical_floats(pa.chunked_array([made]), data_type).combine_chunks()
     assert (made.type, repr(made.to_pylist())) == (exact.type, repr(exact.to_pylist()))
     assert repr(canonical.to_pylist()) == repr(made.to_pylist())
+
+
+_FIELDS = tuple(Field(f"c{i}", t, i % 2 == 0) for i, t in enumerate(TYPES))
+
+
+@given(st.data())
+def test_a_few_rows_at_once_are_the_same_rows(data: st.DataObject) -> None:
+    """What is converted row by row is bit for bit what the columns give, one by one; and nothing if they give nothing."""
+    chosen = data.draw(st.lists(st.sampled_from(_FIELDS), min_size=1, max_size=4, unique=True))
+    values = [st.none() | _numbers | _others | st.floats() | st.datetimes()] * len(chosen)
+    rows = data.draw(st.lists(st.tuples(*values), min_size=1, max_size=3))
+    if data.draw(st.booleans()):
+        rows = [dict(zip([f.name for f in chosen], row, strict=True)) for row in rows]  # type: ignore[misc]
+    definition = TableDefinition("t", tuple(chosen))
+    few = from_python(definition, rows)
+    one_by_one = from_python(definition, rows * 9)  # too many for the short way
+    if few is None:
+        assert one_by_one is None
+    else:
+        assert one_by_one is not None
+        assert few.schema.equals(one_by_one.schema)
+        few.validate(full=True)
+        assert repr(few.to_pylist()) == repr(one_by_one.slice(0, len(rows)).to_pylist())
+
+
+def test_a_row_needs_exactly_the_columns() -> None:
+    """A dict with another name, a tuple of another length or a list are left to the code that knows what to say."""
+    definition = TableDefinition("t", (Field("a", INT64, True), Field("b", FLOAT64, True)))
+    assert from_python(definition, [{"a": 1, "b": 0.0}, {"a": None, "b": 2}]) is not None
+    for wrong in ([{"a": 1, "c": 1.0}], [{"a": 1}], [(1,)], [(1, 1.0, 2)], [[1, 1.0]], [(1, 1.0), {"a": 1, "b": 1.0}]):
+        assert from_python(definition, wrong) is None
 
 
 @pytest.mark.parametrize("data_type", TYPES, ids=str)

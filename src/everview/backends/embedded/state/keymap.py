@@ -18,6 +18,7 @@ keep their key words until the next call that changes the map, so that indexes c
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Protocol
 
 import numpy as np
@@ -132,6 +133,12 @@ class KeyMap:
         is_live = np.ones(meta[HIGH], dtype=np.bool_)
         is_live[self._free[: meta[FREE]]] = False
         return np.flatnonzero(is_live)
+
+    def words_in_use(self, most: int) -> Iterator[Ints]:
+        """The key words of all entries, so many at a time; what lies next to them is weights and numbers."""
+        slots, step = self.live_slots(), max(1, most // self.width)
+        for start in range(0, len(slots), step):
+            yield self.keys[slots[start : start + step]]
 
     def find(self, keys: Ints) -> Ints:
         """The slot of each row, or -1."""

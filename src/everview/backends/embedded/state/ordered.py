@@ -17,7 +17,7 @@ What a search returns are *places*: row numbers in ``rows``, valid until the ind
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -27,6 +27,7 @@ from everview.backends.embedded.state.memory import reserve
 from everview.backends.embedded.state.ordered_kernels import (
     COUNT,
     FANOUT,
+    INNER_HIGH,
     LEAF,
     LEAF_FREE,
     LEAF_HIGH,
@@ -228,6 +229,16 @@ class OrderedIndex:
         rows, places = np.empty((2, int(counts.sum())), dtype=np.int64)
         walk(self._leaf_meta, self.at(first), counts, rows, places)
         return rows, places
+
+    def words_in_use(self, most: int) -> Iterator[Ints]:
+        """The key words of all entries, so many at a time, and those that searches compare with on their way to them."""
+        leaves = len(self._leaf_meta)
+        is_used = np.arange(LEAF) < self._leaf_meta[:, :1]
+        step = max(1, most // (LEAF * self.width))
+        for start in range(0, leaves, step):
+            rows = self.rows[LEAF * start : LEAF * (start + step), : self.width]
+            yield rows[is_used[start : start + step].reshape(-1)]
+        yield self._inners[: FANOUT * int(self._meta[INNER_HIGH]), : self.width]
 
     def all(self) -> Ints:
         """The places of all entries, in order."""

@@ -5,7 +5,7 @@ The arrays belong to this object; kernels find them through the addresses in ``f
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -293,9 +293,12 @@ class ViewMap:
         live_slots(self.address, address_of(slots))
         return slots
 
-    def entries_in_use(self) -> list[tuple[Ints, int]]:
-        """The arrays that hold words of entries, and how many rows of each mean anything."""
-        return [(self.entries, int(self.fields[USED])), (self._log, int(self.fields[LOG_COUNT]))]
+    def words_in_use(self, most: int) -> Iterator[Ints]:
+        """The words of all entries, so many at a time, and those that are logged."""
+        slots, step = self.live_slots(), max(1, most // self.stride)
+        for start in range(0, len(slots), step):
+            yield self.entries[slots[start : start + step]]
+        yield self.logged()
 
     def logged(self) -> Ints:
         """What the transaction under way has logged: slot, whether the entry existed, the rest of a key, its old payload."""
