@@ -114,7 +114,7 @@ def feed_updates(db: ev.Database, steps: Sequence[Step], budget: Budget = UNBOUN
     return timed
 
 
-def exponent(rows: Sequence[int], seconds: Sequence[float]) -> float:
+def exponent(rows: Sequence[float], seconds: Sequence[float]) -> float:
     """The b of seconds ≈ a · rows^b, by least squares over the logarithms.
 
     >>> round(exponent([10, 100, 1000], [2.0, 20.0, 200.0]), 3)

@@ -4,6 +4,7 @@
     python benchmarks/spark.py --lookups executors                                    # nothing of the tables at the driver
     python benchmarks/spark.py --scale 0.1 --queries q03 q18 --shares 0.001 0.01      # a part of it
     python benchmarks/spark.py --scale 0.1 --queries q03 --strategies factorized first_order
+    python benchmarks/spark.py --lookups executors --scales 1 10 --shares 0.001       # the same change as the data grows
 
 The tables are loaded in bulk with their primary keys; then each query is a view alone in the database. A change deletes and
 inserts, half and half, 0.01 %, 0.1 %, 1 % and 10 % of the orders with their lines, of which a query gets those of the tables
@@ -15,15 +16,16 @@ The value is the median of the refreshes and of their undoing, after a first rou
 database is a cold one: it searches large segments by tasks (``first_jobs``), and the second look-up in each makes a copy of
 the columns searched. With ``lookups`` *driver* it is the driver's, ``copied_bytes`` on disk, and all later ones search it
 without a job; with *executors* the copies are on the executors' disks, tasks search them, and nothing of a table comes to the
-driver but what a change meets. What Python tasks read is not among ``bytes_read``. Mode ``recompute``: Spark runs the query
+driver but what a change meets. Mode ``recompute``: Spark runs the query
 over plain Parquet files with the same content, answer fetched, the files in the operating system's cache, not in Spark's.
 Writing them is not timed: recomputation gets the tables' changes for nothing. Mode ``fill`` is ``create_view`` over the
 loaded tables, mode ``load`` the load.
 
 ``jobs`` are the Spark jobs of a refresh and ``jobs_for`` what each was for; ``bytes_read`` were read by Spark's tasks,
-``driver_bytes`` by this process. ``ratio_to_spark`` is the time of recomputation over that of the refresh: above 1, we are
-faster. ``crossing`` is the share of changed rows at which both take as long, by interpolation. Every answer is compared with
-DuckDB's, and where that differs with Spark's.
+``driver_bytes`` by this process, and ``looked_up_bytes`` by look-ups: of copies the memory pages that they touched.
+``ratio_to_spark`` is the time of recomputation over that of the refresh: above 1, we are faster. ``crossing`` is the share of
+changed rows at which both take as long, by interpolation. With ``--scales`` the ``exponent`` is that of the seconds and bytes
+of a change of as many rows at each scale. Every answer is compared with DuckDB's, and where that differs with Spark's.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ import argparse
 import json
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -45,6 +47,7 @@ from rich.table import Table
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import everview as ev
+from benchmarks.classes_measure import exponent
 from benchmarks.spark_changes import ORDERS, Workload, prepare
 from benchmarks.spark_counters import Counters, counting
 from benchmarks.spark_measure import LOOKUPS, QUERIES, Case, Filled, Outcome, Plan, crossing, load
@@ -78,6 +81,29 @@ def measure(spark: SparkSession, plan: Plan) -> Iterator[Figure]:
         workload = prepare(tpch_files(plan.scale), folder, plan.shares, plan.orders)
         for lookups in plan.lookups:
             yield from _measure_lookups(spark, plan, lookups, folder, workload, counters)
+
+
+def measure_growth(spark: SparkSession, plan: Plan, scales: Sequence[float]) -> Iterator[Figure]:
+    """The results at several scales for changes of as many rows each, and how what they take grows: value ≈ a · scale^b."""
+    points: dict[tuple[object, ...], dict[str, list[tuple[float, float]]]] = {}
+    for scale in scales:
+        shares = tuple(share * scales[0] / scale for share in plan.shares)
+        for figure in measure(spark, replace(plan, scale=scale, shares=shares)):
+            yield figure
+            told = figure.params
+            if figure.metric == "seconds" and told["mode"] == "incremental":
+                size = round(told["share"] * scale / scales[0], 9)
+                own = points.setdefault((figure.case, told["lookups"], told["strategy"], told["order"], size), {})
+                read = told["bytes_read"] + told["looked_up_bytes"]
+                for what, value in (("seconds", figure.value), ("bytes", float(read))):
+                    own.setdefault(what, []).append((scale, value))
+    for (case, lookups, strategy, order, size), measured in points.items():
+        where = {"lookups": lookups, "strategy": strategy, "order": order, "share_of_smallest": size}
+        for what, found in measured.items():
+            (first, least), (last, most) = found[0], found[-1]
+            ratio = {"of": what, **where, "scales": f"{first:g} to {last:g}", "ratio": most / least if least else None}
+            if all(value for _, value in found):
+                yield Figure(str(case), "exponent", exponent(*zip(*found, strict=True)), "", ratio)
 
 
 def _measure_lookups(
@@ -166,6 +192,7 @@ def comparison(outcomes: list[Outcome], plan: Plan, lookups: str = "driver") -> 
         "ratio",
         "jobs",
         "MB read",
+        "MB looked up",
         "MB spark",
         "MB copies",
         "crossing",
@@ -190,6 +217,7 @@ def comparison(outcomes: list[Outcome], plan: Plan, lookups: str = "driver") -> 
             f"{found.ratio:.2f}",
             str(found.refresh.counted.jobs),
             f"{read / 1e6:.1f}",
+            f"{found.refresh.looked_up_bytes / 1e6:.1f}",
             f"{found.recomputed.counted.bytes_read / 1e6:.1f}",
             f"{found.copied_bytes / 1e6:.0f}",
             _crossing(own) if found is own[0] else "",
@@ -218,6 +246,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="A part of the Spark suite.")
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--scale", type=float)
+    parser.add_argument("--scales", nargs="+", type=float, help="ascending: changes of as many rows at each of these")
     parser.add_argument("--queries", nargs="+", choices=QUERIES)
     parser.add_argument("--shares", nargs="+", type=float, help="of rows changed, ascending")
     parser.add_argument("--orders", nargs="+", choices=ORDERS)
@@ -240,7 +269,7 @@ def main() -> int:
     plan = replace(QUICK if given.quick else Plan(), **chosen)
     results = []
     with spark_session({"driver.memory": given.memory}) as spark:
-        for result in measure(spark, plan):
+        for result in measure_growth(spark, plan, given.scales) if given.scales else measure(spark, plan):
             print(f"{result.case} {result.metric} {result.value:,.4g} {result.unit} {dict(result.params)}", flush=True)
             results.append(result)
     if given.json:

@@ -69,7 +69,8 @@ class Plan:
 class Timed:
     """Runs of the same work: their times, what the last one made Spark do, and whether the first was left out.
 
-    ``first`` is the time of the very first run, and ``first_jobs`` its Spark jobs: what warming up costs.
+    ``first`` is the time of the very first run, and ``first_jobs`` its Spark jobs: what warming up costs. ``looked_up_bytes``
+    are those that look-ups in the last run read, of segments and of memory-mapped copies, in tasks and at the driver.
     """
 
     seconds: tuple[float, ...]
@@ -77,6 +78,12 @@ class Timed:
     is_warm: bool
     first: float
     first_jobs: int
+    looked_up_bytes: int = 0
+
+    @property
+    def all_bytes(self) -> int:
+        """What Spark's tasks, look-ups and this process have read."""
+        return self.counted.bytes_read + self.looked_up_bytes + (self.counted.driver_bytes or 0)
 
     @property
     def median(self) -> float:
@@ -88,6 +95,7 @@ class Timed:
         """Jobs, bytes, and how much was timed."""
         told: dict[str, Any] = {"jobs": self.counted.jobs, "bytes_read": self.counted.bytes_read}
         told |= {"driver_bytes": self.counted.driver_bytes, "jobs_for": self.counted.explained}
+        told |= {"looked_up_bytes": self.looked_up_bytes}
         told |= {"first": round(self.first, 3), "first_jobs": self.first_jobs}
         return {**told, "runs": len(self.seconds), "slowest": round(max(self.seconds), 3), "warm": self.is_warm}
 
@@ -177,6 +185,7 @@ class Case:
                 started = time.perf_counter()  # the cold round is on nobody's account, and a warm one always follows
             with self._counters.counted() as counted:
                 there_seconds, commit = self._apply(there)
+            looked_up = view.stats()["looked_up_bytes"]
             first_jobs = first_jobs if seconds else counted.jobs
             how.add(commit.refreshed[view.name].how)
             answers.add(self._check(view.rows(), change.files, lambda: session))
@@ -185,7 +194,7 @@ class Case:
             seconds.append((there_seconds, back_seconds))
         is_warm = len(seconds) > 1
         warm = tuple(s for pair in seconds[is_warm:] for s in pair)
-        timed = Timed(warm, counted, is_warm, seconds[0][0], first_jobs)
+        timed = Timed(warm, counted, is_warm, seconds[0][0], first_jobs, looked_up)
         rows = sum(len(table) for table in there.values())
         answer = "right" if answers == {"right"} else "WRONG"
         told = "+".join(sorted(how))

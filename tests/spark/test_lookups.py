@@ -236,3 +236,41 @@ def test_keys_of_all_tables_are_looked_up_by_one_job(
         with pytest.raises(ev.InvalidChange, match=r"table 'b' would have more than one row with the same primary key"):
             db.apply({"a": [(51, 1)], "b": [(50, 2)], "c": [(51, 1)]})
         assert [len(t.rows()) for t in db.tables.values()] == [20, 21, 19]
+
+
+def test_keys_and_first_look_ups_are_one_job(spark: SparkSession, tmp_path: Path) -> None:
+    """What views look up first is asked with the keys of the changes: for all tables and views of a transaction together."""
+    with ev.connect(tmp_path / "db", backend="spark", spark=spark, local_rows=5, lookup_bytes=0) as db:
+        db.create_table("lines", "id int, line int, price int", primary_key=["id", "line"])
+        db.create_table("orders", "id int, day int", primary_key=["id"])
+        db.table("orders").insert([(i, i % 7) for i in range(40)])
+        db.table("lines").insert([(i // 2, i % 2, i) for i in range(80)])
+        join = "FROM lines l JOIN orders o ON l.id = o.id"
+        db.create_view("days", f"SELECT o.day % 3 AS day, sum(l.price) AS total {join} GROUP BY o.day % 3")
+        db.create_view("totals", f"SELECT o.id, sum(l.price) AS total {join} GROUP BY o.id")
+        for number in (7, 8):
+            old, new = {"id": number, "_weight": -1}, {"id": number, "_weight": 1}
+            changed = [{**old, "line": 1, "price": 2 * number + 1}, {**new, "line": 1, "price": 0}]
+            db.apply({"lines": changed, "orders": [{**old, "day": number % 7}, {**new, "day": 1}]})
+            assert [v.stats()["spark_jobs"] for v in db.views.values()] == [1, 1]
+            db.verify()
+        db.table("lines").upsert([(9, 0, 5), (9, 5, 5)])
+        assert db.view("totals").stats()["spark_jobs"] == 1, "orders and totals are looked up by the key that is given"
+        db.table("lines").delete_keys([(9, 0)])
+        db.verify()
+
+
+def test_new_keys_are_not_looked_up(spark: SparkSession, tmp_path: Path) -> None:
+    """Keys beyond the bounds of what is stored run no job, and strictness is as ever; NULL is between no bounds."""
+    with ev.connect(tmp_path / "db", backend="spark", spark=spark, local_rows=5, lookup_bytes=0) as db:
+        orders = db.create_table("orders", "id int, customer bigint", primary_key=["id"])
+        orders.insert([(i, i % 20 if i % 5 else None) for i in range(40)])
+        view = db.create_view("pairs", "SELECT count(*) AS n FROM orders a JOIN orders b ON a.customer <=> b.customer")
+        for key in (1000, -5, 1001):
+            orders.insert([(key, 700 + key), (key + 3000, 9000)])
+            assert view.stats()["spark_jobs"] == 0
+        with pytest.raises(ev.InvalidChange, match="primary key"):
+            orders.insert([(5000, 1), (20, 9001)])
+        orders.insert([(2000, None), (2001, 19)])
+        assert view.stats()["spark_jobs"] == 1
+        db.verify()

@@ -97,6 +97,8 @@ class SparkBackend:
         self._refreshed: dict[str, Refresh] = {}
         self._summed: dict[str, list[Segment]] = {}
         self._shown = ShownViews(self._files, shown_in, lambda rows, view: self._reading().bag_frame(rows, view.fields))
+        if self.version and not self._files.copies.are_on and shown_in() is not None:
+            self._engine.lookups.warm_up()
         try:
             self._files.open(self._take_in)
             for key in self._outdated:
@@ -222,6 +224,7 @@ class SparkBackend:
         refreshed: dict[str, Refresh] = {}
         suspended = dict(self._files.last.suspended)
         run = Run(self._files, self._engine, self._limit, self._tables, self._views)
+        read = self._looked_up_bytes()
         with self._engine.jobs() as jobs:
             written: dict[str, Move] = {}
             try:
@@ -243,7 +246,7 @@ class SparkBackend:
             deltas = run.deltas(moved, work, written)
             self._compact(written, run)
             for key in moved:
-                self._views[key].count_update(jobs())
+                self._views[key].count_update(jobs(), self._looked_up_bytes() - read)
         self._refreshed = refreshed
         self._shown.settle()
         return deltas
@@ -300,6 +303,10 @@ class SparkBackend:
         if why is not None:
             raise rejections.suspended(view, why)
         return view
+
+    def _looked_up_bytes(self) -> int:
+        """What look-ups have read so far, here and in tasks."""
+        return self._files.copies.bytes_read + self._engine.lookups.bytes_read
 
     def _compact(self, written: Mapping[str, Move], run: Run) -> None:
         moves: dict[str, Move] = {}
@@ -381,12 +388,12 @@ class SparkBackend:
         )
 
     def stats(self, view: str) -> dict[str, Any]:
-        """Rows, bytes on disk by relation, updates, seconds, and Spark jobs of the last transaction."""
+        """Rows, bytes on disk by relation, updates, seconds; of the last transaction Spark jobs, and bytes read by look-ups."""
         known = self._views[view.lower()]
         names = relations_of(known.program)
         sizes = {n: sum(s.size for s in self._files.relations[n].segments) for n in names}
         told: dict[str, Any] = {"rows": None, "bytes": sizes, "updates": known.updates, "seconds": known.seconds}
-        told["spark_jobs"] = known.jobs
+        told["spark_jobs"], told["looked_up_bytes"] = known.jobs, known.looked_up_bytes
         why = self._files.last.suspended.get(view.lower())
         if why is not None:
             return {**told, "suspended": why}

@@ -48,6 +48,8 @@ FREE_SHARE: Final = 0.5
 """At most this share of the disk's free space is taken at once."""
 FIRST_COPIED: Final = 2
 """The look-up in a relation with which copying begins."""
+PAGE: Final = 4096
+"""Bytes of a memory page: the least that is read of a file that is mapped."""
 _BATCH_ROWS: Final = 1 << 20
 _STRING_WIDTH: Final = 32
 """What a value of unknown width is taken to need, in bytes."""
@@ -92,9 +94,16 @@ class LookupCopies:
         self._asked: Counter[Path] = Counter()
         self._too_long: set[Path] = set()
         self._made = 0
+        self.bytes_read = 0
+        """Of copies the memory pages that look-ups have touched, and of segments the columns that were copied."""
         self._lock = threading.RLock()
         if not is_shared:
             shutil.rmtree(folder, ignore_errors=True)
+
+    @property
+    def are_on(self) -> bool:
+        """Whether there may be any."""
+        return self._budget > 0
 
     @property
     def bytes(self) -> int:
@@ -143,7 +152,9 @@ class LookupCopies:
                     left.append(segment)
                     continue
                 for number, positions in self._search(copy, by, encoded):
-                    found.append([copy.columns[c].batches[number].take(positions) for c in columns])
+                    batches = [copy.columns[c].batches[number] for c in columns]
+                    self.bytes_read += sum(bytes_taken(batch, positions) for batch in batches)
+                    found.append([batch.take(pa.array(positions)) for batch in batches])
         if not found:
             return empty_rows(own), left
         arrays = [pa.chunked_array(parts).combine_chunks() for parts in zip(*found, strict=True)]
@@ -215,7 +226,7 @@ class LookupCopies:
         scratch = [f.with_suffix(f".{os.getpid()}") for f in files]
         try:
             copy.folder.mkdir(parents=True, exist_ok=True)
-            _write_columns(path, segment, fields, wanted, scratch)
+            self.bytes_read += _write_columns(path, segment, fields, wanted, scratch)
             for written, made in zip(scratch, files, strict=True):
                 os.replace(written, made)
         except (
@@ -235,7 +246,7 @@ class LookupCopies:
 
     # Searching
 
-    def _search(self, copy: _Copy, by: int, keys: pa.ChunkedArray) -> Iterator[tuple[int, pa.Array]]:
+    def _search(self, copy: _Copy, by: int, keys: pa.ChunkedArray) -> Iterator[tuple[int, Positions]]:
         """Where the keys are: the batches that have some, and their positions there, ascending."""
         column = copy.columns[by]
         if not column.batches:
@@ -247,22 +258,29 @@ class LookupCopies:
         for number, batch in enumerate(column.batches):
             if numbers is None or batch.null_count:
                 positions = np.flatnonzero(pc.is_in(batch, value_set=asked).to_numpy(zero_copy_only=False))
+                self.bytes_read += batch.nbytes
             else:
                 if number not in column.orders:
                     column.orders[number] = self._order(copy, by, number)
-                positions = _positions(*column.orders[number], numbers)
+                positions, touched = _positions(*column.orders[number], numbers)
+                self.bytes_read += touched
             if len(positions):
-                yield number, pa.array(positions)
+                yield number, positions
 
     def _order(self, copy: _Copy, by: int, number: int) -> tuple[Numbers, Positions | None]:
         """The values of a batch ascending, and where each was; None in the second place if they ascend as they are."""
         values = numbers_of(copy.columns[by].batches[number])
         assert values is not None
-        if bool(np.all(values[1:] >= values[:-1])):
+        ascends = copy.folder / f"{by}.{number}.ascends"
+        if self._is_shared and ascends.exists():
             return values, None
         files = [copy.folder / f"{by}.{number}.{name}.npy" for name in ("values", "order")]
         if self._is_shared and all(f.exists() for f in files):
             return np.load(files[0], mmap_mode="r"), np.load(files[1], mmap_mode="r")
+        self.bytes_read += values.nbytes
+        if bool(np.all(values[1:] >= values[:-1])):
+            ascends.touch()
+            return values, None
         order = np.argsort(values, kind="stable")
         kept = []
         for path, array in zip(files, (values[order], order), strict=True):
@@ -287,17 +305,50 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _positions(ordered: Numbers, order: Positions | None, keys: Numbers) -> Positions:
-    """Where the keys, which ascend, are in a batch that is not empty, ascending."""
+def _positions(ordered: Numbers, order: Positions | None, keys: Numbers) -> tuple[Positions, int]:
+    """Where the keys, which ascend, are in a batch that is not empty, ascending; and the bytes of the pages touched."""
     # A segment is sorted by its key: most keys of a look-up are in other batches, and are left out before they are searched.
     keys = keys[np.searchsorted(keys, ordered[0], "left") : np.searchsorted(keys, ordered[-1], "right")]
     if not len(keys):
-        return np.zeros(0, dtype=np.int64)
+        return np.zeros(0, dtype=np.int64), 2 * PAGE
     first = np.searchsorted(ordered, keys, "left")
     counts = np.searchsorted(ordered, keys, "right") - first
     # The runs first[i], first[i] + 1, … of counts[i] places, one after the other.
     places = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-    return places if order is None else np.sort(order[places])
+    touched = _bytes_searched(ordered, first)
+    if order is None:
+        return places, touched
+    return np.sort(order[places]), touched + _pages(places * order.itemsize)
+
+
+def _pages(offsets: Numbers) -> int:
+    """The bytes of the pages in which the values at these offsets, which ascend, begin."""
+    return PAGE * int(np.count_nonzero(np.diff(offsets // PAGE)) + 1) if len(offsets) else 0
+
+
+def _bytes_searched(ordered: Numbers, ends: Positions) -> int:
+    """The pages that binary searches touch which end at these places: on level d at most 2^d, and at most one for each end."""
+    width = ordered.strides[0]
+    leaves = _pages(ends * width)
+    levels = (len(ordered) * width // PAGE).bit_length()
+    return leaves + sum(min(PAGE << level, leaves) for level in range(levels))
+
+
+def bytes_taken(batch: pa.Array, positions: Positions) -> int:
+    """The memory pages of a batch in which the values at these positions, which ascend, lie.
+
+    >>> bytes_taken(pa.array(range(10_000)), np.array([0, 1, 600, 9_999]))
+    12288
+    """
+    kind = batch.type
+    if pa.types.is_string(kind) or pa.types.is_binary(kind):
+        ends = np.frombuffer(batch.buffers()[1], np.int32)[batch.offset :]
+        starts = ends[positions]
+        long = (ends[positions + 1] - starts) // PAGE
+        return _pages((positions + batch.offset) * 4) + _pages(starts.astype(np.int64)) + PAGE * int(long.sum())
+    if pa.types.is_primitive(kind) or pa.types.is_decimal(kind):
+        return _pages((positions + batch.offset) * kind.bit_width // 8)
+    return int(batch.nbytes) * len(positions) // len(batch)
 
 
 def numbers_of(array: pa.Array) -> Numbers | None:
@@ -325,7 +376,8 @@ def _is_searchable(data_type: DataType) -> bool:
     return not is_floating(data_type) and not isinstance(data_type, Array | Struct | Map | Null)
 
 
-def _write_columns(path: Path, segment: Segment, fields: Schema, wanted: list[int], files: list[Path]) -> None:
+def _write_columns(path: Path, segment: Segment, fields: Schema, wanted: list[int], files: list[Path]) -> int:
+    """Copies columns of a segment, each into a file; returns the bytes read."""
     source = SegmentFile(path, segment, without_hash(fields))
     there = source.schema.names
     names = [there[c] if c < len(there) else ROW_HASH.name for c in wanted]
@@ -341,6 +393,7 @@ def _write_columns(path: Path, segment: Segment, fields: Schema, wanted: list[in
                 if column.num_chunks > 1:  # its batches would be others than those of the other columns
                     raise _TooLong
                 writer.write_table(pa.Table.from_arrays([column], schema=schema))
+    return source.bytes_of(read)
 
 
 def hashes_of(stored: pa.Table) -> pa.ChunkedArray:

@@ -15,10 +15,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.backends.spark import stage_plans
+from everview.backends.spark.changed_terms import changed_terms
 from everview.backends.spark.far_rows import Rows, brought_near, count_rows
+from everview.backends.spark.key_lookups import FoundAhead
 from everview.backends.spark.local_engine import run_locally
 from everview.backends.spark.relation_store import Layout, StoredRelation
-from everview.backends.spark.restrict import BoundSource, Restriction, Source, source_of
+from everview.backends.spark.restrict import BoundSource, Restriction, Source, Sources, source_of
 from everview.backends.spark.segments import empty_rows
 from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.stages import (
@@ -50,7 +52,6 @@ from everview.relational.schema import schema
 from everview.relational.traverse import nodes_of
 
 Wrap = Callable[[Relation], Relation]
-_Sources = tuple[tuple[Source | None, ...], ...]
 
 
 @dataclass(frozen=True)
@@ -70,6 +71,7 @@ class Maintenance:
         engine: Spark.
         limit: Segments with more rows than this stay on disk and are Spark's.
         scratch: Makes a relation that no commit will add, for contents that are needed only on the way.
+        ahead: Rows that were looked up before the stages ask for them.
     """
 
     def __init__(
@@ -78,8 +80,10 @@ class Maintenance:
         engine: SparkEngine,
         limit: int,
         scratch: Callable[[str, Layout], StoredRelation],
+        ahead: FoundAhead | None = None,
     ) -> None:
         self._relations = relations
+        self._ahead = ahead
         self._scratch = scratch
         self._engine = engine
         self._limit = limit
@@ -149,7 +153,7 @@ class Maintenance:
         state[stage_plans.KEYS] = _rows(keys)
         return UnionAll((output, plan))
 
-    def _restricted(self, terms: tuple[Term, ...], keys: BoundSource | None, work: Work) -> _Sources:
+    def _restricted(self, terms: tuple[Term, ...], keys: BoundSource | None, work: Work) -> Sources:
         """The new contents of what terms join, beside keys that restrict them."""
 
         def source(leaf: Relation) -> Source | None:
@@ -164,7 +168,7 @@ class Maintenance:
         fields: Schema,
         plan: Relation,
         terms: tuple[Term, ...],
-        sources: _Sources,
+        sources: Sources,
         work: Work,
         zone: str,
     ) -> None:
@@ -259,7 +263,7 @@ class Maintenance:
         keys = tuple(range(stage.key_count))
         old = BoundSource(Source(state, None))
         if isinstance(changed, pa.Table):
-            old = _rows(Restriction(self._engine, self._limit, zone).stored_rows(state, keys, changed))
+            old = _rows(self._restriction(zone).stored_rows(state, keys, changed))
         sources = {stage_plans.OLD: old, stage_plans.CHANGED: _rows(changed)}
         if stage.is_single:
             self._check_single(self.run(stage_plans.group_counts(stage), sources, zone))
@@ -307,7 +311,7 @@ class Maintenance:
         own = self._relations[stage.name]
         by = tuple(e.index for e in stage.output_key if isinstance(e, Column))
         if stage.partition and len(by) == len(stage.output_key) and isinstance(keys, pa.Table):
-            sources[stage_plans.OLD] = _rows(Restriction(self._engine, self._limit, zone).stored_rows(own, by, keys))
+            sources[stage_plans.OLD] = _rows(self._restriction(zone).stored_rows(own, by, keys))
         else:
             sources[stage_plans.OLD] = BoundSource(Source(own, None))
         inputs = self._restricted(terms, sources.get(stage_plans.KEYS), work)
@@ -327,31 +331,16 @@ class Maintenance:
 
     def _sum(self, stage: Stage, work: Work, zone: str, home: _Home) -> Rows | None:
         """The delta of a stage's terms, in the form that the stage needs."""
-        picked: list[tuple[int, int]] = []
-        sources: list[tuple[Source | None, ...]] = []
-        for number, term in enumerate(stage.terms):
-            for start, leaf in enumerate(term.inputs):
-                if isinstance(leaf, Scan) and leaf.table in work.changes:
-                    own = tuple(self._delta_source(other, i, start, work) for i, other in enumerate(term.inputs))
-                    if any(s is not None and s.is_empty() for s in own):
-                        continue
-                    picked.append((number, start))
-                    sources.append(own)
-        if not picked:
+        changed = changed_terms(stage, work.changes, self._relations)
+        if not changed.picked:
             return None
-        terms = tuple(stage.terms[number] for number, _ in picked)
+        terms, starts, sources = changed.terms, changed.starts, changed.sources
         is_far = any(isinstance(work.changes.get(leaf.table), StoredRelation) for leaf in scanned(terms))
-        plan = stage_plans.changed_plan(stage, tuple(picked))
-        starts, home = tuple(start for _, start in picked), replace(home, is_far=is_far)
-        return self._run_terms(plan, terms, starts, tuple(sources), {}, zone, home, work)
+        plan = stage_plans.changed_plan(stage, changed.picked)
+        return self._run_terms(plan, terms, starts, sources, {}, zone, replace(home, is_far=is_far), work)
 
-    def _delta_source(self, leaf: Relation, position: int, start: int, work: Work) -> Source | None:
-        if not isinstance(leaf, Scan):
-            return None
-        change = work.changes.get(leaf.table)
-        if position == start:
-            return source_of(None, change)
-        return source_of(self._relations[leaf.table], change if position < start else None)
+    def _restriction(self, zone: str) -> Restriction:
+        return Restriction(self._engine, self._limit, zone, self._ahead)
 
     # Running
 
@@ -360,14 +349,14 @@ class Maintenance:
         plan: Relation,
         terms: tuple[Term, ...],
         starts: tuple[int, ...],
-        sources: _Sources,
+        sources: Sources,
         others: Mapping[str, BoundSource],
         zone: str,
         home: _Home,
         work: Work,
     ) -> Rows:
         # What a far change meets is not looked up, few as its keys may be: it may be everything.
-        found = None if home.is_far else Restriction(self._engine, self._limit, zone).rows(terms, starts, sources)
+        found = None if home.is_far else self._restriction(zone).rows(terms, starts, sources)
         if found is not None and not any(s.is_remote(self._limit) for s in others.values()):
             tables = {scan_name(k, j): rows for k, own in enumerate(found) for j, rows in own.items()}
             extra = {n: s.local(self._limit) for n, s in others.items()}
@@ -434,7 +423,7 @@ class Maintenance:
         return self._engine.view_of_sql(f"SELECT {listed} FROM {far} UNION ALL SELECT * FROM {near}")
 
 
-def _named(terms: tuple[Term, ...], sources: _Sources) -> dict[str, BoundSource]:
+def _named(terms: tuple[Term, ...], sources: Sources) -> dict[str, BoundSource]:
     """The sources of terms by the names of their scans."""
     pairs = ((k, j, s) for k, own in enumerate(sources) for j, s in enumerate(own))
     return {scan_name(k, j): BoundSource(s, terms[k].used[j]) for k, j, s in pairs if s is not None}

@@ -7,28 +7,34 @@ large segments that do not wait for each other are one Spark job together, whate
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from everview.backends.spark.arrow_conditions import passing
 from everview.backends.spark.far_rows import Rows
+from everview.backends.spark.key_lookups import (
+    WORTH_FILTERING,
+    FoundAhead,
+    KeyLookup,
+    Lookups,
+    Wanted,
+    distinct,
+    matching,
+    most_distinct,
+)
 from everview.backends.spark.relation_store import StoredRelation
 from everview.backends.spark.row_hashes import row_hashes
-from everview.backends.spark.segments import Segment, by_position
+from everview.backends.spark.segments import Segment, by_position, empty_rows
 from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.sql_expressions import expression_sql
 from everview.backends.spark.stages import WEIGHT
 from everview.backends.spark.task_lookups import Asked
 from everview.backends.spark.terms import Term
-from everview.relational.expressions import Call, Column, Expression, conjunction
+from everview.relational.expressions import Call, Column, conjunction
 from everview.relational.nodes import Field
-
-_WORTH_FILTERING = 4096
-"""From so many rows on, rows at the driver are filtered by key before they are joined."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,10 @@ class Source:
         """Whether it surely has no rows."""
         stored = 0 if self.relation is None else self.relation.row_count
         return stored == 0 and (self.change is None or self.change.num_rows == 0)
+
+
+Sources: TypeAlias = tuple[tuple[Source | None, ...], ...]
+"""Of several terms what their inputs stand for; None for constant rows."""
 
 
 def source_of(relation: StoredRelation | None, change: Rows | None) -> Source:
@@ -89,22 +99,6 @@ class BoundSource:
         return tuple(range(self.source.change.num_columns - 1))
 
 
-@dataclass(frozen=True)
-class KeyLookup:
-    """Rows of a stored relation wanted by value: ``by`` are positions among ``columns``."""
-
-    relation: StoredRelation
-    columns: tuple[int, ...]
-    by: tuple[int, ...]
-    conditions: tuple[Expression, ...]
-    """Over ``columns``: what the rows must satisfy anyway."""
-
-
-T = TypeVar("T")
-Lookups: TypeAlias = Generator[tuple[KeyLookup, pa.Table], pa.Table, T]
-"""Asks for rows by their keys, as often as it must, and leads to something."""
-
-
 @dataclass
 class _Walk:
     """One term on its way to knowing all its inputs."""
@@ -136,6 +130,11 @@ class _Walk:
         return order.index(other) > order.index(position)
 
 
+T = TypeVar("T")
+_Step: TypeAlias = tuple[_Walk, int, KeyLookup, pa.Table]
+"""An input of a term, and by which keys it is looked up."""
+
+
 class Restriction:
     """Finds the rows for terms.
 
@@ -143,24 +142,77 @@ class Restriction:
         engine: Where look-ups in large segments run.
         limit: Segments with more rows than this are large.
         zone: The view's time zone, for conditions that depend on it.
+        ahead: What has been looked up before it is asked for.
     """
 
-    def __init__(self, engine: SparkEngine, limit: int, zone: str) -> None:
+    def __init__(self, engine: SparkEngine, limit: int, zone: str, ahead: FoundAhead | None = None) -> None:
         self._engine = engine
         self._limit = limit
         self._zone = zone
+        self._ahead = ahead or FoundAhead()
 
     def judges_by_hash(self, relation: StoredRelation) -> bool:
         """Whether rows are known by their hashes sooner than whole: copies have them, files do not."""
         return bool(relation.remote(self._limit)) and self._engine.lookups.are_on
 
     def rows(
-        self, terms: tuple[Term, ...], starts: tuple[int, ...], sources: tuple[tuple[Source | None, ...], ...]
+        self, terms: tuple[Term, ...], starts: tuple[int, ...], sources: Sources
     ) -> list[dict[int, pa.Table]] | None:
         """For each term the weighted rows of its stored inputs (of their used columns).
 
         None where some input is large and nothing connects it: then the terms are Spark's.
         """
+        walks = self._walks(terms, starts, sources)
+        while walks is not None and any(w.waiting() for w in walks):
+            groups = self._round(walks)
+            if groups is None:
+                return None
+            for group, stored in zip(groups, self.fetch([_asked_by(group) for group in groups]), strict=True):
+                for walk, position, lookup, keys in group:
+                    source = walk.sources[position]
+                    assert source is not None
+                    near = matching(source.local(self._limit, lookup.columns), lookup.by, keys)
+                    walk.learn(position, pa.concat_tables([near, stored]))
+        return None if walks is None else [w.known for w in walks]
+
+    def first_round(self, terms: tuple[Term, ...], starts: tuple[int, ...], sources: Sources) -> list[Wanted]:
+        """The look-ups with which ``rows`` would begin."""
+        walks = self._walks(terms, starts, sources)
+        groups = None if walks is None else self._round(walks)
+        return [_asked_by(group) for group in groups or ()]
+
+    def groups_of(
+        self,
+        state: StoredRelation,
+        key_count: int,
+        terms: tuple[Term, ...],
+        starts: tuple[int, ...],
+        sources: Sources,
+    ) -> list[Wanted]:
+        """The look-up of payloads by those key columns that the changed inputs alone tell, if there are such."""
+        walks = self._walks(terms, starts, sources) or []
+        told = [self._keys_told(walk, key_count) for walk in walks]
+        by = tuple(k for k in range(key_count) if all(k in own for own in told))
+        if not walks or not by:
+            return []
+        keys = [by_position(w.known[w.start].select([own[k] for k in by])) for w, own in zip(walks, told, strict=True)]
+        return [(KeyLookup(state, tuple(range(len(state.fields))), by, ()), distinct(pa.concat_tables(keys)))]
+
+    def _keys_told(self, walk: _Walk, key_count: int) -> dict[int, int]:
+        """The key columns of a term that are columns of its changed input, or equal to one; and which."""
+        found: dict[int, int] = {}
+        for number, key in enumerate(walk.term.outputs[:key_count]):
+            if isinstance(key, Column):
+                position = walk.term.input_of(key.index)
+                place = walk.term.used[position].index(key.index - walk.term.starts[position])
+                if position == walk.start:
+                    found[number] = place
+                elif (equal := dict(self._equalities(walk.term, position, walk.start)).get(place)) is not None:
+                    found[number] = equal
+        return found
+
+    def _walks(self, terms: tuple[Term, ...], starts: tuple[int, ...], sources: Sources) -> list[_Walk] | None:
+        """The terms with their changed inputs known; None if one of these is large."""
         walks = []
         for term, start, own in zip(terms, starts, sources, strict=True):
             walk = _Walk(term, start, own)
@@ -170,17 +222,18 @@ class Restriction:
                     return None
                 walk.learn(start, first.local(self._limit, term.used[start]))
             walks.append(walk)
-        while any(w.waiting() for w in walks):
-            wanted: dict[tuple[object, ...], list[tuple[_Walk, int, KeyLookup, pa.Table]]] = {}
-            for walk in walks:
-                step = self._step(walk)
-                if step is None:
-                    return None
-                for position, lookup, keys in step:
-                    place = (lookup.relation.name, lookup.columns, lookup.by, lookup.conditions)
-                    wanted.setdefault(place, []).append((walk, position, lookup, keys))
-            self._look_up(list(wanted.values()))
-        return [w.known for w in walks]
+        return walks
+
+    def _round(self, walks: list[_Walk]) -> list[list[_Step]] | None:
+        """The next look-ups of all terms, those that are alike together; None if one has no way on."""
+        groups: dict[KeyLookup, list[_Step]] = {}
+        for walk in walks:
+            found = self._step(walk)
+            if found is None:
+                return None
+            for position, lookup, keys in found:
+                groups.setdefault(lookup, []).append((walk, position, lookup, keys))
+        return list(groups.values())
 
     def _step(self, walk: _Walk) -> list[tuple[int, KeyLookup, pa.Table]] | None:
         """Takes in what is at the driver and connected; returns the look-ups of the next round, None if there is no way on."""
@@ -199,7 +252,7 @@ class Restriction:
                 if not source.is_remote(self._limit):
                     rows = source.local(self._limit, walk.term.used[position])
                     if connection is None:
-                        if rows.num_rows > _WORTH_FILTERING and self._may_connect(walk, position):
+                        if rows.num_rows > WORTH_FILTERING and self._may_connect(walk, position):
                             continue
                         walk.learn(position, rows, reached=False)
                     else:
@@ -276,15 +329,6 @@ class Restriction:
                 found.setdefault(mine, term.used[other].index(ends[other] - term.starts[other]))
         return list(found.items())
 
-    def _look_up(self, groups: list[list[tuple[_Walk, int, KeyLookup, pa.Table]]]) -> None:
-        wanted = [(g[0][2], distinct(pa.concat_tables([by_position(k) for *_, k in g]))) for g in groups]
-        for group, stored in zip(groups, self.fetch(wanted), strict=True):
-            for walk, position, lookup, keys in group:
-                source = walk.sources[position]
-                assert source is not None
-                near = matching(source.local(self._limit, lookup.columns), lookup.by, keys)
-                walk.learn(position, pa.concat_tables([near, stored]))
-
     def answer(self, lookups: Sequence[Lookups[T]]) -> list[T]:
         """What look-ups lead to that run side by side: all that they ask for at a time is one Spark job."""
         answers: dict[int, T] = {}
@@ -354,6 +398,13 @@ class Restriction:
         asked: dict[int, Asked] = {}
         for number, (lookup, keys) in enumerate(wanted):
             relation, searched = lookup.relation, most_distinct(keys)
+            if not keys.num_rows:
+                columns = (*lookup.columns, len(relation.fields))
+                answers.append([empty_rows(tuple(relation.searched[c] for c in columns))])
+                continue
+            if (known := self._ahead.rows(lookup, keys)) is not None:
+                answers.append([known])
+                continue
             if searched is None:
                 answers.append([self._joined(lookup, relation.remote(self._limit), keys)])
                 continue
@@ -392,37 +443,6 @@ class Restriction:
             self._engine.drop([key_view])
 
 
-def most_distinct(keys: pa.Table) -> int | None:
-    """The key column with the most values; by it alone more may be found. Not one of floats: -0.0 is to find 0.0."""
-    if any(pa.types.is_nested(t) for t in keys.schema.types):
-        return None
-    counts = [-1 if pa.types.is_floating(c.type) else pc.count_distinct(c, mode="all").as_py() for c in keys.columns]
-    return counts.index(max(counts)) if max(counts) >= 0 else None
-
-
-def matching(rows: pa.Table, by: tuple[int, ...], keys: pa.Table) -> pa.Table:
-    """The rows that have a key's value in each of these columns; all rows, where they are too few to be worth it."""
-    if rows.num_rows <= _WORTH_FILTERING:
-        return rows
-    kept = None
-    for place, values in zip(by, keys.columns, strict=True):
-        if pa.types.is_nested(values.type):  # Arrow does not compare lists; the join will
-            continue
-        found = pc.is_in(comparable(rows.column(place)), value_set=comparable(values).combine_chunks())
-        kept = found if kept is None else pc.and_(kept, found)
-    return rows if kept is None else rows.filter(kept)
-
-
-def comparable(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """The values in the form in which equal ones are equal for Arrow too, which tells -0.0 from 0.0 (decision 003)."""
-    return pc.add(column, pa.scalar(0.0, column.type)) if pa.types.is_floating(column.type) else column
-
-
-def distinct(keys: pa.Table) -> pa.Table:
-    """Each key once."""
-    if keys.num_columns == 1 and not pa.types.is_nested(keys.schema.types[0]):
-        return by_position(pa.table([pc.unique(keys.column(0))], names=["c0"]))
-    plain = by_position(keys)
-    if any(pa.types.is_nested(t) for t in plain.schema.types):
-        return plain
-    return by_position(plain.group_by(plain.column_names, use_threads=False).aggregate([]))
+def _asked_by(group: list[_Step]) -> Wanted:
+    """One look-up for several terms."""
+    return group[0][2], distinct(pa.concat_tables([by_position(keys) for *_, keys in group]))

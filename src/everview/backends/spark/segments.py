@@ -278,6 +278,12 @@ class SegmentFile:
                 part = self._as_stored(pa.Table.from_batches([batch]), names)
             yield part
 
+    def bytes_of(self, names: list[str], group: int | None = None) -> int:
+        """What columns take in the file, or in one of its row groups."""
+        groups = range(self.metadata.num_row_groups) if group is None else (group,)
+        chunks = (self.metadata.row_group(g).column(c) for g in groups for c in range(self.metadata.num_columns))
+        return sum(c.total_compressed_size for c in chunks if c.path_in_schema.partition(".")[0] in names)
+
     @contextmanager
     def _readable(self) -> Iterator[None]:
         try:

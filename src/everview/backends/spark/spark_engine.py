@@ -12,8 +12,8 @@ import sys
 import threading
 import uuid
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial, reduce
 from pathlib import Path
 from typing import Any, TypeVar
@@ -78,6 +78,8 @@ class SparkEngine:
         self.lookups = TaskLookups(self, executor_bytes)
         self._session: SparkSession | None = None
         self._lock = threading.RLock()
+        self._python_lock = threading.Lock()
+        self._warming: threading.Thread | None = None
         self._groups: list[str] = []
         self.runs = 0
         """How often Spark was asked for rows, or to write some."""
@@ -208,13 +210,9 @@ class SparkEngine:
     def in_tasks(self, work: Callable[[str, Iterator[P]], Iterator[R]], parts: Sequence[P]) -> list[R]:
         """What some work yields in tasks, each of which has its share of the parts; it is told the application's id."""
         context = self.session.sparkContext
-        slices = max(1, min(len(parts), context.defaultParallelism))
-        python = context.pythonExec
-        if self._is_local():  # workers beside this process are to have what it has, whatever python3 is elsewhere
-            context.pythonExec = sys.executable
         try:
-            with self._watched():
-                shares: Any = context.parallelize(parts, slices)
+            with self._watched(), self._own_python():
+                shares: Any = context.parallelize(parts, max(1, min(len(parts), context.defaultParallelism)))
                 return list(shares.mapPartitions(partial(work, context.applicationId)).collect())
         except PySparkException as error:
             if "ModuleNotFoundError" not in str(error):
@@ -224,14 +222,40 @@ class SparkEngine:
                 f"{_missing(str(error))}",
                 hint="install everview there and name that Python in PYSPARK_PYTHON, or connect with executor_bytes=0.",
             ) from error
-        finally:
-            context.pythonExec = python
+
+    @contextmanager
+    def _own_python(self) -> Iterator[None]:
+        """Beside this process tasks have the Python that it has, whatever python3 is elsewhere."""
+        context = self.session.sparkContext
+        with self._python_lock:
+            python = context.pythonExec
+            if self._is_local():
+                context.pythonExec = sys.executable
+            try:
+                yield
+            finally:
+                context.pythonExec = python
+
+    def warm_up(self, work: Callable[[Iterable[int]], Iterable[int]]) -> None:
+        """Starts the executors' Python workers, with some work, beside what this process does: look-ups find them started."""
+
+        def run() -> None:
+            # What fails here fails again in the first look-up, and is told there.
+            with suppress(Exception), self._own_python():
+                context = self.session.sparkContext
+                slices = context.defaultParallelism
+                context.parallelize(range(slices), slices).mapPartitions(work).collect()
+
+        self._warming = threading.Thread(target=run, name="everview-warm-up", daemon=True)
+        self._warming.start()
 
     def _is_local(self) -> bool:
         return str(self.session.sparkContext.master).startswith("local")
 
     def close(self) -> None:
         """Removes the copies that tasks of this process have; executors elsewhere lose theirs with the application."""
+        if self._warming is not None:
+            self._warming.join()
         context: Any = None if self._session is None else self._session.sparkContext
         if context is not None and context._jsc is not None and self._is_local():
             shutil.rmtree(copies_folder(context.applicationId), ignore_errors=True)

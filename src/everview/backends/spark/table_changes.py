@@ -20,8 +20,9 @@ from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.tables.stored_table import StoredTable
 from everview.backends.embedded.tables.transaction_rows import WeightedRows, consolidated, row_words
 from everview.backends.embedded.vectors import Ints
+from everview.backends.spark.key_lookups import Lookups, most_distinct
 from everview.backends.spark.relation_store import StoredRelation
-from everview.backends.spark.restrict import Lookups, Restriction, most_distinct
+from everview.backends.spark.restrict import Restriction
 from everview.backends.spark.row_hashes import ROW_HASH, found_in, have_hashes, row_hashes
 from everview.backends.spark.segments import by_position, empty_rows, encode, repeat_by_weight
 from everview.backends.spark.stages import WEIGHT

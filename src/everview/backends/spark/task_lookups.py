@@ -19,16 +19,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from everview.backends.spark.arrow_conditions import passing
-from everview.backends.spark.lookup_copies import LookupCopies, hashes_of, numbers_of
+from everview.backends.spark.lookup_copies import LookupCopies, hashes_of
 from everview.backends.spark.row_hashes import ROW_HASH, without_hash
+from everview.backends.spark.segment_bounds import groups_with
 from everview.backends.spark.segments import (
     Segment,
     SegmentFile,
@@ -43,6 +42,10 @@ from everview.relational.nodes import Schema
 if TYPE_CHECKING:
     from everview.backends.spark.spark_engine import SparkEngine
 
+_FAILED: Final = -1
+"""Stands before an error where a task gives back the rows of a look-up."""
+_READ: Final = -2
+"""Before the number of bytes that it has read."""
 _copies: dict[tuple[str, int], LookupCopies] = {}
 """Of this Python worker: the copies that its executor has, by folder and budget."""
 
@@ -84,26 +87,37 @@ class TaskLookups:
         self._engine = engine
         self._budget = budget
         self._times: Counter[str] = Counter()
+        self.bytes_read = 0
+        """By tasks: of copies the memory pages that were touched, of segments the columns that were copied or searched."""
 
     @property
     def are_on(self) -> bool:
         """Whether tasks look rows up; else Spark joins do."""
         return self._budget > 0
 
+    def warm_up(self) -> None:
+        """Lets the executors' Python workers import what look-ups need, which takes a second each."""
+        if self.are_on:
+            self._engine.warm_up(_present)
+
     def rows(self, asked: Sequence[Asked]) -> list[pa.Table]:
-        """The rows of each, in one job."""
-        self._times.update(a.place for a in asked)
+        """The rows of each, in one job; none if by the bounds of the segments there are no such rows."""
         parts: dict[tuple[str, Segment], list[int]] = {}
         for number, one in enumerate(asked):
             for segment in one.segments:
-                parts.setdefault((one.place, segment), []).append(number)
+                if groups_with(Path(one.place) / segment.path, segment, one.fields, one.by, one.keys):
+                    parts.setdefault((one.place, segment), []).append(number)
+        self._times.update({place for place, _ in parts})
         shares = [_Part(s, tuple(numbers), self._times[place] > 1) for (place, s), numbers in parts.items()]
         shares.sort(key=lambda p: -p.segment.rows)
-        found = self._engine.in_tasks(partial(_answered, tuple(asked), self._budget), shares)
+        found = self._engine.in_tasks(partial(_answered, tuple(asked), self._budget), shares) if shares else []
         answers: list[list[pa.Table]] = [[] for _ in asked]
         for number, rows in found:
-            if number < 0:
+            if number == _FAILED:
                 raise pickle.loads(rows)
+            if number == _READ:
+                self.bytes_read += int.from_bytes(rows)
+                continue
             answers[number].append(pa.ipc.open_stream(rows).read_all())
         return [
             pa.concat_tables([empty_rows(tuple(one.fields[c] for c in one.columns)), *parts])
@@ -117,6 +131,11 @@ def copies_folder(application: str) -> Path:
     return Path(local) / f"everview-copies-{application}"
 
 
+def _present(numbers: Iterable[int]) -> Iterable[int]:
+    """What runs in a task to warm up: it comes from this module, which a worker imports for it."""
+    return numbers
+
+
 def _answered(
     asked: Sequence[Asked], budget: int, application: str, parts: Iterable[_Part]
 ) -> Iterator[tuple[int, bytes]]:
@@ -124,54 +143,52 @@ def _answered(
     place = (str(copies_folder(application)), budget)
     if place not in _copies:
         _copies[place] = LookupCopies(Path(place[0]), budget, is_shared=True)
+    copies, read = _copies[place], 0
+    before = copies.bytes_read
     for part in parts:
         for number in part.numbers:
             try:
-                rows = _found(asked[number], part, _copies[place])
+                rows, unmapped = _found(asked[number], part, copies)
             except (CorruptDatabase, UnsupportedOperation) as error:  # else the driver gets text of a Java error
-                yield -1, pickle.dumps(error)
+                yield _FAILED, pickle.dumps(error)
                 return
+            read += unmapped
             if rows.num_rows:
                 sink = pa.BufferOutputStream()
                 with pa.ipc.new_stream(sink, rows.schema) as writer:
                     writer.write_table(rows)
                 yield number, sink.getvalue().to_pybytes()
+    yield _READ, (copies.bytes_read - before + read).to_bytes(8)
 
 
-def _found(one: Asked, part: _Part, copies: LookupCopies) -> pa.Table:
-    folder = Path(one.place)
+def _found(one: Asked, part: _Part, copies: LookupCopies) -> tuple[pa.Table, int]:
+    """The rows, and the bytes read where there was no copy."""
+    folder, read = Path(one.place), 0
     rows, left = copies.rows(folder, [part.segment], one.fields, one.columns, one.by, one.keys, may_copy=part.may_copy)
-    return passing(_read(folder, part.segment, one) if left else rows, one.conditions)
+    if left:
+        rows, read = _read(folder, part.segment, one)
+    return passing(rows, one.conditions), read
 
 
-def _read(folder: Path, segment: Segment, one: Asked) -> pa.Table:
-    """The rows of a segment that has no copy."""
+def _read(folder: Path, segment: Segment, one: Asked) -> tuple[pa.Table, int]:
+    """The rows of a segment that has no copy, and the bytes read."""
     path = folder / segment.path
     wanted = tuple(one.fields[c] for c in one.columns)
     keys = encode(pa.table([one.keys], names=["k"]), (one.fields[one.by],)).column(0)
-    found = []
+    found, size = [], 0
     with SegmentFile(path, segment, without_hash(one.fields)) as file:
         there = file.schema.names
         names = [there[c] if c < len(there) else ROW_HASH.name for c in one.columns]
         read = there if ROW_HASH.name in names else list(dict.fromkeys(names))
         asked = keys.combine_chunks().cast(file.schema.field(there[one.by]).type)
-        for group in range(file.metadata.num_row_groups):
-            if _may_have(file.metadata.row_group(group), there[one.by], keys):
-                met = pc.is_in(file.read(group, [there[one.by]]).column(0), value_set=asked)
-                if pc.any(met).as_py():
-                    rows = file.read(group, read).filter(met)
-                    found.append([hashes_of(rows) if n == ROW_HASH.name else rows.column(n) for n in names])
+        for group in groups_with(path, segment, one.fields, one.by, one.keys):
+            met = pc.is_in(file.read(group, [there[one.by]]).column(0), value_set=asked)
+            size += file.bytes_of([there[one.by]], group)
+            if pc.any(met).as_py():
+                rows = file.read(group, read).filter(met)
+                size += file.bytes_of(read, group)
+                found.append([hashes_of(rows) if n == ROW_HASH.name else rows.column(n) for n in names])
     if not found:
-        return empty_rows(wanted)
+        return empty_rows(wanted), size
     arrays = [pa.chunked_array([c for part in parts for c in part.chunks]) for parts in zip(*found, strict=True)]
-    return decode(pa.Table.from_arrays(arrays, names=[f"c{i}" for i in range(len(names))]), wanted)
-
-
-def _may_have(group: pq.RowGroupMetaData, by: str, keys: pa.ChunkedArray) -> bool:
-    """Whether a row group may have one of the keys in a column, by its statistics."""
-    columns = (group.column(i) for i in range(group.num_columns))
-    known = next((c.statistics for c in columns if c.path_in_schema == by), None)
-    numbers = None if keys.null_count else numbers_of(keys.combine_chunks())
-    if numbers is None or known is None or not known.has_min_max or not isinstance(known.min, int):
-        return True
-    return bool(np.any((numbers >= known.min) & (numbers <= known.max)))
+    return decode(pa.Table.from_arrays(arrays, names=[f"c{i}" for i in range(len(names))]), wanted), size

@@ -10,18 +10,21 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from everview.backends import rejections
-from everview.backends.base import WEIGHT, Change, Refresh, Suspension
+from everview.backends.base import WEIGHT, Change, ChangeKind, Refresh, Suspension
 from everview.backends.refresh_choice import NOTHING_TO_DO, choose_refresh, views_over
+from everview.backends.spark.changed_terms import first_look_ups
 from everview.backends.spark.commit_log import Move
 from everview.backends.spark.database_files import DatabaseFiles
 from everview.backends.spark.far_rows import Rows, count_rows, remove_files
 from everview.backends.spark.far_table_changes import FarTableChange
+from everview.backends.spark.key_lookups import FoundAhead, Lookups, Wanted
 from everview.backends.spark.maintain import Maintenance
 from everview.backends.spark.measured import StageWork, add_work
 from everview.backends.spark.outside_changes import OutsideChange, net_change
 from everview.backends.spark.refresh_costs import RefreshCosts, rows_below
 from everview.backends.spark.relation_store import Layout
-from everview.backends.spark.restrict import Lookups, Restriction
+from everview.backends.spark.restrict import Restriction
+from everview.backends.spark.segments import by_position
 from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.staged_frames import StagedChange
 from everview.backends.spark.stages import Grouped, Partitioned, Stage, StageProgram, TreeView, view_of_relation
@@ -47,6 +50,8 @@ class ViewWithStages:
     """Its own: computing its stages, writing and compacting its relations."""
     jobs: int = 0
     """Spark jobs of the last transaction that touched the view: of the whole transaction."""
+    looked_up_bytes: int = 0
+    """What its look-ups have read of large segments and of their copies, at the driver and in tasks."""
     done: dict[str, StageWork] = field(default_factory=dict)
     """What its stages have done, by name; what computes all of them anew is booked on the last one."""
 
@@ -54,9 +59,9 @@ class ViewWithStages:
         """What refreshes have cost, if they are chosen by that."""
         return f"\n{self.costs.told()}" if self.definition.options.refresh == "auto" else ""
 
-    def count_update(self, jobs: int) -> None:
+    def count_update(self, jobs: int, looked_up_bytes: int) -> None:
         """A transaction that touched the view is committed."""
-        self.updates, self.jobs = self.updates + 1, jobs
+        self.updates, self.jobs, self.looked_up_bytes = self.updates + 1, jobs, looked_up_bytes
 
 
 @dataclass(frozen=True)
@@ -68,6 +73,7 @@ class Run:
     _limit: int
     _tables: Mapping[str, TableDefinition]
     _views: Mapping[str, ViewWithStages]
+    _ahead: FoundAhead = field(default_factory=FoundAhead)
 
     def change_tables(self, changes: Sequence[Change], work: Work) -> frozenset[str]:
         """Puts the net change of every table into the work; returns the tables that were given rows.
@@ -83,9 +89,14 @@ class Run:
         for name in by_table:
             if self._tables[name].static and name in self._files.last.received:
                 raise rejections.static_changed(self._tables[name])
-        judged = [self._net(self._tables[name], own, work, restriction) for name, own in by_table.items()]
-        for name, delta in zip(by_table, restriction.answer(judged), strict=True):
+        judged: list[Lookups[Rows | None]] = [
+            self._net(self._tables[name], own, work, restriction) for name, own in by_table.items()
+        ]
+        # Only without copies at the driver does asking early save a job.
+        ahead = [] if self._files.copies.are_on else self._ahead.ask(self._views_will_ask(by_table))
+        for name, delta in zip(by_table, restriction.answer([*judged, *ahead]), strict=False):
             table = self._tables[name]
+            assert delta is not None
             if count_rows(delta):
                 work.changes[name] = delta
                 if name in work.outside:
@@ -93,6 +104,17 @@ class Run:
                 if table.retain or any(name in v.program.stored() for v in self._views.values()):
                     work.appended[name] = delta
         return frozenset(by_table)
+
+    def _views_will_ask(self, by_table: Mapping[str, list[Change]]) -> Iterator[Wanted]:
+        """What views look up first, if the tables' changes are as they were given; they may still turn out to be wrong."""
+        given = {name: rows for name, own in by_table.items() if (rows := _as_given(own)) is not None}
+        expected, suspended = Work(dict(given)), self._files.last.suspended
+        for key in views_over(list(given), {k: v.definition for k, v in self._views.items()}):
+            view = self._views[key]
+            has_answer = key not in suspended and not self._below(view, suspended)
+            if has_answer and self._choice(view, expected).how != "full":
+                restriction = Restriction(self._engine, self._limit, view.definition.time_zone)
+                yield from first_look_ups(view.program, given, self._files.relations, restriction, self._limit)
 
     def _net(
         self, table: TableDefinition, changes: list[Change], work: Work, restriction: Restriction
@@ -122,7 +144,8 @@ class Run:
         moved = []
         changed = [name for name in self._tables if name in work.changes]
         over = views_over(changed, {k: v.definition for k, v in self._views.items()})
-        maintenance = Maintenance(self._files.relations, self._engine, self._limit, self._files.new_relation)
+        relations, new = self._files.relations, self._files.new_relation
+        maintenance = Maintenance(relations, self._engine, self._limit, new, self._ahead)
         for key in over:
             view, done = self._views[key], NOTHING_TO_DO
             if key in suspended or self._below(view, suspended) or not view.program.inputs().isdisjoint(work.changes):
@@ -266,6 +289,20 @@ class Run:
 
         found = {self._views[k].definition.name: delta_of(k, work.changes[k]) for k in moved if k in work.changes}
         return ReadDeltas(found)
+
+
+def _as_given(changes: Sequence[Change]) -> pa.Table | None:
+    """The weighted rows that changes bring, as far as they are at the driver and say so themselves; None if there are none."""
+    parts = []
+    for change in changes:
+        if isinstance(change, StagedChange | OutsideChange):
+            return None
+        if change.kind is not ChangeKind.DELETE_KEYS:
+            weights = (
+                change.weights if change.weights is not None else pa.repeat(pa.scalar(1, pa.int64()), change.row_count)
+            )
+            parts.append(by_position(change.rows.append_column(WEIGHT, weights)))
+    return pa.concat_tables(parts) if parts else None
 
 
 def relations_of(program: StageProgram) -> dict[str, Layout]:

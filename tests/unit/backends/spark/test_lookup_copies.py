@@ -212,3 +212,26 @@ def test_rows_are_sorted_by_their_key() -> None:
     assert clustered(rows, ()) is rows
     ascending = rows.slice(1, 2)
     assert clustered(ascending, (0,)) is ascending
+
+
+@pytest.mark.parametrize("by", [0, 1, 3, 5], ids=[FIELDS[b].name for b in (0, 1, 3, 5)])
+def test_bytes_read_are_the_pages_touched(tmp_path: Path, by: int) -> None:
+    """A look-up by few keys reads few pages of a copy that has many, and one by all keys no more than there are."""
+    place = tmp_path / "relation"
+    place.mkdir()
+    fields = (FIELDS[by], FIELDS[2])
+    rows = pa.concat_tables([_rows(seed) for seed in range(200)]).select([by, 2])
+    segment = write_segment(place, rows, fields)
+    copies = LookupCopies(tmp_path / "copies")
+    keys = pc.unique(rows.column(0)).drop_null()
+
+    def read(some: pa.Array) -> int:
+        before = copies.bytes_read
+        copies.rows(place, [segment], fields, (1,), 0, pa.chunked_array([some]), may_copy=True)
+        return copies.bytes_read - before
+
+    assert read(keys[:1]) >= segment.size / 2, "the columns are copied"
+    few, most = read(keys[:1]), read(keys)
+    rows_of_one = rows.num_rows // len(keys)
+    assert lookup_copies.PAGE < few <= 4 * rows_of_one * lookup_copies.PAGE
+    assert few < most <= 3 * copies.bytes
