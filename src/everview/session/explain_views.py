@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from everview.backends.base import Backend
 from everview.catalog import ViewDefinition
+from everview.errors import UnsupportedQuery
 from everview.relational.definitions.spark_aggregates import is_python_aggregate, is_sketch, is_spark_aggregate
 from everview.relational.expressions import SparkExpression, walk
-from everview.relational.format import format_aggregate
+from everview.relational.format import format_aggregate, format_plan
 from everview.relational.nodes import Aggregate, Relation
 from everview.relational.schema import schema
 from everview.relational.spark_code import is_function
@@ -41,6 +42,16 @@ def explain_view(backend: Backend, view: ViewDefinition, mode: str) -> str:
     """How a view is maintained; in words also what Spark's code and functions of Python compute in it."""
     told = backend.explain(view.name, mode)
     return told + explain_spark_code(view.plan, keeps_sketches=backend.name == "embedded") if mode == "text" else told
+
+
+def explain_query(backend: Backend, query: ViewDefinition) -> str:
+    """What a view of a query would cost, and the query as algebra."""
+    try:
+        costs = ["a view of this query would be maintained so:", *backend.cost_lines(query)]
+    except UnsupportedQuery as refused:
+        costs = [f"a view of this query would be refused: {refused.message}"]
+    by_others = explain_spark_code(query.plan, keeps_sketches=backend.name == "embedded")
+    return "\n".join(costs) + "\n" + by_others + "query:\n" + format_plan(query.plan)
 
 
 def explain_spark_code(plan: Relation, *, keeps_sketches: bool) -> str:
