@@ -229,6 +229,9 @@ class Backend(Protocol):
     def explain(self, view: str, mode: str) -> str:
         """How the view is maintained, in one of the modes of ``interface.md``."""
 
+    def cost_lines(self, view: ViewDefinition) -> list[str]:
+        """What a changed row of each table would cost a view that is not there, in words, and advice; nothing is made."""
+
     def stats(self, view: str) -> dict[str, Any]:
         """Rows, bytes of state, updates and seconds of a view."""
 

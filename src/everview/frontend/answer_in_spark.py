@@ -144,7 +144,7 @@ def _check(session: Any, plan: Any, names: frozenset[str]) -> list[str]:
             raise UnsupportedQuery(
                 "LIMIT without ORDER BY may keep any rows, so a view over it has no well-defined content.",
                 operator="LIMIT",
-                hint="say which rows are first: ORDER BY … LIMIT ….",
+                hint="say which rows are first: ORDER BY … LIMIT …, or create_view(…, order_by='primary key').",
             )
         if kind == "ScriptTransformation":
             raise UnsupportedQuery(

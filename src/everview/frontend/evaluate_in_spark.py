@@ -40,6 +40,8 @@ from everview.relational.nodes import Field, Schema, SparkQuery
 from everview.relational.types import YEAR_MONTH_INTERVAL, Array, DataType, Map, Struct
 
 _ROWS_A_MESSAGE: Final = 1 << 20
+_FEWEST_BITS: Final = 4
+"""The first of the numbers of registers for which Spark has corrections."""
 _UTC: Final = "UTC"
 """The zone in Arrow's types: rows hold instants, so it plays no part."""
 
@@ -75,6 +77,16 @@ class SparkEvaluator:
         """
         with self._running(function, compile_aggregate, self._aggregates) as run:
             return run(inputs, sizes)
+
+    def distinct_corrections(self, bits: int) -> tuple[float, list[float], list[float]]:
+        """The constants by which Spark corrects ``approx_count_distinct`` with 2^bits registers."""
+        with self._lock:
+            jvm: Any = self._session(SessionSettings(_UTC))._jvm
+            helper = jvm.org.apache.spark.sql.catalyst.util.HyperLogLogPlusPlusHelper
+            place = bits - _FEWEST_BITS
+            listed = (jvm.java.util.Arrays.toString(t[place]) for t in (helper.RAW_ESTIMATE_DATA(), helper.BIAS_DATA()))
+            estimates, biases = (json.loads(text) for text in listed)
+            return float(helper.THRESHOLDS()[place]), estimates, biases
 
     @contextmanager
     def _running(

@@ -17,7 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 from py4j.protocol import Py4JJavaError
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from everview.errors import (
@@ -271,7 +271,14 @@ class SparkGateway:
             plan = rebind_leaves(session, with_clock(session, self._analyze(query)), contents)
             if self._rings is not None:
                 plan = self._rings.runnable(plan)
-            return arrow_of_frame(frame_of_plan(session, plan))
+            try:
+                return arrow_of_frame(frame_of_plan(session, plan))
+            except AnalysisException as error:  # Spark resolves some queries that it cannot run
+                raise UnsupportedQuery(
+                    f"Spark resolves this query and cannot run it: {str(error).splitlines()[0]}",
+                    operator="Spark",
+                    hint="the view is maintained; to verify it, make a view of each part that Spark can run.",
+                ) from error
 
     def answer(self, query: str, read: Callable[[str], pa.Table]) -> pa.Table:
         """Spark's answer to any query, deterministic or not, over the tables and views as ``read`` gives them."""

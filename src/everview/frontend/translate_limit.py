@@ -171,7 +171,7 @@ def _arbitrary_rows() -> UnsupportedQuery:
     return UnsupportedQuery(
         "LIMIT or OFFSET without ORDER BY keeps arbitrary rows, so the view has no well-defined content.",
         operator="GlobalLimit",
-        hint="add an ORDER BY.",
+        hint="add an ORDER BY, or declare the order: create_view(…, order_by='primary key').",
     )
 
 

@@ -148,8 +148,14 @@ class _PlanTranslator:
                 operator=node.name,
                 hint="create a table for it with db.create_table, and build DataFrames from db.spark_table(name).",
             )
-        attributes = tuple(expr_id(a) for a in node.trees("output"))
-        return Translation(Scan(self._table, self._fields_of(self._table)), attributes)
+        output, fields = node.trees("output"), self._fields_of(self._table)
+        if [a.fields["name"] for a in output] != [f.name for f in fields]:
+            raise UnsupportedQuery(
+                f"the query reads '{self._table}' of its session, and the database has another one with other columns.",
+                operator="temporary view",
+                hint=f"give one of them another name; db.spark_table('{self._table}') is the database's.",
+            )
+        return Translation(Scan(self._table, fields), tuple(expr_id(a) for a in output))
 
     def _translate_local_relation(self, node: CatalystNode) -> Translation:
         output = node.trees("output")

@@ -13,10 +13,13 @@ import hashlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import cache
 from typing import Any, Final, Protocol
 
+import numpy as np
 import pyarrow as pa
 
+from everview.algebra.moments import Floats
 from everview.errors import EvaluationError, InternalError
 from everview.relational.arrow import column_to_arrow, rows_from_arrow
 from everview.relational.expressions import Column, SparkExpression
@@ -32,6 +35,9 @@ class Engine(Protocol):
 
     def compute_groups(self, function: SparkExpression, inputs: Sequence[pa.Array], sizes: Sequence[int]) -> pa.Array:
         """From an aggregate function and columns in which groups stand one after another, so many rows each, to its values."""
+
+    def distinct_corrections(self, bits: int) -> tuple[float, list[float], list[float]]:
+        """What Spark has measured for ``approx_count_distinct`` with 2^bits registers: a threshold, estimates, their biases."""
 
     def introduce(self, session: Any, names: Iterable[str]) -> None:
         """Makes functions of the user's known to a session of Spark's, under names that ``named_function`` has made."""
@@ -72,6 +78,13 @@ def compute_groups(function: SparkExpression, inputs: Sequence[pa.Array], sizes:
         EvaluationError: some group has none.
     """
     return _engine().compute_groups(function, inputs, sizes)
+
+
+@cache
+def distinct_corrections(bits: int) -> tuple[float, Floats, Floats]:
+    """The same, of the engine, which is asked once."""
+    threshold, estimates, biases = _engine().distinct_corrections(bits)
+    return threshold, np.array(estimates), np.array(biases)
 
 
 def answer(query: SparkQuery, tables: Sequence[pa.Table]) -> pa.Table:

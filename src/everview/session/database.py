@@ -26,6 +26,7 @@ from everview.session.changing.table_source import make_table, one_source
 from everview.session.core import Core
 from everview.session.covariance import Covariance, named
 from everview.session.covariance_plans import define_covariance
+from everview.session.declared_order import with_declared_order
 from everview.session.defining_views import define_view
 from everview.session.feeds.feeding import Feeds
 from everview.session.feeds.lake_storage import StoredInDelta
@@ -114,6 +115,7 @@ class Database:
         refresh: str | None = None,
         partitions: str = "single",
         on_error: str | None = None,
+        order_by: str | Iterable[str] | None = None,
     ) -> View:
         """Creates a view, fills it from the rows that are there, and keeps it fresh from now on.
 
@@ -132,6 +134,7 @@ class Database:
             on_error: What becomes of rows on which the view's arithmetic fails: with ``suspend`` they are committed, and the
                 view has no answer until they are gone; with ``reject`` their transaction is rejected. By default ``suspend``,
                 for a view over a table with ``retain=False`` ``reject``.
+            order_by: Which rows a LIMIT without ORDER BY keeps: the first by ``"primary key"``, or by a list of columns.
 
         Raises:
             InvalidQuery: Spark cannot resolve the query.
@@ -141,7 +144,8 @@ class Database:
         options = check_options(
             ViewOptions(strategy, lazy, representation, depth, thresholds, refresh, partitions, on_error)
         )
-        return View(self._core, define_view(self._core, name, query, options, is_assertion=False))
+        ordered = query if order_by is None else with_declared_order(self._core, query, order_by)
+        return View(self._core, define_view(self._core, name, ordered, options, is_assertion=False))
 
     def create_assertion(self, name: str, query: str | DataFrame, *, on_violation: str = "reject") -> Assertion:
         """Creates an assertion: a query that must stay empty.
@@ -159,7 +163,14 @@ class Database:
         options = check_options(ViewOptions(on_violation=on_violation))
         return Assertion(self._core, define_assertion(self._core, name, query, options))
 
-    def replace_view(self, name: str, query: str | DataFrame | UnionMaxQuery, **options: Any) -> View:
+    def replace_view(
+        self,
+        name: str,
+        query: str | DataFrame | UnionMaxQuery,
+        *,
+        order_by: str | Iterable[str] | None = None,
+        **options: Any,
+    ) -> View:
         """Gives a view another query, with the options of ``create_view``; makes it if there is none.
 
         What reads it stays, where each of its columns is still there with its type, and is made anew over the new rows.
@@ -169,7 +180,8 @@ class Database:
             DependencyError: what reads it could not any more, or it is published.
         """
         chosen = check_options(ViewOptions(**{"on_error": None, **options}))
-        return View(self._core, replace_view(self._core, name, query, chosen))
+        ordered = query if order_by is None else with_declared_order(self._core, query, order_by)
+        return View(self._core, replace_view(self._core, name, ordered, chosen))
 
     def drop(self, name: str) -> None:
         """Drops a table, view or assertion that nothing depends on.

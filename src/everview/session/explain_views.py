@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from everview.backends.base import Backend
 from everview.catalog import ViewDefinition
-from everview.relational.definitions.spark_aggregates import is_python_aggregate, is_spark_aggregate
+from everview.errors import UnsupportedQuery
+from everview.relational.definitions.spark_aggregates import is_python_aggregate, is_sketch, is_spark_aggregate
 from everview.relational.expressions import SparkExpression, walk
-from everview.relational.format import format_aggregate
+from everview.relational.format import format_aggregate, format_plan
 from everview.relational.nodes import Aggregate, Relation
 from everview.relational.schema import schema
 from everview.relational.spark_code import is_function
@@ -27,6 +28,10 @@ _AGGREGATES_BY_PYTHON = (
     "aggregates computed by functions of Python, from all rows of each group that changes:",
     "  each is called in this process, as Spark would call it, once for each of these groups; in Spark's tasks by workers",
 )
+_SKETCHES = (
+    "sketches that grow and shrink with their rows:",
+    "  each keeps for every group how many rows have each register and rank: O(log N) a row, and a deleted row needs no other",
+)
 _BY_PYTHON = (
     "computed by functions of Python:",
     "  each is called in this process, as Spark would call it, for arguments that are new to it; in Spark's tasks by workers",
@@ -36,20 +41,30 @@ _BY_PYTHON = (
 def explain_view(backend: Backend, view: ViewDefinition, mode: str) -> str:
     """How a view is maintained; in words also what Spark's code and functions of Python compute in it."""
     told = backend.explain(view.name, mode)
-    return told + explain_spark_code(view.plan) if mode == "text" else told
+    return told + explain_spark_code(view.plan, keeps_sketches=backend.name == "embedded") if mode == "text" else told
 
 
-def explain_spark_code(plan: Relation) -> str:
+def explain_query(backend: Backend, query: ViewDefinition) -> str:
+    """What a view of a query would cost, and the query as algebra."""
+    try:
+        costs = ["a view of this query would be maintained so:", *backend.cost_lines(query)]
+    except UnsupportedQuery as refused:
+        costs = [f"a view of this query would be refused: {refused.message}"]
+    by_others = explain_spark_code(query.plan, keeps_sketches=backend.name == "embedded")
+    return "\n".join(costs) + "\n" + by_others + "query:\n" + format_plan(query.plan)
+
+
+def explain_spark_code(plan: Relation, *, keeps_sketches: bool) -> str:
     """Lines that name each such expression and say what a batch costs; none where we compute all ourselves."""
-    found = dict(_found(plan))
+    found = dict(_found(plan, keeps_sketches))
     lines = []
-    for title, cost in (_BY_SPARK, _BY_PYTHON, _AGGREGATES_BY_SPARK, _AGGREGATES_BY_PYTHON):
+    for title, cost in (_BY_SPARK, _BY_PYTHON, _SKETCHES, _AGGREGATES_BY_SPARK, _AGGREGATES_BY_PYTHON):
         texts = [text for text, kind in found.items() if kind == title]
         lines += [title, *(f"  {text}" for text in texts), cost] if texts else []
     return "".join(f"{line}\n" for line in lines)
 
 
-def _found(plan: Relation) -> Iterator[tuple[str, str]]:
+def _found(plan: Relation, keeps_sketches: bool) -> Iterator[tuple[str, str]]:
     """The text of each such expression, and the title under which it is listed."""
     for node in nodes_of(plan):
         names = tuple(f.name for i in inputs(node) for f in schema(i))
@@ -59,4 +74,5 @@ def _found(plan: Relation) -> Iterator[tuple[str, str]]:
         for call in node.aggregates if isinstance(node, Aggregate) else ():
             if is_spark_aggregate(call):
                 kind = _AGGREGATES_BY_PYTHON if is_python_aggregate(call) else _AGGREGATES_BY_SPARK
+                kind = _SKETCHES if keeps_sketches and is_sketch(call) else kind
                 yield format_aggregate(call, names), kind[0]

@@ -18,7 +18,7 @@ from everview.relational.nodes import Relation, Scan, UnionMax
 from everview.relational.quoting import quote
 from everview.relational.schema import schema
 from everview.relational.settle_choices import settle_choices
-from everview.relational.unique_keys import UniqueKey, unique_keys
+from everview.relational.unique_keys import KeysOfScan, UniqueKey, unique_keys
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -73,6 +73,12 @@ def union_max_plan(plans: list[Relation]) -> Relation:
 
 def settled(catalog: Catalog, translated: Translated) -> Translated:
     """The query with ``first``, ``last`` and ``any_value`` settled by the keys of what it reads."""
+    plan = settle_choices(translated.plan, keys_of_scans(catalog))
+    return translated if plan is translated.plan else replace(translated, plan=plan)
+
+
+def keys_of_scans(catalog: Catalog) -> KeysOfScan:
+    """What is known of the tables and views that a query reads: on which columns no two rows of them agree."""
 
     def keys_of(scan: Scan) -> tuple[UniqueKey, ...]:
         if scan.table == CLOCK or scan.table not in catalog:  # the clock, or rows that are lent for one query
@@ -82,5 +88,4 @@ def settled(catalog: Catalog, translated: Translated) -> Translated:
             definition.unique_keys if isinstance(definition, TableDefinition) else unique_keys(definition.plan, keys_of)
         )
 
-    plan = settle_choices(translated.plan, keys_of)
-    return translated if plan is translated.plan else replace(translated, plan=plan)
+    return keys_of

@@ -22,7 +22,7 @@ from everview.backends.embedded.code_sweep import CodeSweep
 from everview.backends.embedded.dependencies import below, kept
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.engine_memory import budget_of, out_of_memory, reserve_rows
-from everview.backends.embedded.explain import explain_view
+from everview.backends.embedded.explain import cost_lines, explain_view
 from everview.backends.embedded.graph import Graph, Programs
 from everview.backends.embedded.matrix.stored_matrix import Floats
 from everview.backends.embedded.operators.base import Operator, consolidated
@@ -412,6 +412,10 @@ class EmbeddedBackend(InMemory):
             return self._suspended.explain(view.lower(), mode)
         self._share_out()
         return explain_view(self._graph, self._views[view.lower()], mode, self.query)
+
+    def cost_lines(self, view: ViewDefinition) -> list[str]:
+        """What a changed row of each table would cost a view that is not there."""
+        return cost_lines(self._graph, view, self.query)
 
     def _share_out(self) -> None:
         share_out(self._views, self._graph.operators)

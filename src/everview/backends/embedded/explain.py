@@ -285,13 +285,23 @@ def explain_view(graph: Graph, known: MaintainedView, mode: str, query: Callable
     view = known.definition
     program = graph.programs[view.name.lower()]
     planned = planned_view(graph, program, graph.facts_of)
-    costs = planned.row_costs()
 
     def head() -> list[str]:
-        spread_of = spread_by(query, graph.can_be_counted)
-        advice = advice_lines(planned, replan, spread_of, graph.unchanged_tables(view.plan))
-        return [*summary_lines(costs, spread_of), *advice]
+        return _cost_lines(graph, view, planned, query)
 
+    costs = planned.row_costs()
+    return explainer(ExplainedView(view, known.root, program, costs, head, known.updates, known.seconds))
+
+
+def cost_lines(graph: Graph, view: ViewDefinition, query: Callable[[Relation], pa.Table]) -> list[str]:
+    """What a changed row of each table would cost a view that is not there, in words, and advice."""
+    program = plan_view(graph, view, choices_of(view), graph.facts_of).program
+    return _cost_lines(graph, view, planned_view(graph, program, graph.facts_of), query)
+
+
+def _cost_lines(
+    graph: Graph, view: ViewDefinition, planned: PlannedView, query: Callable[[Relation], pa.Table]
+) -> list[str]:
     def replan(facts_of: FactsOf, by_deltas: bool) -> PlannedView | None:
         choices = choices_of(view)
         choices = replace(choices, strategy="auto") if by_deltas else choices
@@ -300,4 +310,6 @@ def explain_view(graph: Graph, known: MaintainedView, mode: str, query: Callable
         except (Refused, NoSkewPlan):
             return None
 
-    return explainer(ExplainedView(view, known.root, program, costs, head, known.updates, known.seconds))
+    spread_of = spread_by(query, graph.can_be_counted)
+    advice = advice_lines(planned, replan, spread_of, graph.unchanged_tables(view.plan))
+    return [*summary_lines(planned.row_costs(), spread_of), *advice]

@@ -234,6 +234,10 @@ class ReferenceBackend(InMemory):
             case _:
                 raise rejections.unknown_explain_mode(mode, self.name, ("text", "json"))
 
+    def cost_lines(self, view: ViewDefinition) -> list[str]:
+        """Everything is computed anew, always."""
+        return ["recompute: O(database)"]
+
     def stats(self, view: str) -> dict[str, Any]:
         """Rows, bytes (as Arrow), recomputations and their seconds."""
         state = self._state.views[view.lower()]

@@ -383,9 +383,15 @@ class SparkBackend:
 
     def explain(self, view: str, mode: str) -> str:
         """The stages of the view."""
-        return Explaining(self._files, self._programs, self._tables, self.query).explain(
-            self._views[view.lower()], mode
-        )
+        return self._explaining.explain(self._views[view.lower()], mode)
+
+    def cost_lines(self, view: ViewDefinition) -> list[str]:
+        """What a changed row of each table would cost a view that is not there."""
+        return self._explaining.cost_lines(view)
+
+    @property
+    def _explaining(self) -> Explaining:
+        return Explaining(self._files, self._programs, self._tables, self.query)
 
     def stats(self, view: str) -> dict[str, Any]:
         """Rows, bytes on disk by relation, updates, seconds; of the last transaction Spark jobs, and bytes read by look-ups."""

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from everview.backends import rejections
 from everview.backends.row_spread import MOST_COUNTED, spread_by
+from everview.backends.spark.catalog_file import Lowering
 from everview.backends.spark.database_files import DatabaseFiles
 from everview.backends.spark.measured import StageWork
 from everview.backends.spark.payloads import is_ring_aggregate
@@ -269,14 +270,19 @@ class Explaining:
             return f"{why}\n{explainer(known.definition, known.program, ())}{measured}"
         lines: list[str] = []
         if mode == "text":
-            lines = self._summary(known)
+            view = known.definition
+            lines = self._cost_lines(view, next(e.lowering for e in self.files.entries if e.definition is view))
         elif mode == "analyze":
             lines = self._done(known)
         return explainer(known.definition, known.program, lines) + measured
 
-    def _summary(self, known: ViewWithStages) -> list[str]:
-        view = known.definition
-        lowering = next(e.lowering for e in self.files.entries if e.definition is view)
+    def cost_lines(self, view: ViewDefinition) -> list[str]:
+        """What a changed row of each table would cost a view that is not there, in words, and advice."""
+        received = frozenset(self.files.last.received)
+        _, lowering = self.programs.make(view, received, lambda name: self.files.relations[name].row_count)
+        return self._cost_lines(view, lowering)
+
+    def _cost_lines(self, view: ViewDefinition, lowering: Lowering) -> list[str]:
         planned = self.programs.planned(view, lowering)
         spread_of = spread_by(self.query, self._can_be_counted)
 

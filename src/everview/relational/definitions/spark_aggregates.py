@@ -9,6 +9,7 @@ function of Python is taken for one of them: that its value is a function of the
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -20,8 +21,10 @@ from everview.relational.evaluate import evaluate
 from everview.relational.expressions import Column, Expression, Literal, SparkExpression
 from everview.relational.functions import sort_key
 from everview.relational.nodes import AggregateCall, Field
-from everview.relational.types import STRING, DataType, Row, Value
+from everview.relational.types import STRING, Array, DataType, Decimal, Map, Null, Row, Struct, Value
 
+_DEVIATION: Final = re.compile(r"([0-9.Ee+-]+)D?\)$")
+_MOST_DIGITS_OF_A_WORD: Final = 18
 SPARK_AGGREGATE: Final = "spark_aggregate"
 CLOSED: Final = frozenset(
     {
@@ -63,6 +66,25 @@ def spark_function(call: AggregateCall) -> SparkExpression:
 def is_spark_aggregate(call: AggregateCall) -> bool:
     """Whether Spark's own code computes the call."""
     return call.function == SPARK_AGGREGATE
+
+
+def is_sketch(call: AggregateCall) -> bool:
+    """Whether the call is one of which a sketch can be kept that grows with its rows and shrinks with them.
+
+    That is ``approx_count_distinct`` of what has a hash that is ours to compute, as engines with ordered state do.
+    """
+    if not is_spark_aggregate(call) or spark_function(call).name != "approx_count_distinct":
+        return False
+    hashed = call.args[0].type
+    is_wide = isinstance(hashed, Decimal) and hashed.precision > _MOST_DIGITS_OF_A_WORD
+    return not is_wide and not isinstance(hashed, Array | Map | Struct | Null)
+
+
+def deviation_of(call: AggregateCall) -> float:
+    """The relative standard deviation that an ``approx_count_distinct`` is asked for."""
+    written = _DEVIATION.search(str(spark_function(call).text[-1]))
+    assert written is not None, "Spark writes it in full"
+    return float(written[1])
 
 
 def depends_on_order(call: AggregateCall) -> bool:

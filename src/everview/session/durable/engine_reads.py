@@ -11,7 +11,7 @@ import pyarrow as pa
 from everview.backends.base import Refresh, Suspension, VersionedDelta
 from everview.backends.embedded.matrix.stored_matrix import Floats
 from everview.backends.embedded.vectors import Ints
-from everview.catalog import Definition, TableDefinition
+from everview.catalog import Definition, TableDefinition, ViewDefinition
 from everview.relational.nodes import Relation
 from everview.relational.types import Value
 from everview.session.durable.recovery import RecoveredEngine
@@ -82,6 +82,10 @@ class EngineReads:
     def explain(self, view: str, mode: str) -> str:
         """How the view is maintained."""
         return self._recovered.engine.explain(view, mode)
+
+    def cost_lines(self, view: ViewDefinition) -> list[str]:
+        """What a changed row of each table would cost a view that is not there."""
+        return self._recovered.engine.cost_lines(view)
 
     def matrix(self, view: str) -> tuple[Ints, Ints, Floats]:
         """The indexes and cells of a product of matrices that is kept in arrays."""

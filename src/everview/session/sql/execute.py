@@ -14,7 +14,6 @@ from everview.catalog import TableDefinition, ViewDefinition, ViewOptions
 from everview.errors import EverviewError, InvalidQuery, UnknownName, UnsupportedOperation, UnsupportedQuery, guarded
 from everview.relational.column_names import find_column
 from everview.relational.expressions import Expression
-from everview.relational.format import format_plan
 from everview.relational.nodes import Project
 from everview.relational.quoting import quote
 from everview.relational.schema import columns, schema
@@ -22,7 +21,7 @@ from everview.session.changing.alter_table import rename_column, rename_table
 from everview.session.changing.rename_view import rename_view
 from everview.session.changing.replace_view import replace_view
 from everview.session.defining_views import define_view
-from everview.session.explain_views import explain_view
+from everview.session.explain_views import explain_query, explain_view
 from everview.session.relations import Assertion, Table, View
 from everview.session.results import Result
 from everview.session.rows.given_rows import Mode
@@ -163,8 +162,9 @@ def _explain(core: Core, statement: Explain) -> str:
             "EXPLAIN ANALYZE measures a view: what its operators have done since it was made.",
             hint="name a view, or leave ANALYZE out to see how a query would be answered.",
         )
-    with guarded(text):
-        return format_plan(core.translate(text).plan)
+    with core.locked(), guarded(text):
+        query = core.translate(text)
+        return explain_query(core.backend, ViewDefinition("query", query.plan, text, query.settings.time_zone))
 
 
 def _insert(core: Core, statement: Insert) -> Commit:
