@@ -42,7 +42,7 @@ from everview.planner.calculus.terms import (
 )
 from everview.planner.delta_tree import DeltaStep, delta_step
 from everview.planner.join_query import JoinQuery
-from everview.planner.view_tree import InnerView, Leaf, Node
+from everview.planner.view_tree import InnerView, Leaf, ViewNode
 
 RESULT = "result"
 MOST_VIEWS = 300
@@ -89,7 +89,7 @@ class Hierarchy:
         """The view of the whole query."""
         return self.views[-1]
 
-    def node(self, view: RecursiveView) -> Node:
+    def node(self, view: RecursiveView) -> ViewNode:
         """The view as the planner's bounds and estimates know it."""
         atoms = [self.query.atoms[i] for i in view.atoms]
         if is_leaf(self.query, view):
@@ -101,7 +101,7 @@ class Hierarchy:
         """A delta with the order in which it is joined; None for a relation itself, which changes as it does."""
         if is_leaf(self.query, change.view):
             return None
-        leaf: Node = Leaf(self.query.atoms[change.atom])
+        leaf: ViewNode = Leaf(self.query.atoms[change.atom])
         node = self.node(change.view)
         assert isinstance(node, InnerView), "all but relations have a Sum"
         children = (leaf, *(self.node(view) for view in change.joined))
