@@ -12,7 +12,7 @@ import pytest
 import everview as ev
 from everview.backends.spark import stage_plans
 from everview.backends.spark.stages import Partitioned
-from everview.backends.spark.terms import StageTerm
+from everview.backends.spark.terms import Term
 from everview.relational.nodes import Relation
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def test_only_what_is_lost_is_looked_for(spark: SparkSession, tmp_path: Path, mo
         reread: list[str] = []
         real = stage_plans.touched_plan
 
-        def noted(stage: Partitioned) -> tuple[tuple[StageTerm, ...], Relation]:
+        def noted(stage: Partitioned) -> tuple[tuple[Term, ...], Relation]:
             reread.append(stage.name)
             return real(stage)
 

@@ -30,11 +30,11 @@ from dataclasses import dataclass, replace
 from everview.planner.calculus.delta import delta
 from everview.planner.calculus.rules import decompose_term, simplify_term
 from everview.planner.calculus.terms import (
+    CalculusTerm,
     ChangeTerm,
     ConditionTerm,
     RelationTerm,
     SumTerm,
-    Term,
     factors_of,
     output_variables,
     terms_in,
@@ -61,7 +61,7 @@ class RecursiveView:
     keys: tuple[str, ...]
     atoms: tuple[int, ...]
     conditions: frozenset[int]
-    definition: Term
+    definition: CalculusTerm
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class RecursiveDelta:
     atom: int
     joined: tuple[RecursiveView, ...]
     conditions: frozenset[int]
-    term: Term
+    term: CalculusTerm
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +171,7 @@ class _Derivation:
             deltas += [self._delta(view, atom, level) for atom in view.atoms]
         return Hierarchy(query, self._depth, (*self._views.values(), result), tuple(deltas))
 
-    def _definition(self, atoms: tuple[int, ...], keys: tuple[str, ...], conditions: frozenset[int]) -> Term:
+    def _definition(self, atoms: tuple[int, ...], keys: tuple[str, ...], conditions: frozenset[int]) -> CalculusTerm:
         joined = (RelationTerm(self._query.atoms[i].name, self._query.atoms[i].variables) for i in atoms)
         checked = (ConditionTerm(str(i), self._conditions[i]) for i in sorted(conditions))
         return SumTerm(keys, times(*joined, *checked))

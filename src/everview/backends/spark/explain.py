@@ -25,7 +25,7 @@ from everview.backends.spark.stages import (
     StageProgram,
     TreeView,
 )
-from everview.backends.spark.terms import StageTerm
+from everview.backends.spark.terms import Term
 from everview.backends.spark.transactions import ViewWithStages, relations_of
 from everview.backends.spark.view_programs import ViewPrograms
 from everview.catalog import TableDefinition, ViewDefinition
@@ -155,7 +155,7 @@ def _told(stage: Stage, stored: frozenset[str]) -> dict[str, Any]:
     return {"kind": kind, "rule": rule, "keeps": " and ".join(keeps) or "nothing"}
 
 
-def _term(term: StageTerm) -> str:
+def _term(term: Term) -> str:
     return " ⋈ ".join(leaf.table if isinstance(leaf, Scan) else "values" for leaf in term.inputs)
 
 

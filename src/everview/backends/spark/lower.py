@@ -24,7 +24,7 @@ from everview.backends.spark.stages import (
     StageProgram,
     TreeView,
 )
-from everview.backends.spark.terms import StageTerm, filtered, joined, leaf_term, negated, projected, same_value
+from everview.backends.spark.terms import Term, filtered, joined, leaf_term, negated, projected, same_value
 from everview.errors import UnsupportedQuery
 from everview.planner.block_join_builder import Facts
 from everview.relational.expressions import (
@@ -95,7 +95,7 @@ class _Lowering:
         self._trees = trees
         self._view = name
         self._known: dict[tuple[object, ...], Scan] = {}
-        self._made: dict[str, list[StageTerm]] = {}
+        self._made: dict[str, list[Term]] = {}
         self._keys: dict[str, tuple[UniqueKey, ...]] = {}
         """The unique keys of collections."""
         self.choices: dict[str, BlockChoice] = {}
@@ -113,7 +113,7 @@ class _Lowering:
             return Facts(self._keys[relation.table])
         return Facts() if self._trees is None else self._trees.facts_of(relation)
 
-    def _statement(self, name: str, statement: ProgramStatement) -> list[StageTerm]:
+    def _statement(self, name: str, statement: ProgramStatement) -> list[Term]:
         match statement:
             case Apply(node=Aggregate() as aggregate, why_no_tree=str() as why):
                 return self._block(name, aggregate, BlockChoice(None, why))
@@ -135,7 +135,7 @@ class _Lowering:
             case _:
                 assert_never(statement)
 
-    def _block(self, name: str, node: Aggregate, choice: BlockChoice | None) -> list[StageTerm]:
+    def _block(self, name: str, node: Aggregate, choice: BlockChoice | None) -> list[Term]:
         if choice is not None:
             self.choices[name] = choice
         return self._stage(node, lambda name: self._aggregate(name, node, choice))
@@ -148,7 +148,7 @@ class _Lowering:
         else:
             self.stages.append(Linear(self._view, schema(plan), terms))
 
-    def terms(self, node: Relation) -> list[StageTerm]:
+    def terms(self, node: Relation) -> list[Term]:
         match node:
             case Scan():
                 known = self._made.get(node.table)
@@ -188,7 +188,7 @@ class _Lowering:
 
     # Joins
 
-    def _join(self, join: Join) -> list[StageTerm]:
+    def _join(self, join: Join) -> list[Term]:
         match join.kind:
             case JoinKind.INNER:
                 left, right = self._factor(join.left), self._factor(join.right)
@@ -200,14 +200,14 @@ class _Lowering:
             case _:
                 raise AssertionError(f"{join.kind} is split before lowering")
 
-    def _factor(self, node: Relation) -> list[StageTerm]:
+    def _factor(self, node: Relation) -> list[Term]:
         """The terms of a join's input; one of them, over a stage, where there are too many to multiply out."""
         terms = self.terms(node)
         if len(terms) <= _MOST_TERMS // 3:
             return terms
         return self._stage(("sum", node), lambda name: Linear(name, schema(node), tuple(terms)))
 
-    def _matched(self, join: Join) -> list[StageTerm]:
+    def _matched(self, join: Join) -> list[Term]:
         """L ⋉ R as L ⋈ D."""
         left = self._factor(join.left)
         condition = split_join_condition(join)
@@ -259,7 +259,7 @@ class _Lowering:
 
     # Stages
 
-    def _stage(self, key: object, make: Callable[[str], Stage]) -> list[StageTerm]:
+    def _stage(self, key: object, make: Callable[[str], Stage]) -> list[Term]:
         entry = (key,)
         if entry not in self._known:
             # What is below has been numbered first, because making the stage asks for its terms.
@@ -306,7 +306,7 @@ class _Lowering:
         atoms = program.block.atoms
         inputs = [AtomInput(tuple(self.terms(a.input)), tells_rows_apart(a, self._facts)) for a in atoms]
 
-        def add_view(view: str, terms: tuple[StageTerm, ...], fields: Schema, key_count: int) -> Scan:
+        def add_view(view: str, terms: tuple[Term, ...], fields: Schema, key_count: int) -> Scan:
             # Equal views of a self-join, or of two aggregates, are one stage.
             key = ("tree view", terms, tuple(f.type for f in fields), key_count)
             (only,) = self._stage(key, lambda name: TreeView(name, fields, terms, key_count, view))
@@ -317,7 +317,7 @@ class _Lowering:
         result = lower_tree(program, inputs, add_view)
         return _grouped(name, node, result.terms, result.payload, choice)
 
-    def _distinct(self, name: str, below: list[StageTerm], fields: Schema) -> Stage:
+    def _distinct(self, name: str, below: list[Term], fields: Schema) -> Stage:
         terms = tuple(projected(t, (*_outputs(t, fields), ONE)) for t in below)
         state = (*fields, _COUNT)
         return Grouped(name, fields, terms, len(fields), state, _columns(fields), _present(len(fields)))
@@ -358,7 +358,7 @@ class _Lowering:
 
 
 def _grouped(
-    name: str, node: Aggregate, terms: tuple[StageTerm, ...], payload: Payload, choice: BlockChoice | None
+    name: str, node: Aggregate, terms: tuple[Term, ...], payload: Payload, choice: BlockChoice | None
 ) -> Grouped:
     width = len(node.keys)
     return Grouped(
@@ -391,7 +391,7 @@ def _columns(fields: Schema) -> tuple[Expression, ...]:
     return tuple(Column(i, f.type, f.nullable) for i, f in enumerate(fields))
 
 
-def _outputs(term: StageTerm, fields: Schema) -> tuple[Expression, ...]:
+def _outputs(term: Term, fields: Schema) -> tuple[Expression, ...]:
     return tuple(Column(i, e.type, f.nullable) for i, (e, f) in enumerate(zip(term.outputs, fields, strict=True)))
 
 
@@ -408,7 +408,7 @@ def _equal_keys(condition: JoinCondition, fields: Schema, width: int) -> Express
     return conjunction(tuple(parts))
 
 
-def _is_whole(term: StageTerm, stage: Stage) -> bool:
+def _is_whole(term: Term, stage: Stage) -> bool:
     """Whether the term is just the output of the stage."""
     (first, *others) = term.inputs
     is_scan = not others and isinstance(first, Scan) and first.table == stage.name

@@ -35,7 +35,7 @@ from everview.backends.spark.payloads import (
     payload_fields,
     zero,
 )
-from everview.backends.spark.terms import StageTerm, filtered, joined, leaf_term, projected, same_value
+from everview.backends.spark.terms import Term, filtered, joined, leaf_term, projected, same_value
 from everview.planner.block import Block, BlockAtom, Lift, Monomial, Number, Residual, Terms, Variable
 from everview.planner.block_join_builder import FactsOf, Refused
 from everview.relational.bounds import exact_bound, scale_of, type_bound
@@ -62,7 +62,7 @@ _LARGEST: Final = 10**38
 _ROWS: Final = 10**7
 """So many rows of a key must fit, each with the largest numbers of their types. Real numbers are far smaller than these."""
 
-AddView = Callable[[str, tuple[StageTerm, ...], Schema, int], Scan]
+AddView = Callable[[str, tuple[Term, ...], Schema, int], Scan]
 """Makes a stage of a tree's view, given its name, terms, columns and number of keys; returns the scan of it."""
 _Columns = Mapping[Monomial, Column]
 
@@ -71,7 +71,7 @@ _Columns = Mapping[Monomial, Column]
 class AtomInput:
     """The relation of an atom as terms, and whether the atom's variables tell its rows apart."""
 
-    terms: tuple[StageTerm, ...]
+    terms: tuple[Term, ...]
     is_unique: bool
 
 
@@ -79,7 +79,7 @@ class AtomInput:
 class TreeResult:
     """The result of a tree: terms with the block's keys and then the payload, and how a group's row is read off them."""
 
-    terms: tuple[StageTerm, ...]
+    terms: tuple[Term, ...]
     payload: Payload
 
 
@@ -138,7 +138,7 @@ def _scale(call: AggregateCall) -> int:
 class _Part:
     """Terms whose outputs are the values of ``keys`` and a number for each monomial of ``payload``, over ``atoms``."""
 
-    terms: tuple[StageTerm, ...]
+    terms: tuple[Term, ...]
     keys: tuple[str, ...]
     payload: tuple[Monomial, ...]
     atoms: frozenset[int]
@@ -153,7 +153,7 @@ class _Join:
     """Parts side by side, joined on the variables that they share: terms over all their outputs."""
 
     def __init__(self, parts: Sequence[_Part], types: Mapping[str, Variable]) -> None:
-        self.terms: tuple[StageTerm, ...] = ()
+        self.terms: tuple[Term, ...] = ()
         self._parts: list[tuple[_Part, int]] = []
         known: dict[str, list[Column]] = {}
         width = 0
@@ -182,7 +182,7 @@ class _Join:
         return _product([Column(start + i, part.terms[0].outputs[i].type, False) for i, part, start in places])
 
 
-def _pairs(left: tuple[StageTerm, ...], right: tuple[StageTerm, ...], on: Expression) -> tuple[StageTerm, ...]:
+def _pairs(left: tuple[Term, ...], right: tuple[Term, ...], on: Expression) -> tuple[Term, ...]:
     return tuple(joined(a, b, on) for a in left for b in right)
 
 

@@ -40,7 +40,7 @@ from everview.backends.spark.term_plans import (
     sum_plan,
     weighted,
 )
-from everview.backends.spark.terms import StageTerm
+from everview.backends.spark.terms import Term
 from everview.backends.spark.work import Work
 from everview.errors import EvaluationError
 from everview.relational.expressions import Column
@@ -149,7 +149,7 @@ class Maintenance:
         state[stage_plans.KEYS] = _rows(keys)
         return UnionAll((output, plan))
 
-    def _restricted(self, terms: tuple[StageTerm, ...], keys: BoundSource | None, work: Work) -> _Sources:
+    def _restricted(self, terms: tuple[Term, ...], keys: BoundSource | None, work: Work) -> _Sources:
         """The new contents of what terms join, beside keys that restrict them."""
 
         def source(leaf: Relation) -> Source | None:
@@ -163,7 +163,7 @@ class Maintenance:
         name: str,
         fields: Schema,
         plan: Relation,
-        terms: tuple[StageTerm, ...],
+        terms: tuple[Term, ...],
         sources: _Sources,
         work: Work,
         zone: str,
@@ -358,7 +358,7 @@ class Maintenance:
     def _run_terms(
         self,
         plan: Relation,
-        terms: tuple[StageTerm, ...],
+        terms: tuple[Term, ...],
         starts: tuple[int, ...],
         sources: _Sources,
         others: Mapping[str, BoundSource],
@@ -434,7 +434,7 @@ class Maintenance:
         return self._engine.view_of_sql(f"SELECT {listed} FROM {far} UNION ALL SELECT * FROM {near}")
 
 
-def _named(terms: tuple[StageTerm, ...], sources: _Sources) -> dict[str, BoundSource]:
+def _named(terms: tuple[Term, ...], sources: _Sources) -> dict[str, BoundSource]:
     """The sources of terms by the names of their scans."""
     pairs = ((k, j, s) for k, own in enumerate(sources) for j, s in enumerate(own))
     return {scan_name(k, j): BoundSource(s, terms[k].used[j]) for k, j, s in pairs if s is not None}

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import assert_never
 
 from everview.backends.spark.stages import Answered, Grouped, Linear, Partitioned, Stage, StageProgram, TreeView
-from everview.backends.spark.terms import StageTerm
+from everview.backends.spark.terms import Term
 from everview.relational.expressions import Expression
 from everview.relational.format import format_expression, format_node, format_plan
 from everview.relational.nodes import Scan, Schema
@@ -51,7 +51,7 @@ def _own(stage: Stage) -> str:
             assert_never(stage)
 
 
-def _term(term: StageTerm) -> str:
+def _term(term: Term) -> str:
     inputs = (f"{i.table} {_fields(i.fields)}" if isinstance(i, Scan) else format_plan(i) for i in term.inputs)
     return f"{' ⋈ '.join(inputs)} where {_listed(term.conjuncts)} gives {_listed(term.outputs)}"
 

@@ -23,7 +23,7 @@ from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.sql_expressions import expression_sql
 from everview.backends.spark.stages import WEIGHT
 from everview.backends.spark.task_lookups import Asked
-from everview.backends.spark.terms import StageTerm
+from everview.backends.spark.terms import Term
 from everview.relational.expressions import Call, Column, Expression, conjunction
 from everview.relational.nodes import Field
 
@@ -109,7 +109,7 @@ Lookups: TypeAlias = Generator[tuple[KeyLookup, pa.Table], pa.Table, T]
 class _Walk:
     """One term on its way to knowing all its inputs."""
 
-    term: StageTerm
+    term: Term
     start: int
     sources: tuple[Source | None, ...]
     known: dict[int, pa.Table] = field(default_factory=dict)
@@ -155,7 +155,7 @@ class Restriction:
         return bool(relation.remote(self._limit)) and self._engine.lookups.are_on
 
     def rows(
-        self, terms: tuple[StageTerm, ...], starts: tuple[int, ...], sources: tuple[tuple[Source | None, ...], ...]
+        self, terms: tuple[Term, ...], starts: tuple[int, ...], sources: tuple[tuple[Source | None, ...], ...]
     ) -> list[dict[int, pa.Table]] | None:
         """For each term the weighted rows of its stored inputs (of their used columns).
 
@@ -261,7 +261,7 @@ class Restriction:
         keys = walk.known[chosen].select([t for _, t in best])
         return own, distinct(keys)
 
-    def _equalities(self, term: StageTerm, position: int, other: int) -> list[tuple[int, int]]:
+    def _equalities(self, term: Term, position: int, other: int) -> list[tuple[int, int]]:
         """Pairs of used columns, of an input and of another, that conjuncts equate."""
         found: dict[int, int] = {}
         for conjunct in term.conjuncts:

@@ -24,7 +24,7 @@ from everview.backends.spark.term_plans import (
     term_plan,
     weighted,
 )
-from everview.backends.spark.terms import StageTerm, same_value, with_keys
+from everview.backends.spark.terms import Term, same_value, with_keys
 from everview.relational.expressions import Call, Column, conjunction, remap_columns
 from everview.relational.nodes import (
     ExceptAll,
@@ -76,7 +76,7 @@ def changed_plan(stage: Stage, picked: tuple[tuple[int, int], ...]) -> Relation:
 
 
 @lru_cache(KEPT_PLANS)
-def touched_plan(stage: Partitioned) -> tuple[tuple[StageTerm, ...], Relation]:
+def touched_plan(stage: Partitioned) -> tuple[tuple[Term, ...], Relation]:
     """The terms of a stage restricted to the touched partitions, and its delta over them."""
     terms = stage.terms
     if stage.partition:
@@ -147,7 +147,7 @@ def unfit_groups(stage: Grouped) -> Relation:
 
 
 @lru_cache(KEPT_PLANS)
-def anew_content(stage: Partitioned) -> tuple[tuple[StageTerm, ...], Relation]:
+def anew_content(stage: Partitioned) -> tuple[tuple[Term, ...], Relation]:
     """The terms of a stage restricted to some groups, and what they are."""
     terms = stage.terms
     if stage.partition:

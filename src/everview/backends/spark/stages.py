@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
-from everview.backends.spark.terms import StageTerm
+from everview.backends.spark.terms import Term
 from everview.relational.expressions import Expression
 from everview.relational.nodes import Field, Generate, Relation, Scan, Schema, SparkQuery, TopK
 from everview.relational.types import INT64
@@ -38,7 +38,7 @@ class Linear:
 
     name: str
     fields: Schema
-    terms: tuple[StageTerm, ...]
+    terms: tuple[Term, ...]
     generate: Generate | None = None
 
 
@@ -60,7 +60,7 @@ class TreeView:
 
     name: str
     fields: Schema
-    terms: tuple[StageTerm, ...]
+    terms: tuple[Term, ...]
     key_count: int
     view: str
 
@@ -76,7 +76,7 @@ class Grouped:
 
     name: str
     fields: Schema
-    terms: tuple[StageTerm, ...]
+    terms: tuple[Term, ...]
     key_count: int
     state: Schema
     outputs: tuple[Expression, ...]
@@ -111,7 +111,7 @@ class Partitioned:
 
     name: str
     fields: Schema
-    terms: tuple[StageTerm, ...]
+    terms: tuple[Term, ...]
     partition: tuple[Expression, ...]
     operator: Relation
     output_key: tuple[Expression, ...]
@@ -130,7 +130,7 @@ class Answered:
 
     name: str
     fields: Schema
-    terms: tuple[StageTerm, ...]
+    terms: tuple[Term, ...]
     query: SparkQuery
 
 
@@ -190,12 +190,12 @@ def view_of_relation(relation: str) -> str:
     return relation.partition("#")[0].rstrip("$")
 
 
-def scanned(terms: tuple[StageTerm, ...]) -> Iterator[Scan]:
+def scanned(terms: tuple[Term, ...]) -> Iterator[Scan]:
     """The stored relations of some terms."""
     return (leaf for t in terms for leaf in t.inputs if isinstance(leaf, Scan))
 
 
-def _names(terms: tuple[StageTerm, ...]) -> frozenset[str]:
+def _names(terms: tuple[Term, ...]) -> frozenset[str]:
     return frozenset(leaf.table for leaf in scanned(terms))
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from everview.backends.spark.payloads import WEIGHT_TYPE, weighted_type, zero
 from everview.backends.spark.stages import WEIGHT
-from everview.backends.spark.terms import StageTerm
+from everview.backends.spark.terms import Term
 from everview.relational.expressions import (
     TRUE,
     Call,
@@ -66,13 +66,13 @@ def project(plan: Relation, expressions: tuple[Expression, ...], weight: Express
     return Project(plan, (*expressions, weight), names)
 
 
-def sum_plan(terms: tuple[StageTerm, ...], starts: tuple[int, ...]) -> Relation:
+def sum_plan(terms: tuple[Term, ...], starts: tuple[int, ...]) -> Relation:
     """The sum of terms, each joined beginning with the input that ``starts`` names."""
     parts = tuple(term_plan(t, k, start) for k, (t, start) in enumerate(zip(terms, starts, strict=True)))
     return parts[0] if len(parts) == 1 else UnionAll(parts)
 
 
-def term_plan(term: StageTerm, number: int, start: int) -> Relation:
+def term_plan(term: Term, number: int, start: int) -> Relation:
     """One term: its inputs joined one after the other, each as soon as a conjunct connects it."""
     places: dict[int, int] = {}
     weights: list[int] = []
@@ -127,7 +127,7 @@ def _without_implied(ready: list[Expression], equal: dict[str, list[set[Expressi
     return kept
 
 
-def join_order(term: StageTerm, start: int) -> Sequence[int]:
+def join_order(term: Term, start: int) -> Sequence[int]:
     """The planner's order; else one in which each input is connected to those before it, where the term allows."""
     if term.orders:
         return term.orders[start]
@@ -142,7 +142,7 @@ def join_order(term: StageTerm, start: int) -> Sequence[int]:
     return order
 
 
-def _leaf(term: StageTerm, number: int, position: int) -> Relation:
+def _leaf(term: Term, number: int, position: int) -> Relation:
     leaf = term.inputs[position]
     if isinstance(leaf, Values):
         rows = tuple((*(row[c] for c in term.used[position]), 1) for row in leaf.rows)

@@ -35,7 +35,7 @@ Leaf = Scan | Values
 
 
 @dataclass(frozen=True)
-class StageTerm:
+class Term:
     """One select-project-join expression with a sign.
 
     ``orders`` are the planner's: for each input, all inputs in the order in which a change of it is joined with them. Without
@@ -89,43 +89,43 @@ class StageTerm:
         return tuple(self.inputs[position].fields[c] for c in self.used[position])
 
 
-def leaf_term(leaf: Leaf) -> StageTerm:
+def leaf_term(leaf: Leaf) -> Term:
     """All columns of a stored relation or of constant rows."""
-    return StageTerm(1, (leaf,), (), columns(leaf))
+    return Term(1, (leaf,), (), columns(leaf))
 
 
-def filtered(term: StageTerm, condition: Expression) -> StageTerm:
+def filtered(term: Term, condition: Expression) -> Term:
     """σ: the condition is over the term's outputs."""
     added = conjuncts(substitute(condition, term.outputs))
     return replace(term, conjuncts=(*term.conjuncts, *added))
 
 
-def projected(term: StageTerm, expressions: Iterable[Expression]) -> StageTerm:
+def projected(term: Term, expressions: Iterable[Expression]) -> Term:
     """π: the expressions are over the term's outputs."""
     return replace(term, outputs=tuple(substitute(e, term.outputs) for e in expressions))
 
 
-def joined(left: StageTerm, right: StageTerm, condition: Expression) -> StageTerm:
+def joined(left: Term, right: Term, condition: Expression) -> Term:
     """⋈: the condition is over the outputs of both."""
     by = left.starts[-1]
     outputs = (*left.outputs, *(shift_columns(e, by) for e in right.outputs))
     both = (*left.conjuncts, *(shift_columns(e, by) for e in right.conjuncts))
-    whole = StageTerm(left.sign * right.sign, (*left.inputs, *right.inputs), both, outputs)
+    whole = Term(left.sign * right.sign, (*left.inputs, *right.inputs), both, outputs)
     return filtered(whole, condition)
 
 
-def negated(term: StageTerm) -> StageTerm:
+def negated(term: Term) -> Term:
     """The same rows with the other sign."""
     return replace(term, sign=-term.sign)
 
 
-def with_keys(term: StageTerm, keys: Scan, expressions: tuple[Expression, ...]) -> StageTerm:
+def with_keys(term: Term, keys: Scan, expressions: tuple[Expression, ...]) -> Term:
     """The term restricted to the rows whose key, expressions over its outputs, is among the rows of ``keys``.
 
     ``keys`` is the first input of the result, so that everything else can be looked up from it.
     """
     by = len(keys.fields)
-    shifted = StageTerm(
+    shifted = Term(
         term.sign,
         (keys, *term.inputs),
         tuple(shift_columns(c, by) for c in term.conjuncts),
@@ -135,7 +135,7 @@ def with_keys(term: StageTerm, keys: Scan, expressions: tuple[Expression, ...]) 
         same_value(Column(i, f.type, f.nullable), substitute(e, shifted.outputs))
         for i, (f, e) in enumerate(zip(keys.fields, expressions, strict=True))
     )
-    return StageTerm(shifted.sign, shifted.inputs, (*equal, *shifted.conjuncts), shifted.outputs)
+    return Term(shifted.sign, shifted.inputs, (*equal, *shifted.conjuncts), shifted.outputs)
 
 
 def same_value(left: Expression, right: Expression) -> Expression:

@@ -29,7 +29,7 @@ from everview.relational.types import (
     integer_bounds,
 )
 from everview.session.rows.convert_values import converter_to
-from everview.session.sql.tokens import WordToken, words_of
+from everview.session.sql.tokens import Word, words_of
 
 Arguments = Mapping[str, Any] | Sequence[Any]
 
@@ -62,7 +62,7 @@ def bind_parameters(text: str, args: Arguments) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def _marker(text: str, words: list[WordToken], i: int, count: int, *, named: bool) -> tuple[str | int, int] | None:
+def _marker(text: str, words: list[Word], i: int, count: int, *, named: bool) -> tuple[str | int, int] | None:
     """The name or number of a marker that starts with word i, and where it ends."""
     word = words[i]
     if not named:

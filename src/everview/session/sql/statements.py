@@ -13,7 +13,7 @@ from everview.relational.quoting import quote
 from everview.session.sql.alter_statement import Alteration, parse_alter
 from everview.session.sql.merge_statement import Merge, parse_merge
 from everview.session.sql.show_statement import Describe, Show, parse_describe, parse_show
-from everview.session.sql.tokens import TokenCursor, WordToken, alias_before, words_of
+from everview.session.sql.tokens import TokenCursor, Word, alias_before, words_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +145,7 @@ def split_statements(text: str) -> list[str]:
     ["SELECT ';' AS a", 'SELECT `b;` FROM t']
     """
     statements: list[str] = []
-    current: list[WordToken] = []
+    current: list[Word] = []
     for word in [*words_of(text, "script"), None]:
         if word is not None and word.keyword != ";":
             current.append(word)

@@ -16,7 +16,7 @@ from everview.errors import InvalidQuery
 
 
 @dataclass(frozen=True, slots=True)
-class WordToken:
+class Word:
     """A token: its text (of a quoted name or string: what is inside), its place, and how it was written."""
 
     text: str
@@ -30,7 +30,7 @@ class WordToken:
         """The keyword or sign in small letters; a quoted name or a string is never one."""
         return "" if self.is_quoted_name or self.is_string else self.text.lower()
 
-    def shifted(self, by: int) -> WordToken:
+    def shifted(self, by: int) -> Word:
         """The same word further on in the text."""
         return replace(self, start=self.start + by, end=self.end + by)
 
@@ -40,7 +40,7 @@ class WordToken:
         return self.is_quoted_name or (not self.is_string and (self.text[:1].isalpha() or self.text[:1] == "_"))
 
 
-def words_of(text: str, what: str) -> list[WordToken]:
+def words_of(text: str, what: str) -> list[Word]:
     """The tokens of a text; ``what`` names it in the message when a quote has no end.
 
     >>> [w.text for w in words_of("a int primary key -- the key", "schema")]
@@ -52,7 +52,7 @@ def words_of(text: str, what: str) -> list[WordToken]:
         raise InvalidQuery(
             f"the {what} has a string, a quoted name or a comment without an end.", hint="look for an odd quote."
         ) from error
-    words: list[WordToken] = []
+    words: list[Word] = []
     previous = 0
     for token in tokens:
         start, end = token.start, token.end + 1
@@ -61,28 +61,28 @@ def words_of(text: str, what: str) -> list[WordToken]:
             # After some first words, such as EXPLAIN, sqlglot gives all the rest as one "string".
             words += [w.shifted(before) for w in words_of(text[before:end], what)]
         elif text[start] == "`":
-            words.append(WordToken(token.text, start, end, is_quoted_name=True))
+            words.append(Word(token.text, start, end, is_quoted_name=True))
         elif text[end - 1] in "'\"":  # r'…' and x'…' too
-            words.append(WordToken(token.text, start, end, is_string=True))
+            words.append(Word(token.text, start, end, is_string=True))
         elif set(token.text) == {">"}:  # ">>" closes two brackets, as in array<array<int>>
-            words += [WordToken(">", i, i + 1) for i in range(start, end)]
+            words += [Word(">", i, i + 1) for i in range(start, end)]
         else:  # sqlglot joins some keywords, such as PRIMARY KEY
             words += _split_at_spaces(text, start, end)
     return words
 
 
-def _split_at_spaces(text: str, start: int, end: int) -> list[WordToken]:
-    words: list[WordToken] = []
+def _split_at_spaces(text: str, start: int, end: int) -> list[Word]:
+    words: list[Word] = []
     for part in text[start:end].split():
         begin = text.index(part, words[-1].end if words else start)
-        words.append(WordToken(part, begin, begin + len(part)))
+        words.append(Word(part, begin, begin + len(part)))
     return words
 
 
 class TokenCursor:
     """A position among the words of a text, with what a recursive-descent parser asks of it."""
 
-    def __init__(self, text: str, what: str, words: list[WordToken] | None = None) -> None:
+    def __init__(self, text: str, what: str, words: list[Word] | None = None) -> None:
         self.text = text
         self._what = what
         self._words = words_of(text, what) if words is None else words
@@ -94,7 +94,7 @@ class TokenCursor:
         return self._at >= len(self._words)
 
     @property
-    def word(self) -> WordToken | None:
+    def word(self) -> Word | None:
         """The next word, None at the end."""
         return None if self.at_end else self._words[self._at]
 
@@ -115,7 +115,7 @@ class TokenCursor:
             if not self.skip(keyword):
                 raise self.unexpected(keyword.upper() if keyword.isalpha() else f"'{keyword}'")
 
-    def take(self, fits: Callable[[WordToken], bool], wanted: str) -> WordToken:
+    def take(self, fits: Callable[[Word], bool], wanted: str) -> Word:
         """The next word, which must fit."""
         word = self.word
         if word is None or not fits(word):
@@ -144,7 +144,7 @@ class TokenCursor:
         """The text up to the first of these keywords outside all parentheses and CASE … END, or to the end; not empty."""
         first = self.word
         depth = cases = 0
-        last: WordToken | None = None
+        last: Word | None = None
         while (word := self.word) is not None and not (depth == cases == 0 and word.keyword in stops):
             depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(word.keyword, 0)
             is_field = last is not None and last.keyword == "."
