@@ -10,7 +10,7 @@ import pytest
 
 import everview as ev
 from everview.algebra.registry import forget
-from everview.algebra.ring import Column, Payloads
+from everview.algebra.ring import ColumnValues, Payloads
 from tests.backends.user_rings import COMPLEX, POLYNOMIALS, Complex, Polynomials, register_all
 
 
@@ -237,10 +237,10 @@ def test_registration_is_checked() -> None:
 def test_lifts_are_checked_as_they_run(db: ev.Database) -> None:
     """A lift of the wrong width or type is an error of the transaction, not a wrong answer."""
 
-    def narrow(column: Column) -> Payloads:
+    def narrow(column: ColumnValues) -> Payloads:
         return np.zeros((len(column), 1))
 
-    def whole(column: Column) -> Payloads:
+    def whole(column: ColumnValues) -> Payloads:
         return np.zeros((len(column), 2), dtype=np.int64)
 
     ev.register_ring("narrow_ring", COMPLEX, lifts=[narrow], returns="array<double>")

@@ -15,7 +15,7 @@ import everview as ev
 from everview.algebra.finite_algebra import covariance_ring
 from everview.algebra.integers import INTEGERS
 from everview.algebra.registry import forget
-from everview.algebra.ring import Column, Ints, Payloads
+from everview.algebra.ring import ColumnValues, Ints, Payloads
 from tests.backends.user_rings import register_all
 
 TABLES = {
@@ -259,7 +259,7 @@ class Clock(ev.Ring):
     def scale(self, a: Payloads, weights: Ints) -> Payloads:
         return a * weights[:, None] % 12
 
-    def lift(self, position: int, column: Column) -> Payloads:
+    def lift(self, position: int, column: ColumnValues) -> Payloads:
         return np.ascontiguousarray(column.astype(np.int64)).reshape(-1, 1) % 12
 
 
@@ -308,7 +308,7 @@ class Brittle(ev.Ring):
             raise ValueError("13")
         return a * b
 
-    def lift(self, position: int, column: Column) -> Payloads:
+    def lift(self, position: int, column: ColumnValues) -> Payloads:
         return np.ascontiguousarray(column.astype(np.int64)).reshape(-1, 1)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import everview as ev
 from everview.algebra.finite_algebra import FiniteAlgebra
 from everview.algebra.floats import FLOATS
-from everview.algebra.ring import Column, Payloads
+from everview.algebra.ring import ColumnValues, Payloads
 
 DEGREE = 3
 
@@ -28,7 +28,7 @@ class Complex(ev.Ring):
         product[:, 1] = a[:, 0] * b[:, 1] + a[:, 1] * b[:, 0]
         return product
 
-    def lift(self, position: int, column: Column) -> Payloads:
+    def lift(self, position: int, column: ColumnValues) -> Payloads:
         lifted = self.zeros(len(column))
         lifted[:, position % 2] = column
         return lifted
@@ -51,7 +51,7 @@ class Polynomials(ev.Ring):
             product[:, i:] += a[:, i : i + 1] * b[:, : self.width - i]
         return product
 
-    def lift(self, position: int, column: Column) -> Payloads:
+    def lift(self, position: int, column: ColumnValues) -> Payloads:
         """X^x; 0 for a power that is cut off."""
         lifted = self.zeros(len(column))
         rows = np.flatnonzero((column >= 0) & (column < self.width))
@@ -59,13 +59,13 @@ class Polynomials(ev.Ring):
         return lifted
 
 
-def angle(column: Column) -> Payloads:
+def angle(column: ColumnValues) -> Payloads:
     """e^(ix) in the complex numbers with compensated parts."""
     parts = {0: FLOATS.lift(0, np.cos(column)), 1: FLOATS.lift(0, np.sin(column))}
     return PHASORS.assemble(parts, len(column))
 
 
-def length(column: Column) -> Payloads:
+def length(column: ColumnValues) -> Payloads:
     """Decimals as real numbers."""
     return PHASORS.assemble({0: FLOATS.lift(0, column.astype(np.float64))}, len(column))
 
@@ -86,7 +86,7 @@ class Letters(ev.Ring):
         product: Payloads = np.matmul(a.reshape(-1, 2, 2), b.reshape(-1, 2, 2)).reshape(-1, 4)
         return product
 
-    def lift(self, position: int, column: Column) -> Payloads:
+    def lift(self, position: int, column: ColumnValues) -> Payloads:
         steps = {"l": [1, 1, 0, 1], "r": [1, 0, 1, 1]}
         lifted = self.ones(len(column))
         for i, word in enumerate(column):

@@ -211,13 +211,18 @@ def test_the_top_level_is_a_front_page() -> None:
 
 
 def test_a_public_class_name_stands_once() -> None:
-    """Whoever meets a name knows which class is meant."""
+    """Whoever meets a name knows which class is meant: no other class has it, and no name of a type."""
     places: dict[str, list[str]] = {}
+    aliases: dict[str, list[str]] = {}
     for module in modules():
         for node in module.tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 places.setdefault(node.name, []).append(where(module, node.lineno))
+            elif isinstance(node, ast.AnnAssign) and ast.unparse(node.annotation) == "TypeAlias":
+                aliases.setdefault(ast.unparse(node.target), []).append(where(module, node.lineno))
     assert {name: found for name, found in places.items() if len(found) > 1} == {}
+    # A word is one of a machine in kernels, and one of SQL in the session: they never meet.
+    assert {name: found for name, found in aliases.items() if name in places and name != "Word"} == {}
 
 
 def test_the_database_is_reached_by_its_core() -> None:
@@ -238,6 +243,12 @@ def test_modules_are_short() -> None:
     lengths = {str(m.path.relative_to(SOURCE / "everview")): len(m.text.splitlines()) for m in modules()}
     assert {name: lines for name, lines in lengths.items() if lines > LONGEST and name not in LONGER} == {}
     assert [name for name in LONGER if lengths.get(name, 0) <= LONGEST] == []
+
+
+def test_the_engine_uses_every_ring() -> None:
+    """A module of ``algebra`` that only its tests import is mathematics that nothing runs."""
+    used = {target for m in modules() for target, _ in own_targets(m) if target != m.name}
+    assert {m.name for m in modules() if m.part == "algebra" and "." in m.name} - used == set()
 
 
 def test_a_rule_file_holds_one_rule() -> None:

@@ -27,7 +27,7 @@ import numpy as np
 
 from everview.algebra.floats import FLOATS, FloatRing
 from everview.algebra.integers import IntegerRing
-from everview.algebra.ring import Addition, Bools, Column, Ints, Payloads, Ring
+from everview.algebra.ring import Addition, Bools, ColumnValues, Ints, Payloads, Ring
 
 Table = Mapping[tuple[int, int], Mapping[int, int]]
 """(i, j) → {k: c_ijk}; pairs whose product is 0 may be left out."""
@@ -134,7 +134,7 @@ class FiniteAlgebra(Ring):
         zero: Bools = np.logical_and.reduce(zeros, axis=1)
         return zero
 
-    def lift(self, position: int, column: Column) -> Payloads:
+    def lift(self, position: int, column: ColumnValues) -> Payloads:
         """x·e_position: a vector is given coordinate by coordinate. Algebras with a meaning of their own say otherwise."""
         return self.assemble({position: self.base.lift(position, column)}, len(column))
 
@@ -188,7 +188,7 @@ class MonomialRing(FiniteAlgebra):
                     table[i, j] = {place[product]: _ways(product, a)}
         super().__init__(base, len(self.monomials), table)
 
-    def lift(self, position: int, column: Column) -> Payloads:
+    def lift(self, position: int, column: ColumnValues) -> Payloads:
         """1 + x·X + x²·X^[2] + …, as far as there are powers of the variable."""
         powers = {0: self.base.ones(len(column))}
         lifted = self.base.lift(position, column)

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from everview.algebra.ring import FLOAT64, Addition, Column, Ints, Payloads, Ring
+from everview.algebra.ring import FLOAT64, Addition, ColumnValues, Ints, Payloads, Ring
 
 _SPLITTER = 134217729.0  # 2^27 + 1: cuts a mantissa into two halves of 26 bits
 _LARGE = 2.0**995  # above this, splitting overflows
@@ -78,7 +78,7 @@ class FloatRing(Ring):
         is_inherited = type(self).add is FloatRing.add and type(self).scale is FloatRing.scale
         return Addition.PAIRS if is_inherited else Addition.OWN
 
-    def lift(self, position: int, column: Column) -> Payloads:
+    def lift(self, position: int, column: ColumnValues) -> Payloads:
         """The floats themselves, without an error."""
         lifted = self.zeros(len(column))
         lifted[:, 0] = column

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.algebra.ring import INT64, Column, Payloads, Ring
+from everview.algebra.ring import INT64, ColumnValues, Payloads, Ring
 
 
 class IntegerRing(Ring):
@@ -32,7 +32,7 @@ class IntegerRing(Ring):
         """The product of the words."""
         return a * b
 
-    def lift(self, position: int, column: Column) -> Payloads:
+    def lift(self, position: int, column: ColumnValues) -> Payloads:
         """The integers themselves."""
         return np.ascontiguousarray(column.astype(np.int64, copy=False)).reshape(-1, 1)
 

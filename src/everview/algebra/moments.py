@@ -18,10 +18,10 @@ from everview.algebra.floats import FLOATS
 from everview.algebra.ring import Ints, Payloads
 
 Floats: TypeAlias = npt.NDArray[np.float64]
-Product: TypeAlias = tuple[int, ...]
+FeatureProduct: TypeAlias = tuple[int, ...]
 """Which columns are multiplied, ascending, one of them perhaps twice."""
 
-Corrected: TypeAlias = Callable[[Product, Floats], None]
+Corrected: TypeAlias = Callable[[FeatureProduct, Floats], None]
 """Replaces means (of one column) or central moments (of two) that sums in double-doubles cannot give."""
 
 _ROUNDING = 2.0**-98
@@ -36,11 +36,13 @@ class CentralMoments:
         corrected: What to do with moments before anybody sees them.
     """
 
-    def __init__(self, counts: Ints, sums: Mapping[Product, Payloads], corrected: Corrected | None = None) -> None:
+    def __init__(
+        self, counts: Ints, sums: Mapping[FeatureProduct, Payloads], corrected: Corrected | None = None
+    ) -> None:
         self.counts = counts.astype(np.float64)
         self._sums = sums
         self._corrected = corrected
-        self._central: dict[Product, Floats] = {}
+        self._central: dict[FeatureProduct, Floats] = {}
 
     def mean(self, column: int) -> Floats:
         """Σx / n."""

@@ -15,10 +15,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from everview.algebra.laws import shape_problem
-from everview.algebra.ring import Column, Payloads, Ring
+from everview.algebra.ring import ColumnValues, Payloads, Ring
 from everview.errors import AlreadyExists, EvaluationError, UnknownName, did_you_mean
 
-Lift: TypeAlias = Callable[[Column], Payloads]
+LiftFunction: TypeAlias = Callable[[ColumnValues], Payloads]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class RegisteredRing:
 
     name: str
     ring: Ring
-    lifts: tuple[Lift, ...] | None
+    lifts: tuple[LiftFunction, ...] | None
     returns: str
 
     @property
@@ -39,7 +39,7 @@ class RegisteredRing:
         """How many arguments it takes; None for any number from one."""
         return None if self.lifts is None else len(self.lifts)
 
-    def lift(self, position: int, column: Column) -> Payloads:
+    def lift(self, position: int, column: ColumnValues) -> Payloads:
         """The argument at ``position`` of some rows, lifted.
 
         Raises:
@@ -56,7 +56,7 @@ class RegisteredRing:
             raise self._failure(f"the lift of argument {position + 1} returned {problem}")
         return np.ascontiguousarray(lifted)
 
-    def product(self, columns: Sequence[Column], positions: Sequence[int] | None = None) -> Payloads:
+    def product(self, columns: Sequence[ColumnValues], positions: Sequence[int] | None = None) -> Payloads:
         """Π_i lift_i(x_i) for each row, where the columns are all arguments in order, or those at the positions."""
         places = range(len(columns)) if positions is None else positions
         result = self.lift(places[0], columns[0])

@@ -25,7 +25,7 @@ Payloads: TypeAlias = npt.NDArray[Any]
 """The payloads of n keys: [n, width]."""
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
-Column: TypeAlias = npt.NDArray[Any]
+ColumnValues: TypeAlias = npt.NDArray[Any]
 """The values of one variable in n rows."""
 
 INT64 = np.dtype(np.int64)
@@ -113,7 +113,7 @@ class Ring:
         sums[group] = rows
         return sums
 
-    def lift(self, position: int, column: Column) -> Payloads:
+    def lift(self, position: int, column: ColumnValues) -> Payloads:
         """g(x): the values of the variable (or argument) at ``position`` as elements of the ring."""
         raise NotImplementedError(f"{type(self).__name__} does not lift values")
 

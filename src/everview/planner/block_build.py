@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain
 
-from everview.algebra.moments import Product
+from everview.algebra.moments import FeatureProduct
 from everview.algebra.registry import ring_named
 from everview.algebra.ring import Addition
 from everview.planner.block import Answer, Block, Monomial, RingLift
@@ -147,7 +147,7 @@ class _Builder:
         return number
 
     def _sum(
-        self, call: AggregateCall, product: Product, numbers: list[Nullable], holds: Polynomial, summed: Summed
+        self, call: AggregateCall, product: FeatureProduct, numbers: list[Nullable], holds: Polynomial, summed: Summed
     ) -> Polynomial:
         """Σ of a product of arguments over the rows that count: those on which the other arguments are not NULL, either."""
         others = (n.valid for i, n in enumerate(numbers) if i not in product)

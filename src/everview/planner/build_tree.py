@@ -19,7 +19,7 @@ from typing import Literal, TypeAlias
 
 from everview.planner.join_query import JoinQuery
 from everview.planner.variable_order import OrderNode, VariableOrder
-from everview.planner.view_tree import InnerView, Leaf, Node, ViewTree, atoms_below
+from everview.planner.view_tree import InnerView, Leaf, ViewNode, ViewTree, atoms_below
 
 Representation: TypeAlias = Literal["listing", "factorized"]
 
@@ -67,7 +67,7 @@ class _Builder:
     def __post_init__(self) -> None:
         self.together = self.query.across_atoms
 
-    def listing_root(self, node: OrderNode) -> Node:
+    def listing_root(self, node: OrderNode) -> ViewNode:
         """A tree whose root has its free variables as keys, in the order of the query's."""
         root = self.listing(node)
         keys = tuple(v for v in self.query.free if v in root.keys)
@@ -77,11 +77,11 @@ class _Builder:
             return replace(root, keys=keys)
         return InnerView(self.name("V", node, (root,)), (node.variable,), keys, (), (root,))
 
-    def listing(self, node: OrderNode) -> Node:
+    def listing(self, node: OrderNode) -> ViewNode:
         children = (*(self.listing(c) for c in node.children), *(Leaf(a) for a in node.atoms))
         return self.view("V", node, children, kept=set(self.query.free) | self.carried(node))
 
-    def factorized(self, node: OrderNode, *, has_sibling: bool) -> Node:
+    def factorized(self, node: OrderNode, *, has_sibling: bool) -> ViewNode:
         """ν of figure 9 at one variable."""
         is_free = node.variable in self.query.free
         place = len(self.enumerate_from)
@@ -96,7 +96,7 @@ class _Builder:
         self.enumerate_from.insert(place, (node.variable, top.name))
         return self.view("V", node, (top,), kept=set()) if has_sibling else top
 
-    def view(self, letter: str, node: OrderNode, children: tuple[Node, ...], kept: set[str]) -> Node:
+    def view(self, letter: str, node: OrderNode, children: tuple[ViewNode, ...], kept: set[str]) -> ViewNode:
         """⊕ ⨂ children with what is above and what is kept as keys, composed with a single child if asked for."""
         below = node.below
         joined = self.in_order(v for c in children for v in c.keys)
@@ -120,7 +120,7 @@ class _Builder:
         wanted = set(variables)
         return tuple(v for v in self.query.variables if v in wanted)
 
-    def name(self, letter: str, node: OrderNode, children: tuple[Node, ...]) -> str:
+    def name(self, letter: str, node: OrderNode, children: tuple[ViewNode, ...]) -> str:
         """Such as ``V@A_RST``: unique, as there is one V and one H at most for a variable."""
         found = {a.name for c in children for a in atoms_below(c)}
         atoms = [a.name for a in self.query.atoms if a.name in found]

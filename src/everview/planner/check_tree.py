@@ -9,7 +9,7 @@ from __future__ import annotations
 from everview.errors import InternalError
 from everview.planner.build_tree import Representation
 from everview.planner.join_query import JoinQuery
-from everview.planner.view_tree import Indicator, InnerView, Leaf, Node, ViewTree, atoms_below, joined_keys
+from everview.planner.view_tree import Indicator, InnerView, Leaf, ViewNode, ViewTree, atoms_below, joined_keys
 
 
 def check_tree(query: JoinQuery, tree: ViewTree, representation: Representation = "listing") -> None:
@@ -59,7 +59,7 @@ def _check_view(query: JoinQuery, view: InnerView, free: set[str]) -> None:
             _require(child.atom not in below, f"{child.name} is of an atom below")
 
 
-def _is_joined(node: Node, together: frozenset[str]) -> bool:
+def _is_joined(node: ViewNode, together: frozenset[str]) -> bool:
     if not isinstance(node, InnerView):
         return False
     return together <= set(joined_keys(node)) or any(_is_joined(c, together) for c in node.children)

@@ -16,7 +16,7 @@ from everview.planner.bound import Bound
 from everview.planner.delta_tree import DeltaStep, Lookup, delta_path, indicator_paths
 from everview.planner.encoded_query import EncodedQuery
 from everview.planner.join_query import JoinQuery
-from everview.planner.view_tree import Node, ViewTree, atoms_below, indicators_below
+from everview.planner.view_tree import ViewNode, ViewTree, atoms_below, indicators_below
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class UpdateBounds:
         """The delta of one row has no more than N^exponent combinations when all siblings are joined."""
         return list(self._sizes(step, row))[-1]
 
-    def atom_set(self, node: Node) -> int:
+    def atom_set(self, node: ViewNode) -> int:
         """The atoms below a node."""
         return sum(1 << self._position[a.name] for a in atoms_below(node))
 

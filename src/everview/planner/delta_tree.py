@@ -17,14 +17,14 @@ from itertools import pairwise
 
 from everview.planner.dependencies import closure, witnesses
 from everview.planner.join_query import Dependency
-from everview.planner.view_tree import Indicator, InnerView, Leaf, Node, ViewTree, atoms_below
+from everview.planner.view_tree import Indicator, InnerView, Leaf, ViewNode, ViewTree, atoms_below
 
 
 @dataclass(frozen=True, slots=True)
 class Lookup:
     """A join of the delta with a sibling: found by the keys ``by``, which the delta has, it adds the keys ``adds``."""
 
-    node: Node
+    node: ViewNode
     by: tuple[str, ...]
     adds: tuple[str, ...]
 
@@ -34,8 +34,8 @@ class DeltaStep:
     """δview = ⊕ view.summed of δchild ⊗ siblings. ``lookups`` are the siblings in an order good to join in."""
 
     view: InnerView
-    child: Node
-    siblings: tuple[Node, ...]
+    child: ViewNode
+    siblings: tuple[ViewNode, ...]
     lookups: tuple[Lookup, ...]
 
 
@@ -61,12 +61,12 @@ def indicator_paths(
     return tuple(_steps(path, dependencies) for path in starts)
 
 
-def _paths(tree: ViewTree) -> Iterator[tuple[Node, ...]]:
+def _paths(tree: ViewTree) -> Iterator[tuple[ViewNode, ...]]:
     for root in tree.roots:
         yield from _paths_to(root, ())
 
 
-def _paths_to(node: Node, above: tuple[Node, ...]) -> Iterator[tuple[Node, ...]]:
+def _paths_to(node: ViewNode, above: tuple[ViewNode, ...]) -> Iterator[tuple[ViewNode, ...]]:
     path = (node, *above)
     if isinstance(node, InnerView):
         for child in sorted(node.children, key=lambda c: not isinstance(c, Indicator)):
@@ -75,17 +75,17 @@ def _paths_to(node: Node, above: tuple[Node, ...]) -> Iterator[tuple[Node, ...]]
         yield path
 
 
-def _steps(path: tuple[Node, ...], dependencies: tuple[Dependency, ...]) -> tuple[DeltaStep, ...]:
+def _steps(path: tuple[ViewNode, ...], dependencies: tuple[Dependency, ...]) -> tuple[DeltaStep, ...]:
     return tuple(delta_step(view, child, dependencies) for child, view in pairwise(path) if isinstance(view, InnerView))
 
 
-def delta_step(view: InnerView, child: Node, dependencies: tuple[Dependency, ...]) -> DeltaStep:
+def delta_step(view: InnerView, child: ViewNode, dependencies: tuple[Dependency, ...]) -> DeltaStep:
     """What a change of one child does at a view."""
     siblings = tuple(c for c in view.children if c is not child)
     return DeltaStep(view, child, siblings, tuple(_lookups(child, siblings, dependencies)))
 
 
-def _lookups(child: Node, siblings: tuple[Node, ...], dependencies: tuple[Dependency, ...]) -> Iterator[Lookup]:
+def _lookups(child: ViewNode, siblings: tuple[ViewNode, ...], dependencies: tuple[Dependency, ...]) -> Iterator[Lookup]:
     """First those by all keys, then those that find one row, then those that share most: products come last."""
     known = set(child.keys)
     left = {i: (n, tuple(_seen_in(n, dependencies))) for i, n in enumerate(siblings)}
@@ -104,7 +104,7 @@ def _lookups(child: Node, siblings: tuple[Node, ...], dependencies: tuple[Depend
         known |= set(best.keys)
 
 
-def _seen_in(node: Node, dependencies: tuple[Dependency, ...]) -> Iterator[Dependency]:
+def _seen_in(node: ViewNode, dependencies: tuple[Dependency, ...]) -> Iterator[Dependency]:
     """The dependencies that hold of a node's rows, since an atom below shows them."""
     atoms = atoms_below(node)
     for d in dependencies:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from everview.planner.delta_tree import DeltaStep, delta_path, indicator_paths
 from everview.planner.variable_order import OrderNode, VariableOrder
-from everview.planner.view_tree import Indicator, InnerView, Node, ViewTree
+from everview.planner.view_tree import Indicator, InnerView, ViewNode, ViewTree
 
 
 def format_order(order: VariableOrder) -> str:
@@ -35,7 +35,7 @@ def format_tree(tree: ViewTree, materialized: frozenset[str] = frozenset()) -> s
     return "\n".join(line for root in tree.roots for line in _tree_lines(root, 0, materialized))
 
 
-def _tree_lines(node: Node, depth: int, materialized: frozenset[str]) -> Iterator[str]:
+def _tree_lines(node: ViewNode, depth: int, materialized: frozenset[str]) -> Iterator[str]:
     star = "  *" if node.name in materialized else ""
     if isinstance(node, InnerView):
         definition = f" = {_sum(node.summed)}{' ⊗ '.join(c.name for c in node.children)}"
@@ -46,7 +46,7 @@ def _tree_lines(node: Node, depth: int, materialized: frozenset[str]) -> Iterato
         yield f"{'  ' * depth}{format_node(node)}{star}"
 
 
-def format_node(node: Node) -> str:
+def format_node(node: ViewNode) -> str:
     """A node with its keys."""
     source = f"{node.name}" if not isinstance(node, Indicator) else f"{node.name} of {node.atom.name}"
     return f"{source}[{', '.join(node.keys)}]"

@@ -20,7 +20,7 @@ from everview.planner.encoded_query import EncodedQuery
 from everview.planner.hypergraph import Hyperedge, gyo_star
 from everview.planner.join_query import JoinQuery
 from everview.planner.materialize import is_updatable, materialized_nodes
-from everview.planner.view_tree import Indicator, InnerView, Node, ViewTree, atoms_below
+from everview.planner.view_tree import Indicator, InnerView, ViewNode, ViewTree, atoms_below
 
 
 def add_indicators(query: JoinQuery, tree: ViewTree) -> ViewTree:
@@ -28,7 +28,7 @@ def add_indicators(query: JoinQuery, tree: ViewTree) -> ViewTree:
     return replace(tree, roots=tuple(_extended(query, root) for root in tree.roots))
 
 
-def _extended(query: JoinQuery, node: Node) -> Node:
+def _extended(query: JoinQuery, node: ViewNode) -> ViewNode:
     if not isinstance(node, InnerView):
         return node
     children = tuple(_extended(query, child) for child in node.children)
@@ -66,7 +66,7 @@ class _Chooser:
         self.encoded = EncodedQuery(query)
         self._position = {a.name: i for i, a in enumerate(query.atoms)}
 
-    def extended(self, node: Node) -> tuple[Node, tuple[Indicator, ...]]:
+    def extended(self, node: ViewNode) -> tuple[ViewNode, tuple[Indicator, ...]]:
         """The tree below a node with the indicators that are useful there."""
         if not isinstance(node, InnerView):
             return node, ()

@@ -21,7 +21,7 @@ from everview.planner.cost import UpdateBounds
 from everview.planner.delta_tree import delta_step
 from everview.planner.join_query import JoinQuery
 from everview.planner.order_cost import OrderCost, Part
-from everview.planner.view_tree import InnerView, Node, ViewTree, atoms_below
+from everview.planner.view_tree import InnerView, ViewNode, ViewTree, atoms_below
 
 
 def inline_views(query: JoinQuery, tree: ViewTree, *, keeps_wide: bool = True) -> ViewTree:
@@ -38,7 +38,7 @@ class _Inliner:
         self.encoded = self.cost.encoded
         self._position = {a.name: i for i, a in enumerate(query.atoms)}
 
-    def node(self, node: Node) -> Node:
+    def node(self, node: ViewNode) -> ViewNode:
         """The best form of a tree, from below; inlining goes on with what came up."""
         if not isinstance(node, InnerView):
             return node
@@ -85,6 +85,6 @@ class _Inliner:
     def _cost(self, view: InnerView) -> float:
         return self.cost.view(self._part(child) for child in view.children)
 
-    def _part(self, node: Node) -> Part:
+    def _part(self, node: ViewNode) -> Part:
         atoms = sum(1 << self._position[a.name] for a in atoms_below(node))
         return Part(self.encoded.variable_set(node.keys), atoms)

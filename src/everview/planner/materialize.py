@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from everview.planner.view_tree import Indicator, InnerView, Node, ViewTree
+from everview.planner.view_tree import Indicator, InnerView, ViewNode, ViewTree
 
 
 def materialized_nodes(tree: ViewTree, *, roots: bool = True) -> frozenset[str]:
@@ -24,7 +24,7 @@ def materialized_nodes(tree: ViewTree, *, roots: bool = True) -> frozenset[str]:
     return frozenset(found)
 
 
-def _joined_with(node: Node) -> Iterator[str]:
+def _joined_with(node: ViewNode) -> Iterator[str]:
     if not isinstance(node, InnerView):
         return
     for child in node.children:
@@ -34,7 +34,7 @@ def _joined_with(node: Node) -> Iterator[str]:
         yield from _joined_with(child)
 
 
-def is_updatable(node: Node) -> bool:
+def is_updatable(node: ViewNode) -> bool:
     """Whether some atom below may change, the atom of an indicator included."""
     if isinstance(node, InnerView):
         return any(is_updatable(child) for child in node.children)

@@ -30,11 +30,11 @@ from dataclasses import dataclass, replace
 from everview.planner.calculus.delta import delta
 from everview.planner.calculus.rules import decompose_term, simplify_term
 from everview.planner.calculus.terms import (
+    CalculusTerm,
     ChangeTerm,
     ConditionTerm,
     RelationTerm,
     SumTerm,
-    Term,
     factors_of,
     output_variables,
     terms_in,
@@ -42,7 +42,7 @@ from everview.planner.calculus.terms import (
 )
 from everview.planner.delta_tree import DeltaStep, delta_step
 from everview.planner.join_query import JoinQuery
-from everview.planner.view_tree import InnerView, Leaf, Node
+from everview.planner.view_tree import InnerView, Leaf, ViewNode
 
 RESULT = "result"
 MOST_VIEWS = 300
@@ -61,7 +61,7 @@ class RecursiveView:
     keys: tuple[str, ...]
     atoms: tuple[int, ...]
     conditions: frozenset[int]
-    definition: Term
+    definition: CalculusTerm
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class RecursiveDelta:
     atom: int
     joined: tuple[RecursiveView, ...]
     conditions: frozenset[int]
-    term: Term
+    term: CalculusTerm
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class Hierarchy:
         """The view of the whole query."""
         return self.views[-1]
 
-    def node(self, view: RecursiveView) -> Node:
+    def node(self, view: RecursiveView) -> ViewNode:
         """The view as the planner's bounds and estimates know it."""
         atoms = [self.query.atoms[i] for i in view.atoms]
         if is_leaf(self.query, view):
@@ -101,7 +101,7 @@ class Hierarchy:
         """A delta with the order in which it is joined; None for a relation itself, which changes as it does."""
         if is_leaf(self.query, change.view):
             return None
-        leaf: Node = Leaf(self.query.atoms[change.atom])
+        leaf: ViewNode = Leaf(self.query.atoms[change.atom])
         node = self.node(change.view)
         assert isinstance(node, InnerView), "all but relations have a Sum"
         children = (leaf, *(self.node(view) for view in change.joined))
@@ -171,7 +171,7 @@ class _Derivation:
             deltas += [self._delta(view, atom, level) for atom in view.atoms]
         return Hierarchy(query, self._depth, (*self._views.values(), result), tuple(deltas))
 
-    def _definition(self, atoms: tuple[int, ...], keys: tuple[str, ...], conditions: frozenset[int]) -> Term:
+    def _definition(self, atoms: tuple[int, ...], keys: tuple[str, ...], conditions: frozenset[int]) -> CalculusTerm:
         joined = (RelationTerm(self._query.atoms[i].name, self._query.atoms[i].variables) for i in atoms)
         checked = (ConditionTerm(str(i), self._conditions[i]) for i in sorted(conditions))
         return SumTerm(keys, times(*joined, *checked))

@@ -50,42 +50,42 @@ class InnerView:
     at: tuple[str, ...]
     keys: tuple[str, ...]
     summed: tuple[str, ...]
-    children: tuple[Node, ...]
+    children: tuple[ViewNode, ...]
 
 
-Node: TypeAlias = Leaf | Indicator | InnerView
+ViewNode: TypeAlias = Leaf | Indicator | InnerView
 
 
 @dataclass(frozen=True, slots=True)
 class ViewTree:
     """The trees of the connected components, with the free variables of the whole result."""
 
-    roots: tuple[Node, ...]
+    roots: tuple[ViewNode, ...]
     free: tuple[str, ...]
     enumerate_from: tuple[tuple[str, str], ...] = ()
     """Factorized only: top-down, each free variable with the name of the node that lists its values given those before."""
 
-    def nodes(self) -> Iterator[Node]:
+    def nodes(self) -> Iterator[ViewNode]:
         """All nodes, children before parents, left to right."""
         for root in self.roots:
             yield from _below(root)
 
 
-def _below(node: Node) -> Iterator[Node]:
+def _below(node: ViewNode) -> Iterator[ViewNode]:
     if isinstance(node, InnerView):
         for child in node.children:
             yield from _below(child)
     yield node
 
 
-def atoms_below(node: Node) -> tuple[Atom, ...]:
+def atoms_below(node: ViewNode) -> tuple[Atom, ...]:
     """The atoms at the leaves below a node, left to right; an indicator has none, as it is no factor of the product."""
     if isinstance(node, InnerView):
         return tuple(a for child in node.children for a in atoms_below(child))
     return (node.atom,) if isinstance(node, Leaf) else ()
 
 
-def indicators_below(node: Node) -> tuple[Indicator, ...]:
+def indicators_below(node: ViewNode) -> tuple[Indicator, ...]:
     """The indicators below a node, left to right, or the node itself if it is one."""
     if isinstance(node, InnerView):
         return tuple(i for child in node.children for i in indicators_below(child))

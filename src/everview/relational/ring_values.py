@@ -27,7 +27,7 @@ from typing import Any
 import numpy as np
 
 from everview.algebra.registry import RegisteredRing
-from everview.algebra.ring import Column, Payloads
+from everview.algebra.ring import ColumnValues, Payloads
 from everview.errors import EvaluationError
 from everview.relational.functions.decimals import fitter
 from everview.relational.types import (
@@ -59,9 +59,9 @@ def lift_dtype(data_type: DataType) -> np.dtype[Any]:
     return np.dtype(object if isinstance(data_type, _OBJECTS) else np.int64)
 
 
-def lift_column(values: Sequence[Value], data_type: DataType) -> Column:
+def lift_column(values: Sequence[Value], data_type: DataType) -> ColumnValues:
     """Internal values without NULL as the column that a lift gets."""
-    column: Column = np.empty(len(values), dtype=lift_dtype(data_type))
+    column: ColumnValues = np.empty(len(values), dtype=lift_dtype(data_type))
     for i, value in enumerate(values):
         column[i] = value
     return column

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from everview.algebra.laws import broken_law
-from everview.algebra.registry import Lift, RegisteredRing, register
+from everview.algebra.registry import LiftFunction, RegisteredRing, register
 from everview.algebra.ring import Payloads, Ring
 from everview.errors import AlreadyExists, EvaluationError, InvalidQuery, UnsupportedQuery
 from everview.relational.definitions.aggregates import is_aggregate
@@ -23,7 +23,7 @@ def register_ring(
     name: str,
     ring: Ring,
     *,
-    lifts: Iterable[Lift] | None = None,
+    lifts: Iterable[LiftFunction] | None = None,
     returns: str,
     samples: Payloads | None = None,
 ) -> None:

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from everview.planner.block import Block
 from everview.planner.materialize import materialized_nodes
-from everview.planner.view_tree import Indicator, InnerView, Node, ViewTree, atoms_below
+from everview.planner.view_tree import Indicator, InnerView, ViewNode, ViewTree, atoms_below
 from everview.trigger.lower_tree import lower_views
 from everview.trigger.tree_program import TreeProgram
 
@@ -81,7 +81,7 @@ def lower_factorized(block: Block, tree: ViewTree) -> FactorizedProgram:
     return FactorizedProgram(program, loading, tuple(_steps(tree, frontier)), tuple(root.name for root in tree.roots))
 
 
-def _frontier(node: Node, free: frozenset[str]) -> Iterator[Node]:
+def _frontier(node: ViewNode, free: frozenset[str]) -> Iterator[ViewNode]:
     listed = {v for atom in atoms_below(node) for v in atom.variables} & free
     if set(node.keys) == listed:
         yield node
@@ -92,7 +92,7 @@ def _frontier(node: Node, free: frozenset[str]) -> Iterator[Node]:
             yield from _frontier(child, free)
 
 
-def _above(node: Node, frontier: frozenset[str]) -> Iterator[Node]:
+def _above(node: ViewNode, frontier: frozenset[str]) -> Iterator[ViewNode]:
     if isinstance(node, InnerView) and node.name not in frontier:
         yield node
         for child in node.children:
@@ -105,7 +105,7 @@ def _joined(tree: ViewTree) -> frozenset[str]:
     return frozenset(child.name for view in views for child in view.children)
 
 
-def _steps(tree: ViewTree, frontier: list[Node]) -> Iterator[EnumerationStep]:
+def _steps(tree: ViewTree, frontier: list[ViewNode]) -> Iterator[EnumerationStep]:
     nodes = {node.name: node for node in tree.nodes()}
     listed: dict[str, list[str]] = {}
     for variable, name in tree.enumerate_from:

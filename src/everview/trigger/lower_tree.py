@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from everview.planner.block import Block, Monomial, Residual
 from everview.planner.delta_tree import DeltaStep, Lookup, delta_path, indicator_paths
-from everview.planner.view_tree import Indicator, InnerView, Leaf, Node, ViewTree, atoms_below
+from everview.planner.view_tree import Indicator, InnerView, Leaf, ViewNode, ViewTree, atoms_below
 from everview.trigger.tree_program import (
     Access,
     AccessKind,
@@ -54,7 +54,7 @@ def lower_tree(block: Block, tree: ViewTree, stored: frozenset[str], *, keeps_re
 
 def lower_views(
     block: Block,
-    roots: tuple[Node, ...],
+    roots: tuple[ViewNode, ...],
     stored: frozenset[str],
     result: str,
     *,
@@ -88,7 +88,7 @@ def restrict(monomials: Iterable[Monomial], atoms: frozenset[int]) -> tuple[Mono
     return tuple(kept)
 
 
-def _held_by_leaves(nodes: list[Node], stored: frozenset[str]) -> dict[str, str]:
+def _held_by_leaves(nodes: list[ViewNode], stored: frozenset[str]) -> dict[str, str]:
     """The stored indicators over all variables of an atom whose leaf is stored as well, with that leaf.
 
     Such an atom hangs above the view that it bounds, beside a view that has that one below it: where the indicator is of use to
@@ -102,7 +102,7 @@ def _held_by_leaves(nodes: list[Node], stored: frozenset[str]) -> dict[str, str]
     }
 
 
-def _single_root(block: Block, tree: ViewTree) -> Node:
+def _single_root(block: Block, tree: ViewTree) -> ViewNode:
     free = tuple(dict.fromkeys(block.keys))
     if len(tree.roots) == 1:
         (root,) = tree.roots
@@ -112,18 +112,18 @@ def _single_root(block: Block, tree: ViewTree) -> Node:
     return InnerView(RESULT, (), free, tuple(k for k in keys if k not in free), tree.roots)
 
 
-def _keys(node: Node) -> tuple[str, ...]:
+def _keys(node: ViewNode) -> tuple[str, ...]:
     return node.keys
 
 
-def _nodes(node: Node) -> Iterable[Node]:
+def _nodes(node: ViewNode) -> Iterable[ViewNode]:
     if isinstance(node, InnerView):
         for child in node.children:
             yield from _nodes(child)
     yield node
 
 
-def _place_residuals(residuals: Iterable[Residual], roots: tuple[Node, ...]) -> dict[str, tuple[Residual, ...]]:
+def _place_residuals(residuals: Iterable[Residual], roots: tuple[ViewNode, ...]) -> dict[str, tuple[Residual, ...]]:
     """For each view the predicates that are checked where its children meet: the lowest view that knows all variables."""
     placed: dict[str, list[Residual]] = {}
     for residual in residuals:
@@ -134,7 +134,7 @@ def _place_residuals(residuals: Iterable[Residual], roots: tuple[Node, ...]) -> 
     return {name: tuple(found) for name, found in placed.items()}
 
 
-def _lowest(node: Node, variables: frozenset[str]) -> InnerView | None:
+def _lowest(node: ViewNode, variables: frozenset[str]) -> InnerView | None:
     if not isinstance(node, InnerView):
         return None
     for child in node.children:
@@ -148,7 +148,7 @@ def _lowest(node: Node, variables: frozenset[str]) -> InnerView | None:
 @dataclass(frozen=True, slots=True)
 class _Lowering:
     block: Block
-    roots: tuple[Node, ...]
+    roots: tuple[ViewNode, ...]
     stored: frozenset[str]
     counted: frozenset[str]
     held_by: dict[str, str]
@@ -184,7 +184,7 @@ class _Lowering:
             if step.view.name in self.stored:
                 yield Add(step.view.name)
 
-    def _place(self, node: Node) -> str:
+    def _place(self, node: ViewNode) -> str:
         """The view that has what the node has."""
         return self.held_by.get(node.name, node.name)
 
@@ -198,7 +198,7 @@ def compute_step(
     definitions: Mapping[str, TreeViewDefinition],
     monomials: Iterable[Monomial],
     residuals: Iterable[Residual],
-    place: Callable[[Node], str] = lambda node: node.name,
+    place: Callable[[ViewNode], str] = lambda node: node.name,
 ) -> Compute:
     """The statement of a step: ``residuals`` are checked in it, each as soon as its variables are known."""
     known = set(step.child.keys)

@@ -8,7 +8,7 @@ from itertools import product
 
 from everview.planner.delta_tree import DeltaStep
 from everview.planner.join_query import JoinQuery
-from everview.planner.view_tree import Indicator, Leaf, Node, ViewTree
+from everview.planner.view_tree import Indicator, Leaf, ViewNode, ViewTree
 
 Counts = Counter[tuple[int, ...]]
 Database = Mapping[str, Counts]
@@ -21,7 +21,7 @@ class Evaluation:
         self.query = query
         self.database = database
 
-    def node(self, node: Node) -> Counts:
+    def node(self, node: ViewNode) -> Counts:
         """The contents of a node."""
         if isinstance(node, Leaf):
             return self.database[node.atom.name]

@@ -24,7 +24,7 @@ from everview.planner.order_cost import order_cost
 from everview.planner.plan_tree import Indicators, plan_tree
 from everview.planner.search_orders import search_order
 from everview.planner.variable_order import VariableOrder, canonical_order, variable_order
-from everview.planner.view_tree import Leaf, Node, ViewTree
+from everview.planner.view_tree import Leaf, ViewNode, ViewTree
 from tests.unit.planner.evaluate import Counts, Database, Evaluation, minus, plus
 from tests.unit.planner.queries import join_queries
 
@@ -144,7 +144,7 @@ def test_deltas_are_differences(data: st.DataObject) -> None:
     new = Evaluation(query, {**before, atom.name: plus(before[atom.name], change)})
     contents = {id(n): old.node(n) for n in tree.nodes()}
     for path in (delta_path(tree, atom.name), *indicator_paths(tree, atom.name)):
-        start: Node = path[0].child if path else leaf_of(tree, atom.name)
+        start: ViewNode = path[0].child if path else leaf_of(tree, atom.name)
         delta = change if isinstance(start, Leaf) else minus(new.node(start), old.node(start))
         contents[id(start)] = plus(contents[id(start)], delta)
         for step in path:

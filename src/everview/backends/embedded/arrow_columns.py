@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from everview.backends.base import WEIGHT
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.vectors import Batch, Bools, Kind, Values, Vector, empty_values, kind_of
+from everview.backends.embedded.vectors import AnyArray, Batch, Bools, Kind, Vector, empty_values, kind_of
 from everview.relational.arrow import arrow_schema, arrow_type, rows_from_arrow
 from everview.relational.nodes import Schema
 from everview.relational.types import (
@@ -80,7 +80,7 @@ def _vector_from_array(array: pa.Array, data_type: DataType) -> Vector:
     return Vector(data_type, values, nulls)
 
 
-def _stored_values(array: pa.Array, data_type: DataType) -> Values:
+def _stored_values(array: pa.Array, data_type: DataType) -> AnyArray:
     buffer, start, count = array.buffers()[1], array.offset, len(array)
     if data_type == BOOLEAN:
         bits = np.unpackbits(np.frombuffer(buffer, np.uint8), count=start + count, bitorder="little")
@@ -91,7 +91,7 @@ def _stored_values(array: pa.Array, data_type: DataType) -> Values:
     is_float = kind_of(data_type) is Kind.FLOAT
     full = np.dtype(np.float64 if is_float else np.int64)
     stored = np.dtype(_STORED.get(data_type, full))
-    values: Values = np.frombuffer(buffer, stored, count, stored.itemsize * start)
+    values: AnyArray = np.frombuffer(buffer, stored, count, stored.itemsize * start)
     if data_type == YEAR_MONTH_INTERVAL:
         values = values["months"]
     return values.astype(full, copy=False)
@@ -119,7 +119,7 @@ def vector_to_arrow(vector: Vector, dictionary: Dictionary) -> pa.Array:
     return pa.Array.from_buffers(wanted, count, [valid, pa.py_buffer(_stored_form(vector))])
 
 
-def _stored_form(vector: Vector) -> Values:
+def _stored_form(vector: Vector) -> AnyArray:
     values = np.ascontiguousarray(vector.values)
     data_type = vector.type
     if data_type == BOOLEAN:

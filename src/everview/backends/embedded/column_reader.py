@@ -18,7 +18,7 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.state import arrow_kernels as kernels
 from everview.backends.embedded.state.kernel_cache import IS_CHECKED
 from everview.backends.embedded.state.memory import address_of, address_of_buffer
-from everview.backends.embedded.vectors import Bools, Ints, KeyLayout, Kind, Values, Vector, kind_of
+from everview.backends.embedded.vectors import AnyArray, Bools, Ints, KeyLayout, Kind, Vector, kind_of
 from everview.relational.arrow import arrow_schema
 from everview.relational.nodes import Field, Schema
 from everview.relational.types import (
@@ -174,7 +174,7 @@ class ColumnReader:
         if IS_CHECKED:
             place = address_of(out)
         for k, (c, data_type, storage) in enumerate(self._plain):
-            values: Values = out[k] if storage != kernels.FLOAT64 else out[k].view(np.float64)
+            values: AnyArray = out[k] if storage != kernels.FLOAT64 else out[k].view(np.float64)
             vectors[c] = Vector(data_type, values, None, place)
             place += size
         return vectors

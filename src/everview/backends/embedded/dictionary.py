@@ -23,7 +23,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from everview.backends.embedded.dictionary_memo import Compute, MemoisedFunction, value_by_value
+from everview.backends.embedded.dictionary_memo import CodeFunction, MemoisedFunction, value_by_value
 from everview.backends.embedded.dictionary_order import OrderLabels, tuple_key
 from everview.backends.embedded.state.memory import address_of, address_of_buffer
 from everview.backends.embedded.state.string_pool import OWN, StringPool
@@ -253,7 +253,7 @@ class Dictionary:
         *,
         wide: bool = False,
         key: Hashable = None,
-        bulk: Compute | None = None,
+        bulk: CodeFunction | None = None,
     ) -> MemoisedFunction:
         """A function of a value (None for code 0) as an array look-up by code.
 

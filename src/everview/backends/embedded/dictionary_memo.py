@@ -8,16 +8,16 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from everview.backends.embedded.state.memory import reserve
-from everview.backends.embedded.vectors import Bools, Ints, Values
+from everview.backends.embedded.vectors import AnyArray, Bools, Ints
 from everview.relational.types import Value
 
-Compute: TypeAlias = Callable[[Ints], tuple[Values, Bools | None]]
+CodeFunction: TypeAlias = Callable[[Ints], tuple[AnyArray, Bools | None]]
 """From distinct codes to results and the mask of those that are NULL."""
 
 
 def value_by_value(
     function: Callable[[Value], Any], decode: Callable[[Ints], list[Value]], dtype: np.dtype[Any], *, wide: bool
-) -> Compute:
+) -> CodeFunction:
     """Computes a function of a value (None for code 0) whose result is a word: a number, or None for NULL.
 
     Args:
@@ -27,8 +27,8 @@ def value_by_value(
         wide: Whether a word is an integer of 128 bits.
     """
 
-    def compute(codes: Ints) -> tuple[Values, Bools | None]:
-        results: Values = np.zeros((len(codes), 2) if wide else len(codes), dtype)
+    def compute(codes: Ints) -> tuple[AnyArray, Bools | None]:
+        results: AnyArray = np.zeros((len(codes), 2) if wide else len(codes), dtype)
         nulls: Bools | None = None
         for i, value in enumerate(decode(codes)):
             word = function(value)
@@ -52,7 +52,7 @@ class MemoisedFunction:
         wide: Whether a result has two words.
     """
 
-    def __init__(self, compute: Compute, dtype: np.dtype[Any], *, wide: bool) -> None:
+    def __init__(self, compute: CodeFunction, dtype: np.dtype[Any], *, wide: bool) -> None:
         self.compute = compute
         self._is_wide = wide
         self._dtype = dtype
@@ -60,7 +60,7 @@ class MemoisedFunction:
 
     def forget(self) -> None:
         """Forgets all results: codes may mean other values from now on."""
-        self._results: Values = np.zeros((0, 2) if self._is_wide else 0, self._dtype)
+        self._results: AnyArray = np.zeros((0, 2) if self._is_wide else 0, self._dtype)
         self._state = np.zeros(0, dtype=np.int8)  # what is known about a code: nothing, a value, or NULL
         self._has_nulls = False
 
@@ -69,7 +69,7 @@ class MemoisedFunction:
         """The memory of the results."""
         return self._results.nbytes + self._state.nbytes
 
-    def __call__(self, codes: Ints) -> tuple[Values, Bools | None]:
+    def __call__(self, codes: Ints) -> tuple[AnyArray, Bools | None]:
         """The results, 0 beneath NULL, and the mask of NULLs.
 
         Raises:
@@ -89,7 +89,7 @@ class MemoisedFunction:
             state = self._state[codes]
         return self._results[codes], state == 2 if self._has_nulls else None
 
-    def _one(self, code: int) -> tuple[Values, Bools | None]:
+    def _one(self, code: int) -> tuple[AnyArray, Bools | None]:
         if code >= len(self._state):
             self._grow(code + 1)
         if not self._state[code]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.state.float_order import float_from_order, float_order
-from everview.backends.embedded.vectors import Ints, Kind, Values, Vector, kind_of
+from everview.backends.embedded.vectors import AnyArray, Ints, Kind, Vector, kind_of
 from everview.relational.types import DataType
 
 _SIGN = np.int64(np.iinfo(np.int64).min)
@@ -37,7 +37,7 @@ def word_count(kind: Kind) -> int:
     return 3 if kind is Kind.WIDE else 2
 
 
-def values_from_words(words: Ints, data_type: DataType) -> Values:
+def values_from_words(words: Ints, data_type: DataType) -> AnyArray:
     """The values of ascending value words (without the rank); strings cannot be read off their labels."""
     match kind_of(data_type):
         case Kind.FLOAT:

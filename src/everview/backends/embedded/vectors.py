@@ -43,7 +43,7 @@ from everview.relational.types import (
 Ints: TypeAlias = npt.NDArray[np.int64]
 Bools: TypeAlias = npt.NDArray[np.bool_]
 Bytes: TypeAlias = npt.NDArray[np.uint8]
-Values: TypeAlias = npt.NDArray[Any]
+AnyArray: TypeAlias = npt.NDArray[Any]
 
 NARROW_PRECISION = 18
 """The most digits a decimal can have and still fit 64 bits."""
@@ -90,7 +90,7 @@ class Vector:
     """
 
     type: DataType
-    values: Values
+    values: AnyArray
     nulls: Bools | None = None
     place: int | None = None
     """Where the values lie in memory, if whoever made them knows: asking NumPy takes a microsecond."""
@@ -283,7 +283,7 @@ class KeyLayout:
         for place in (self._places[c] for c in columns):
             at = place.start
             if place.kind is Kind.WIDE:
-                values: Values = keys[:, at : at + 2].copy()
+                values: AnyArray = keys[:, at : at + 2].copy()
                 at += 1
             elif place.kind is Kind.FLOAT:
                 values = keys[:, at].copy().view(np.float64)
@@ -319,7 +319,7 @@ _WHOLE_RANGE = (Int64, DayTimeInterval)
 NULL_WORD = np.iinfo(np.int64).min
 
 
-def canonical_floats(values: Values) -> npt.NDArray[np.float64]:
+def canonical_floats(values: AnyArray) -> npt.NDArray[np.float64]:
     """The floats with -0.0 as 0.0 and every NaN as the one with NumPy's bit pattern: equal floats, equal bits."""
     canonical = values + 0.0
     canonical[np.isnan(canonical)] = np.nan
@@ -347,7 +347,7 @@ def empty_batch(types: Sequence[DataType]) -> Batch:
     return Batch(tuple(Vector(t, empty_values(t, 0)) for t in types), np.zeros(0, dtype=np.int64))
 
 
-def empty_values(data_type: DataType, count: int) -> Values:
+def empty_values(data_type: DataType, count: int) -> AnyArray:
     """An array of zeros of the type's kind."""
     match kind_of(data_type):
         case Kind.WIDE:

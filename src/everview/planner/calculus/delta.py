@@ -22,6 +22,7 @@ from typing import assert_never
 
 from everview.planner.calculus.terms import (
     ZERO,
+    CalculusTerm,
     ChangeTerm,
     Comparison,
     ConditionTerm,
@@ -29,7 +30,6 @@ from everview.planner.calculus.terms import (
     PlusTerm,
     RelationTerm,
     SumTerm,
-    Term,
     TimesTerm,
     VariableTerm,
     minus,
@@ -38,7 +38,7 @@ from everview.planner.calculus.terms import (
 )
 
 
-def delta(term: Term, changed: Collection[str]) -> Term:
+def delta(term: CalculusTerm, changed: Collection[str]) -> CalculusTerm:
     """Δ of a term for a change of the named relations. It is as the rules leave it: see ``simplify_term``.
 
     >>> from everview.planner.calculus.format_term import format_term
@@ -72,7 +72,7 @@ def delta(term: Term, changed: Collection[str]) -> Term:
             assert_never(term)
 
 
-def _product(left: Term, right: Term, changed: Collection[str]) -> Term:
+def _product(left: CalculusTerm, right: CalculusTerm, changed: Collection[str]) -> CalculusTerm:
     """Δ of left * right; addends that are 0 are left out."""
     if right == times():
         return delta(left, changed)

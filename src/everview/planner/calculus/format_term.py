@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from everview.planner.calculus.terms import (
+    CalculusTerm,
     ChangeTerm,
     Comparison,
     ConditionTerm,
@@ -12,13 +13,12 @@ from everview.planner.calculus.terms import (
     PlusTerm,
     RelationTerm,
     SumTerm,
-    Term,
     TimesTerm,
     VariableTerm,
 )
 
 
-def format_term(term: Term) -> str:
+def format_term(term: CalculusTerm) -> str:
     """One line.
 
     >>> from everview.planner.calculus.terms import minus
@@ -47,6 +47,6 @@ def format_term(term: Term) -> str:
             assert_never(term)
 
 
-def _value(term: Term) -> str:
+def _value(term: CalculusTerm) -> str:
     """A side of a comparison, where a variable needs no braces."""
     return term.name if isinstance(term, VariableTerm) else format_term(term)

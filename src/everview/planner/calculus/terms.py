@@ -61,8 +61,8 @@ class Comparison(Node):
     """left ``operator`` right, 1 or 0; both sides are values, without output variables."""
 
     operator: str
-    left: Term
-    right: Term
+    left: CalculusTerm
+    right: CalculusTerm
 
     def _check(self) -> None:
         assert self.operator in COMPARISONS, self.operator
@@ -80,14 +80,14 @@ class ConditionTerm(Node):
 class PlusTerm(Node):
     """The sum of terms with the same output variables."""
 
-    addends: tuple[Term, ...]
+    addends: tuple[CalculusTerm, ...]
 
 
 @node
 class TimesTerm(Node):
     """The natural join of terms."""
 
-    factors: tuple[Term, ...]
+    factors: tuple[CalculusTerm, ...]
 
 
 @node
@@ -95,10 +95,10 @@ class SumTerm(Node):
     """Sum[keys](body)."""
 
     keys: tuple[str, ...]
-    body: Term
+    body: CalculusTerm
 
 
-Term: TypeAlias = (
+CalculusTerm: TypeAlias = (
     RelationTerm | ChangeTerm | Constant | VariableTerm | Comparison | ConditionTerm | PlusTerm | TimesTerm | SumTerm
 )
 
@@ -116,32 +116,32 @@ COMPARISONS: Mapping[str, Callable[[int, int], bool]] = {
 }
 
 
-def plus(*addends: Term) -> Term:
+def plus(*addends: CalculusTerm) -> CalculusTerm:
     """Their sum; 0 if there are none."""
     return ZERO if not addends else addends[0] if len(addends) == 1 else PlusTerm(addends)
 
 
-def times(*factors: Term) -> Term:
+def times(*factors: CalculusTerm) -> CalculusTerm:
     """Their product; 1 if there are none."""
     return ONE if not factors else factors[0] if len(factors) == 1 else TimesTerm(factors)
 
 
-def minus(term: Term) -> Term:
+def minus(term: CalculusTerm) -> CalculusTerm:
     """(-1) * term."""
     return TimesTerm((MINUS_ONE, term))
 
 
-def factors_of(term: Term) -> tuple[Term, ...]:
+def factors_of(term: CalculusTerm) -> tuple[CalculusTerm, ...]:
     """The factors of a product; another term is its only factor."""
     return term.factors if isinstance(term, TimesTerm) else (term,)
 
 
-def addends_of(term: Term) -> tuple[Term, ...]:
+def addends_of(term: CalculusTerm) -> tuple[CalculusTerm, ...]:
     """The addends of a sum; another term is its only addend."""
     return term.addends if isinstance(term, PlusTerm) else (term,)
 
 
-def parts_of(term: Term) -> tuple[Term, ...]:
+def parts_of(term: CalculusTerm) -> tuple[CalculusTerm, ...]:
     """The terms directly below."""
     match term:
         case RelationTerm() | ChangeTerm() | Constant() | VariableTerm() | ConditionTerm():
@@ -158,7 +158,7 @@ def parts_of(term: Term) -> tuple[Term, ...]:
             assert_never(term)
 
 
-def with_parts(term: Term, parts: tuple[Term, ...]) -> Term:
+def with_parts(term: CalculusTerm, parts: tuple[CalculusTerm, ...]) -> CalculusTerm:
     """The same term over other parts."""
     if parts == parts_of(term):
         return term
@@ -180,7 +180,7 @@ def with_parts(term: Term, parts: tuple[Term, ...]) -> Term:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def output_variables(term: Term) -> tuple[str, ...]:
+def output_variables(term: CalculusTerm) -> tuple[str, ...]:
     """The variables that a term lists values of, in order of first occurrence.
 
     >>> output_variables(SumTerm(("a",), TimesTerm((RelationTerm("R", ("a", "b")), VariableTerm("c")))))
@@ -200,7 +200,7 @@ def output_variables(term: Term) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def input_variables(term: Term) -> tuple[str, ...]:
+def input_variables(term: CalculusTerm) -> tuple[str, ...]:
     """The variables that must be given before a term has a value, in order of first occurrence.
 
     >>> input_variables(TimesTerm((RelationTerm("R", ("a",)), Comparison("<", VariableTerm("a"), VariableTerm("c")))))
@@ -222,31 +222,31 @@ def input_variables(term: Term) -> tuple[str, ...]:
 
 
 @lru_cache(maxsize=REMEMBERED)
-def open_variables(term: Term) -> frozenset[str]:
+def open_variables(term: CalculusTerm) -> frozenset[str]:
     """Output and input variables: what a term has in common with those around it."""
     return frozenset(output_variables(term)) | frozenset(input_variables(term))
 
 
 @lru_cache(maxsize=REMEMBERED)
-def local_variables(term: Term) -> frozenset[str]:
+def local_variables(term: CalculusTerm) -> frozenset[str]:
     """The variables that sums inside of a term add up over."""
     own = frozenset(output_variables(term.body)) - frozenset(term.keys) if isinstance(term, SumTerm) else frozenset()
     return own.union(*(local_variables(part) for part in parts_of(term)))
 
 
-def terms_in(term: Term) -> Iterator[Term]:
+def terms_in(term: CalculusTerm) -> Iterator[CalculusTerm]:
     """The term and all below it."""
     yield term
     for part in parts_of(term):
         yield from terms_in(part)
 
 
-def relations_in(term: Term) -> frozenset[str]:
+def relations_in(term: CalculusTerm) -> frozenset[str]:
     """The relations that a term reads; their changes are not relations."""
     return frozenset(t.name for t in terms_in(term) if isinstance(t, RelationTerm))
 
 
-def degree(term: Term) -> int:
+def degree(term: CalculusTerm) -> int:
     """The most relations that are joined in an addend, as of a polynomial; nested aggregates do not count.
 
     >>> degree(PlusTerm((RelationTerm("R", ("a",)), TimesTerm((RelationTerm("S", ()), RelationTerm("R", ("a",)))))))
@@ -267,7 +267,7 @@ def degree(term: Term) -> int:
             assert_never(term)
 
 
-def renamed(term: Term, names: Mapping[str, str]) -> Term:
+def renamed(term: CalculusTerm, names: Mapping[str, str]) -> CalculusTerm:
     """The term with other names of variables."""
 
     def name(variable: str) -> str:

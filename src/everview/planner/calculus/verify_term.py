@@ -14,10 +14,10 @@ from everview.errors import InternalError
 from everview.planner.calculus.format_term import format_term
 from everview.planner.calculus.terms import (
     ZERO,
+    CalculusTerm,
     Comparison,
     PlusTerm,
     SumTerm,
-    Term,
     TimesTerm,
     local_variables,
     open_variables,
@@ -26,7 +26,7 @@ from everview.planner.calculus.terms import (
 )
 
 
-def verify_term(term: Term) -> None:
+def verify_term(term: CalculusTerm) -> None:
     """Raises ``InternalError`` if a term is not well-formed."""
     match term:
         case PlusTerm(addends=addends):
@@ -48,7 +48,7 @@ def verify_term(term: Term) -> None:
         verify_term(part)
 
 
-def _is_zero(term: Term) -> bool:
+def _is_zero(term: CalculusTerm) -> bool:
     """Whether it is plainly 0, which has any output variables one likes."""
     match term:
         case PlusTerm(addends=addends):
@@ -61,6 +61,6 @@ def _is_zero(term: Term) -> bool:
             return term == ZERO
 
 
-def _require(holds: bool, term: Term, what: str) -> None:
+def _require(holds: bool, term: CalculusTerm, what: str) -> None:
     if not holds:
         raise InternalError(f"malformed term {format_term(term)}: {what}.")

@@ -18,7 +18,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from everview.algebra.moments import CentralMoments, Floats, Product
+from everview.algebra.moments import CentralMoments, FeatureProduct, Floats
 from everview.algebra.ring import Bools
 from everview.relational.nodes import AggregateCall
 from everview.relational.types import BOOLEAN
@@ -48,7 +48,7 @@ class SumAggregate:
     """
 
     summed: Summed
-    products: tuple[Product, ...] = ()
+    products: tuple[FeatureProduct, ...] = ()
     least: int = 1
     finish: Finish | None = None
 

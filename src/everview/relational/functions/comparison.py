@@ -15,10 +15,10 @@ from everview.relational.expressions import Call, Literal
 from everview.relational.functions.registry import Nulls, function
 from everview.relational.types import BOOLEAN, Array, DataType, Float32, Float64, Struct, Value
 
-SortKey: TypeAlias = Callable[[Value], Any]
+OrderingKey: TypeAlias = Callable[[Value], Any]
 
 
-def sort_key(t: DataType) -> SortKey:
+def sort_key(t: DataType) -> OrderingKey:
     """A key for the non-NULL values of a type whose natural order is Spark's order of the values.
 
     >>> from everview.relational.types import FLOAT64, NAN
@@ -50,7 +50,7 @@ def _float_key(value: float) -> tuple[bool, float]:
     return (True, 0.0) if math.isnan(value) else (False, value)
 
 
-def _nulls_first(key: SortKey) -> SortKey:
+def _nulls_first(key: OrderingKey) -> OrderingKey:
     return lambda value: (False,) if value is None else (True, key(value))
 
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from everview.planner.calculus.terms import (
     COMPARISONS,
+    CalculusTerm,
     ChangeTerm,
     Comparison,
     ConditionTerm,
@@ -16,7 +17,6 @@ from everview.planner.calculus.terms import (
     PlusTerm,
     RelationTerm,
     SumTerm,
-    Term,
     TimesTerm,
     VariableTerm,
     input_variables,
@@ -35,7 +35,7 @@ VALUES = (0, 1, 2)
 CONDITIONS = {"odd": lambda *values: sum(values) % 2 == 1}
 
 
-def meaning(term: Term, old: Database, change: Database, given: Mapping[str, int]) -> Meaning:
+def meaning(term: CalculusTerm, old: Database, change: Database, given: Mapping[str, int]) -> Meaning:
     """The numbers of a term over a database and a change, for given input variables."""
     match term:
         case RelationTerm(name=name, variables=variables):
@@ -69,7 +69,7 @@ def meaning(term: Term, old: Database, change: Database, given: Mapping[str, int
             return _kept(sums)
 
 
-def _joined(factors: list[Term], old: Database, change: Database, given: Mapping[str, int]) -> Meaning:
+def _joined(factors: list[CalculusTerm], old: Database, change: Database, given: Mapping[str, int]) -> Meaning:
     """Factors whose input variables are known come first."""
     if not factors:
         return {frozenset(): 1}
@@ -99,7 +99,7 @@ def _kept(found: Meaning) -> Meaning:
     return {row: number for row, number in found.items() if number}
 
 
-def meanings(term: Term, old: Database, change: Database) -> dict[tuple[int, ...], Meaning]:
+def meanings(term: CalculusTerm, old: Database, change: Database) -> dict[tuple[int, ...], Meaning]:
     """The meaning for all values of the input variables."""
     names = sorted(input_variables(term))
     return {
@@ -130,13 +130,13 @@ NAMES = ("a", "b", "c")
 
 
 @st.composite
-def products(draw: st.DrawFn, nesting: int = 1, prefix: str = "", outer: tuple[str, ...] = ()) -> Term:
+def products(draw: st.DrawFn, nesting: int = 1, prefix: str = "", outer: tuple[str, ...] = ()) -> CalculusTerm:
     """A Sum over a join, with values, conditions, constants and comparisons, also of nested aggregates.
 
     Variables of a nested aggregate have names of their own; it may read those of the joins around it.
     """
     names = tuple(prefix + n for n in NAMES)
-    joined: list[Term] = []
+    joined: list[CalculusTerm] = []
     for _ in range(draw(st.integers(1, 3))):
         relation = draw(st.sampled_from(sorted(ARITIES)))
         variables = tuple(draw(st.sampled_from(names)) for _ in range(ARITIES[relation]))
@@ -151,7 +151,7 @@ def products(draw: st.DrawFn, nesting: int = 1, prefix: str = "", outer: tuple[s
 
 
 @st.composite
-def _factors(draw: st.DrawFn, readable: tuple[str, ...], nesting: int, prefix: str) -> Term:
+def _factors(draw: st.DrawFn, readable: tuple[str, ...], nesting: int, prefix: str) -> CalculusTerm:
     some = st.sampled_from(readable)
     kind = draw(st.sampled_from(["constant", "value", "condition", "compare", "nested"]))
     if kind == "constant":
@@ -161,7 +161,7 @@ def _factors(draw: st.DrawFn, readable: tuple[str, ...], nesting: int, prefix: s
     if kind == "condition":
         return ConditionTerm("odd", (draw(some), draw(some)))
     operator = draw(st.sampled_from(sorted(COMPARISONS)))
-    left: Term = VariableTerm(draw(some))
+    left: CalculusTerm = VariableTerm(draw(some))
     if kind == "nested" and nesting:
         outer = tuple(v for v in readable if v != "z")
         return Comparison(operator, left, draw(products(nesting - 1, prefix + "n", outer)))
@@ -169,7 +169,7 @@ def _factors(draw: st.DrawFn, readable: tuple[str, ...], nesting: int, prefix: s
 
 
 @st.composite
-def any_terms(draw: st.DrawFn) -> Term:
+def any_terms(draw: st.DrawFn) -> CalculusTerm:
     """A sum of such, with the same output variables."""
     first = draw(products())
     if not draw(st.booleans()):

@@ -13,11 +13,11 @@ from everview.planner.calculus.rules import DECOMPOSE, FACTOR, POLYNOMIAL, decom
 from everview.planner.calculus.rules.pipeline import TermRule, run_term_rules
 from everview.planner.calculus.terms import (
     ZERO,
+    CalculusTerm,
     ChangeTerm,
     Comparison,
     RelationTerm,
     SumTerm,
-    Term,
     VariableTerm,
     degree,
     input_variables,
@@ -37,7 +37,7 @@ TRIED = settings(max_examples=40, deadline=None)
 R, S = RelationTerm("R", ("a",)), RelationTerm("S", ("a", "b"))
 
 
-def is_well_formed(term: Term) -> bool:
+def is_well_formed(term: CalculusTerm) -> bool:
     """Whether a generated term is one."""
     try:
         verify_term(term)
@@ -48,7 +48,7 @@ def is_well_formed(term: Term) -> bool:
 
 @TRIED
 @given(any_terms(), databases(0), databases(-2), st.sets(st.sampled_from(sorted(ARITIES)), min_size=1))
-def test_delta_is_new_minus_old(term: Term, old: Database, change: Database, changed: set[str]) -> None:
+def test_delta_is_new_minus_old(term: CalculusTerm, old: Database, change: Database, changed: set[str]) -> None:
     """Q(R + δR) = Q(R) + ΔQ, for self-joins, negative multiplicities, and nested aggregates in comparisons."""
     assume(is_well_formed(term))
     change = {name: bag if name in changed else {} for name, bag in change.items()}
@@ -58,7 +58,9 @@ def test_delta_is_new_minus_old(term: Term, old: Database, change: Database, cha
 
 @TRIED
 @given(any_terms(), databases(-1), databases(-2), st.sets(st.sampled_from(sorted(ARITIES))))
-def test_every_pipeline_keeps_the_meaning(term: Term, old: Database, change: Database, changed: set[str]) -> None:
+def test_every_pipeline_keeps_the_meaning(
+    term: CalculusTerm, old: Database, change: Database, changed: set[str]
+) -> None:
     """A term, or its delta, as a polynomial, decomposed and factored means what it meant."""
     assume(is_well_formed(term))
     if changed:
@@ -73,7 +75,7 @@ def test_every_pipeline_keeps_the_meaning(term: Term, old: Database, change: Dat
             assert meanings(plus(made, _read(names)), old, change) == meanings(plus(term, _read(names)), old, change)
 
 
-def _read(names: set[str]) -> Term:
+def _read(names: set[str]) -> CalculusTerm:
     """0, of which the variables are inputs."""
     return times(ZERO, *(VariableTerm(n) for n in sorted(names)))
 
@@ -88,7 +90,7 @@ def _read(names: set[str]) -> Term:
     is_delta=False,
 )
 def test_every_rule_keeps_the_meaning(
-    rule: TermRule, term: Term, old: Database, change: Database, is_delta: bool
+    rule: TermRule, term: CalculusTerm, old: Database, change: Database, is_delta: bool
 ) -> None:
     """Each law holds on its own, wherever in a term it applies."""
     assume(is_well_formed(term))
@@ -101,7 +103,7 @@ def test_every_rule_keeps_the_meaning(
 
 @TRIED
 @given(products(nesting=0), st.permutations(sorted(ARITIES)))
-def test_deltas_of_deltas_end(term: Term, order: list[str]) -> None:
+def test_deltas_of_deltas_end(term: CalculusTerm, order: list[str]) -> None:
     """Without nested aggregates each delta has a lower degree, until it refers to no relation (theorem 3.1)."""
     assume(is_well_formed(term))
     term = simplify_term(term)

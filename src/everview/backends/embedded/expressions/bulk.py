@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.dictionary_memo import Compute
+from everview.backends.embedded.dictionary_memo import CodeFunction
 from everview.backends.embedded.expressions.cells import either
 from everview.backends.embedded.state.text_kernels import (
     ANY_CHARACTERS,
@@ -22,16 +22,16 @@ from everview.backends.embedded.state.text_kernels import (
     cut_text,
     match_pattern,
 )
-from everview.backends.embedded.vectors import Bools, Ints, Values
+from everview.backends.embedded.vectors import AnyArray, Bools, Ints
 from everview.relational.expressions import Call, Column, Expression, Literal
 from everview.relational.types import STRING
 
 _LONGEST: Final = 2**31 - 1
 _MATCHING: Final = ("like", "startswith", "endswith", "contains")
-Computed: TypeAlias = tuple[Values, Bools | None]
+Computed: TypeAlias = tuple[AnyArray, Bools | None]
 
 
-def bulk_form(expression: Expression, dictionary: Dictionary) -> Compute | None:
+def bulk_form(expression: Expression, dictionary: Dictionary) -> CodeFunction | None:
     """The function of column 0, a string, that an expression is; None where some part of it has no kernel."""
     if isinstance(expression, Column):
         return _column if expression.type == STRING else None
@@ -47,7 +47,7 @@ def _column(codes: Ints) -> Computed:
     return codes, nulls if nulls.any() else None
 
 
-def _literal(literal: Literal, dictionary: Dictionary) -> Compute | None:
+def _literal(literal: Literal, dictionary: Dictionary) -> CodeFunction | None:
     if literal.type != STRING or literal.value is None:
         return None
     code = dictionary.code_of(literal.value)
@@ -98,7 +98,7 @@ def pattern_of(call: Call) -> Ints | None:
     return np.array(before + parts + after, dtype=np.int64)
 
 
-def _matching(call: Call, dictionary: Dictionary) -> Compute | None:
+def _matching(call: Call, dictionary: Dictionary) -> CodeFunction | None:
     text, pattern = bulk_form(call.args[0], dictionary), pattern_of(call)
     if pattern is None or text is None or call.args[0].type != STRING:
         return None
@@ -112,7 +112,7 @@ def _matching(call: Call, dictionary: Dictionary) -> Compute | None:
     return compute
 
 
-def _substring(call: Call, dictionary: Dictionary) -> Compute | None:
+def _substring(call: Call, dictionary: Dictionary) -> CodeFunction | None:
     constants = _constants(call, (int, int))
     text = bulk_form(call.args[0], dictionary)
     if not constants or text is None or call.args[0].type != STRING:
@@ -134,7 +134,7 @@ def _substring(call: Call, dictionary: Dictionary) -> Compute | None:
     return compute
 
 
-def _equality(call: Call, dictionary: Dictionary) -> Compute | None:
+def _equality(call: Call, dictionary: Dictionary) -> CodeFunction | None:
     left, right = (bulk_form(a, dictionary) for a in call.args)
     if left is None or right is None or any(a.type != STRING for a in call.args):
         return None
@@ -146,7 +146,7 @@ def _equality(call: Call, dictionary: Dictionary) -> Compute | None:
     return compute
 
 
-def _membership(call: Call, dictionary: Dictionary) -> Compute | None:
+def _membership(call: Call, dictionary: Dictionary) -> CodeFunction | None:
     value = bulk_form(call.args[0], dictionary)
     items = [a.value for a in call.args[1:] if isinstance(a, Literal) and a.type == STRING and a.value is not None]
     if value is None or call.args[0].type != STRING or len(items) != len(call.args) - 1:
@@ -160,7 +160,7 @@ def _membership(call: Call, dictionary: Dictionary) -> Compute | None:
     return compute
 
 
-def _negation(call: Call, dictionary: Dictionary) -> Compute | None:
+def _negation(call: Call, dictionary: Dictionary) -> CodeFunction | None:
     inner = bulk_form(call.args[0], dictionary)
     if inner is None:
         return None
@@ -172,7 +172,7 @@ def _negation(call: Call, dictionary: Dictionary) -> Compute | None:
     return compute
 
 
-def _connective(call: Call, dictionary: Dictionary) -> Compute | None:
+def _connective(call: Call, dictionary: Dictionary) -> CodeFunction | None:
     left, right = (bulk_form(a, dictionary) for a in call.args)
     if left is None or right is None:
         return None
@@ -196,7 +196,7 @@ def _mask(nulls: Bools | None, count: int) -> Bools:
     return np.zeros(count, dtype=np.bool_) if nulls is None else nulls
 
 
-_FORMS: Final[dict[str, Callable[[Call, Dictionary], Compute | None]]] = {
+_FORMS: Final[dict[str, Callable[[Call, Dictionary], CodeFunction | None]]] = {
     **dict.fromkeys(_MATCHING, _matching),
     "substring": _substring,
     "=": _equality,

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from everview.backends.embedded.vectors import NARROW_PRECISION, Bools, Ints, Kind, Values, Vector, kind_of
+from everview.backends.embedded.vectors import NARROW_PRECISION, AnyArray, Bools, Ints, Kind, Vector, kind_of
 from everview.relational.types import (
     BOOLEAN,
     INT64,
@@ -46,7 +46,7 @@ class Cells:
     __slots__ = ("bound", "is_tight", "nulls", "suspects", "values")
 
     def __init__(
-        self, values: Values, nulls: Bools | None = None, bound: int = UNBOUNDED, suspects: Bools | None = None
+        self, values: AnyArray, nulls: Bools | None = None, bound: int = UNBOUNDED, suspects: Bools | None = None
     ) -> None:
         self.values = values
         self.nulls = nulls
@@ -210,7 +210,7 @@ def with_zeros_beneath(cells: Cells, nulls: Bools | None) -> Cells:
 def merged(parts: list[tuple[Ints, Cells]], data_type: DataType, count: int) -> Cells:
     """Cells of disjoint sets of rows put together; rows of no part are 0."""
     is_wide = any(cells.is_wide for _, cells in parts)
-    values: Values = np.zeros((count, 2) if is_wide else count, cell_dtype(data_type))
+    values: AnyArray = np.zeros((count, 2) if is_wide else count, cell_dtype(data_type))
     nulls: Bools | None = None
     bound = 0
     for rows, cells in parts:

@@ -17,20 +17,20 @@ from everview.backends.embedded.expressions.cells import Cells, either, merge_wh
 from everview.backends.embedded.expressions.decimals import all_suspects
 from everview.backends.embedded.expressions.step import Builder, Compiled, Native
 from everview.backends.embedded.state.text_kernels import compare_text
-from everview.backends.embedded.vectors import Bools, Kind, Values, kind_of
+from everview.backends.embedded.vectors import AnyArray, Bools, Kind, kind_of
 from everview.relational.expressions import Call
 from everview.relational.types import BOOLEAN, Binary, DataType, Decimal, String, is_floating
 
 Compare = Callable[[Cells, Cells], Bools]
 
 
-def _aligned(left: DataType, right: DataType) -> Callable[[Cells, Cells], tuple[Values, Values]]:
+def _aligned(left: DataType, right: DataType) -> Callable[[Cells, Cells], tuple[AnyArray, AnyArray]]:
     """The values of two decimals at one scale: one word each, or two."""
     scales = [t.scale for t in (left, right) if isinstance(t, Decimal)]
     shifts = [max(scales, default=0) - s for s in scales] or [0, 0]
     factors = [10**s for s in shifts]
 
-    def align(a: Cells, b: Cells) -> tuple[Values, Values]:
+    def align(a: Cells, b: Cells) -> tuple[AnyArray, AnyArray]:
         if a.values.ndim == 1 and b.values.ndim == 1:
             if shifts == [0, 0]:
                 return a.values, b.values

@@ -23,7 +23,7 @@ from everview.backends.embedded.expressions.cells import (
 )
 from everview.backends.embedded.expressions.integers import truncated_quotient
 from everview.backends.embedded.expressions.step import Compiled, Native
-from everview.backends.embedded.vectors import NARROW_PRECISION, Bools, Ints, Values
+from everview.backends.embedded.vectors import NARROW_PRECISION, AnyArray, Bools, Ints
 from everview.relational.types import Decimal
 
 WIDE_BOUND = 2**127
@@ -55,7 +55,7 @@ def half_up(values: Ints, digits: int) -> Ints:
     return _half_up_quotient(values, np.full(1, 10**digits))
 
 
-def finish(values: Values, bound: int, dropped: int, precision: int, overflow: Bools | None = None) -> Cells:
+def finish(values: AnyArray, bound: int, dropped: int, precision: int, overflow: Bools | None = None) -> Cells:
     """Rounds away ``dropped`` digits and makes suspects of what then has more digits than the type."""
     limit = POWERS[precision]
     if values.ndim == 2:

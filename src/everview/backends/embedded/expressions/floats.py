@@ -16,19 +16,21 @@ from everview.algebra.floats import two_product
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions.cells import Cells, any_of
 from everview.backends.embedded.expressions.step import Builder, Compiled, Native
-from everview.backends.embedded.vectors import Bools, Kind, Values, kind_of
+from everview.backends.embedded.vectors import AnyArray, Bools, Kind, kind_of
 from everview.relational.expressions import Call
 from everview.relational.types import FLOAT32, FLOAT64, DataType, is_floating
 
 
-def rounded_to(t: DataType) -> Callable[[Values], Values]:
+def rounded_to(t: DataType) -> Callable[[AnyArray], AnyArray]:
     """The function that rounds 64-bit floats into a floating type."""
     if t == FLOAT32:
         return lambda values: values.astype(np.float32).astype(np.float64)
     return lambda values: values
 
 
-def ring_kernel(call: Call, args: tuple[Compiled, ...], operation: Callable[[Values, Values], Values]) -> Native | None:
+def ring_kernel(
+    call: Call, args: tuple[Compiled, ...], operation: Callable[[AnyArray, AnyArray], AnyArray]
+) -> Native | None:
     """``+``, ``-`` and ``*``."""
     if not all(is_floating(a.type) for a in args):
         return None
@@ -38,7 +40,7 @@ def ring_kernel(call: Call, args: tuple[Compiled, ...], operation: Callable[[Val
     return Native(lambda a, b: Cells(rounded(operation(a.values, b.values))))
 
 
-def _zeros(divisors: Values) -> Bools | None:
+def _zeros(divisors: AnyArray) -> Bools | None:
     zero = divisors == 0
     return zero if any_of(zero) else None
 
@@ -78,7 +80,7 @@ def sign(a: Cells) -> Cells:
     return Cells(np.sign(values.astype(np.int64)).astype(np.float64))
 
 
-def _real(operation: Callable[[Values], Any]) -> Builder:
+def _real(operation: Callable[[AnyArray], Any]) -> Builder:
     def build(call: Call, args: tuple[Compiled, ...], _dictionary: Dictionary) -> Native | None:
         if args[0].type != FLOAT64:
             return None

@@ -26,7 +26,7 @@ from everview.backends.embedded.expressions.definition import cell_columns, dist
 from everview.backends.embedded.expressions.frame import RowFrame
 from everview.backends.embedded.expressions.step import Compiled
 from everview.backends.embedded.expressions.words import cells_of_words, words_of_cells
-from everview.backends.embedded.vectors import Bools, Ints, Kind, Values, kind_of
+from everview.backends.embedded.vectors import AnyArray, Bools, Ints, Kind, kind_of
 from everview.relational import spark_code
 from everview.relational.expressions import SparkExpression
 
@@ -99,7 +99,7 @@ class _Function:
                 self._known[keys[i]] = None if is_null else word
         return cells_of_words([self._known[key] for key in keys], self.expression.type).take(inverse)
 
-    def of_codes(self, codes: Ints) -> tuple[Values, Bools | None]:
+    def of_codes(self, codes: Ints) -> tuple[AnyArray, Bools | None]:
         """The values for distinct codes of the one argument."""
         nulls = codes == 0
         cells = self._compute([Cells(codes, nulls if nulls.any() else None)], len(codes))

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from everview.algebra.floats import two_product
-from everview.algebra.moments import CentralMoments, Corrected, Floats, Product
+from everview.algebra.moments import CentralMoments, Corrected, FeatureProduct, Floats
 from everview.algebra.ring import Payloads
 from everview.backends.embedded.operators.accumulator import Accumulator, without_nulls
 from everview.backends.embedded.operators.sums import add_floats
@@ -83,7 +83,7 @@ class MomentAccumulator(Accumulator):
 
     def result(self, slots: Ints) -> Vector:
         counts = self._counters[0].data[slots, FLOAT_COUNTERS]
-        finite: dict[Product, Bools] = {
+        finite: dict[FeatureProduct, Bools] = {
             p: np.all(c.data[slots, :FLOAT_COUNTERS] == 0, axis=1)
             for p, c in zip(self._products, self._counters, strict=True)
         }
@@ -98,7 +98,7 @@ class MomentAccumulator(Accumulator):
             if counts[i] > 0
         ]
 
-        def correct(product: Product, moments: Floats) -> None:
+        def correct(product: FeatureProduct, moments: Floats) -> None:
             for i, exact, count in found:
                 if len(product) == 1:
                     moments[i] = to_float(exact[product], UNIT_BITS, count)
@@ -108,7 +108,7 @@ class MomentAccumulator(Accumulator):
 
         return correct if found else None
 
-    def _exact(self, slot: int, large: tuple[int, ...]) -> dict[Product, int]:
+    def _exact(self, slot: int, large: tuple[int, ...]) -> dict[FeatureProduct, int]:
         """The sums of a group as integers, in units of 2^-1074 for each factor."""
         exact = {}
         for product, aside, sums in zip(self._products, large, self._sums, strict=True):
@@ -140,8 +140,8 @@ def _pairs(parts: Floats) -> Payloads:
 def finish_moments(
     call: AggregateCall,
     counts: Ints,
-    sums: Mapping[Product, Payloads],
-    finite: Mapping[Product, Bools],
+    sums: Mapping[FeatureProduct, Payloads],
+    finite: Mapping[FeatureProduct, Bools],
     corrected: Corrected | None = None,
 ) -> Vector:
     """The answers of groups from their sums; a moment is NaN where a number that went into it is not finite."""
@@ -149,7 +149,7 @@ def finish_moments(
     assert declared.finish is not None, f"{call.function} is read off moments"
     nulls = counts < declared.least
 
-    def correct(product: Product, moments: Floats) -> None:
+    def correct(product: FeatureProduct, moments: Floats) -> None:
         if corrected is not None:
             corrected(product, moments)
         moments[~finite[product]] = np.nan

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from everview.algebra.registry import ring_named
-from everview.algebra.ring import Column, Payloads
+from everview.algebra.ring import ColumnValues, Payloads
 from everview.backends.embedded.arrow_columns import vector_from_arrow
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions.cells import Cells
@@ -76,7 +76,7 @@ def ring_answers(call: AggregateCall, payloads: Payloads, rows: Ints, dictionary
     return vector_from_arrow(column_to_arrow(values, call.type), call.type, dictionary)
 
 
-def lifted_column(vector: Vector, dictionary: Dictionary) -> Column:
+def lifted_column(vector: Vector, dictionary: Dictionary) -> ColumnValues:
     """A vector without NULL as the column that a lift gets; decimals, strings and nested values take a step a row."""
     dtype = lift_dtype(vector.type)
     if dtype != np.dtype(object):

@@ -22,7 +22,7 @@ from everview.backends.embedded.state.accumulate import (
 from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.state.large_floats import UNIT_BITS, LargeFloats, in_units, to_float
 from everview.backends.embedded.state.slot_array import SlotArray
-from everview.backends.embedded.vectors import Bools, Ints, Kind, Values, Vector, kind_of
+from everview.backends.embedded.vectors import AnyArray, Bools, Ints, Kind, Vector, kind_of
 from everview.errors import EvaluationError
 from everview.relational.functions.decimals import CONTEXT
 from everview.relational.functions.failures import (
@@ -164,7 +164,7 @@ def finish_exact_sum(call: AggregateCall, totals: Ints, counts: Ints) -> Vector:
         return _average(call, totals, sums, counts, nulls)
     if isinstance(call.type, Decimal):
         bad = ~(fits & wide.fits_precision(sums, call.type.precision))
-        values: Values = sums if kind_of(call.type) is Kind.WIDE else sums[:, 0].copy()
+        values: AnyArray = sums if kind_of(call.type) is Kind.WIDE else sums[:, 0].copy()
     else:
         values, is_word = wide.to_int64(sums)
         bad = ~(fits & is_word)
@@ -199,7 +199,7 @@ def _average(call: AggregateCall, totals: Ints, sums: Ints, counts: Ints, nulls:
     for i in np.flatnonzero(~fits):  # more than 128 bits on the way: rare, and Python has as many as it takes
         (total,) = wide.to_ints(totals[i : i + 1])
         quotients[i] = wide.from_ints([_divide_half_up(total * 10**places, int(divisor[i]))])[0]
-    values: Values = quotients if kind_of(call.type) is Kind.WIDE else quotients[:, 0].copy()
+    values: AnyArray = quotients if kind_of(call.type) is Kind.WIDE else quotients[:, 0].copy()
     return answer_vector(call, values, nulls)
 
 
@@ -211,7 +211,7 @@ def finish_float_sum(call: AggregateCall, totals: Any, counts: Ints) -> Vector:
     return answer_vector(call, totals, nulls)
 
 
-def answer_vector(call: AggregateCall, values: Values, nulls: Bools) -> Vector:
+def answer_vector(call: AggregateCall, values: AnyArray, nulls: Bools) -> Vector:
     """The answers of an aggregate, with NULL where the mask says so; ``values`` may be changed."""
     if not nulls.any():
         return Vector(call.type, values)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from everview.algebra.moments import CentralMoments, Floats, Product
+from everview.algebra.moments import CentralMoments, FeatureProduct, Floats
 from everview.algebra.registry import ring_named
 from everview.algebra.ring import Payloads
 from everview.backends.embedded.dictionary import Dictionary
@@ -259,7 +259,7 @@ def _marked(rows: Ints, cells: Sequence[Cell]) -> Floats:
     return largest
 
 
-def _check_digits(largest: Floats, counts: Ints, sums: Mapping[Product, Payloads], finite: Bools) -> None:
+def _check_digits(largest: Floats, counts: Ints, sums: Mapping[FeatureProduct, Payloads], finite: Bools) -> None:
     """Large numbers have been in a sum, and their rounding errors still are: what is left must be far above these.
 
     Raises:

@@ -70,7 +70,7 @@ class AtomIdentity:
         return AtomIdentity(self.input, self.conditions, self.variables, self.lifts, number)
 
 
-Column: TypeAlias = frozenset[tuple[AtomIdentity, Expression]]
+ColumnIdentity: TypeAlias = frozenset[tuple[AtomIdentity, Expression]]
 """A variable, as far as a view knows it: its value in each atom below that has it."""
 
 
@@ -82,7 +82,7 @@ class MomentsIdentity:
     degree: int
 
 
-Part: TypeAlias = frozenset[tuple[AtomIdentity, Lift | RingLift]] | MomentsIdentity
+PartIdentity: TypeAlias = frozenset[tuple[AtomIdentity, Lift | RingLift]] | MomentsIdentity
 """A monomial of a payload, or moments."""
 
 
@@ -91,11 +91,11 @@ class Identity:
     """What determines the content of a view at every moment."""
 
     atoms: frozenset[AtomIdentity]
-    equal: frozenset[Column]
+    equal: frozenset[ColumnIdentity]
     """All variables: which columns of the atoms are equal."""
-    keys: frozenset[Column]
-    payload: frozenset[Part]
-    residuals: frozenset[tuple[Expression, tuple[Column, ...]]]
+    keys: frozenset[ColumnIdentity]
+    payload: frozenset[PartIdentity]
+    residuals: frozenset[tuple[Expression, tuple[ColumnIdentity, ...]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +103,8 @@ class Described:
     """A view's identity, and in which order it has its keys and the parts of its payload."""
 
     identity: Identity
-    keys: tuple[Column, ...]
-    payload: tuple[Part, ...]
+    keys: tuple[ColumnIdentity, ...]
+    payload: tuple[PartIdentity, ...]
 
 
 def atoms_of(program: TreeProgram, inputs: Sequence[Operator]) -> tuple[AtomIdentity, ...]:
@@ -154,7 +154,7 @@ def describe_view(program: TreeProgram, view: TreeViewDefinition, atoms: Sequenc
     return Described(identity, keys, payload)
 
 
-def _describe_part(block: Block, part: PayloadPart, atoms: Sequence[AtomIdentity]) -> Part:
+def _describe_part(block: Block, part: PayloadPart, atoms: Sequence[AtomIdentity]) -> PartIdentity:
     if isinstance(part, MomentsPart):
         return MomentsIdentity(tuple((atoms[a], block.atoms[a].lifts[i]) for a, i in part.features), part.degree)
     return frozenset((atoms[a], block.atoms[a].lifts[i]) for a, i in part)

@@ -6,7 +6,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from everview.backends.embedded.vectors import Bools, Ints, Values, Vector, empty_values
+from everview.backends.embedded.vectors import AnyArray, Bools, Ints, Vector, empty_values
 from everview.backends.embedded.windows.sorted_rows import SortedRows
 from everview.relational.types import DataType
 
@@ -52,7 +52,7 @@ def _runs(numbers: Ints) -> tuple[Ints, Ints, Ints]:
     return begins[ordinals], ends[ordinals], ordinals
 
 
-def with_nulls(data_type: DataType, values: Values, nulls: Bools | None) -> Vector:
+def with_nulls(data_type: DataType, values: AnyArray, nulls: Bools | None) -> Vector:
     """A vector with 0 beneath its NULLs; ``values`` must be the caller's own."""
     if nulls is None or not nulls.any():
         return Vector(data_type, values)

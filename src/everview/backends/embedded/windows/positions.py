@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.vectors import Bools, Ints, Values, Vector
+from everview.backends.embedded.vectors import AnyArray, Bools, Ints, Vector
 from everview.backends.embedded.windows.arguments import Arguments, reached
 from everview.backends.embedded.windows.frames import FrameBounds
 from everview.backends.embedded.windows.function import WindowFunction, count_before
@@ -39,18 +39,18 @@ def _dense_rank(view: Partitions) -> Ints:
     return view.peer_number - view.peer_number[view.partition_start] + 1
 
 
-def _percent_rank(view: Partitions) -> Values:
+def _percent_rank(view: Partitions) -> AnyArray:
     others = np.maximum(view.partition_end - view.partition_start - 1, 1)
-    ranks: Values = (view.peer_start - view.partition_start) / others
+    ranks: AnyArray = (view.peer_start - view.partition_start) / others
     return ranks
 
 
-def _cume_dist(view: Partitions) -> Values:
-    shares: Values = (view.peer_end - view.partition_start) / (view.partition_end - view.partition_start)
+def _cume_dist(view: Partitions) -> AnyArray:
+    shares: AnyArray = (view.peer_end - view.partition_start) / (view.partition_end - view.partition_start)
     return shares
 
 
-RANKINGS: dict[str, Callable[[Partitions], Values]] = {
+RANKINGS: dict[str, Callable[[Partitions], AnyArray]] = {
     "row_number": _row_number,
     "rank": _rank,
     "dense_rank": _dense_rank,

@@ -12,7 +12,7 @@ import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.state import wide
-from everview.backends.embedded.vectors import Bools, Ints, Kind, Values, Vector, kind_of
+from everview.backends.embedded.vectors import AnyArray, Bools, Ints, Kind, Vector, kind_of
 from everview.backends.embedded.windows.by_definition import ByDefinition
 from everview.backends.embedded.windows.frame_kernels import EXPANSION, Floats, frame_sums
 from everview.backends.embedded.windows.frames import FrameBounds
@@ -125,7 +125,7 @@ class ExactSum(WindowFunction):
             sums, fits = self._averages(totals, sums, fits, np.maximum(counts, 1))
         if isinstance(self._type, Decimal):
             bad = ~(fits & wide.fits_precision(sums, self._type.precision))
-            values: Values = sums if kind_of(self._type) is Kind.WIDE else sums[:, 0].copy()
+            values: AnyArray = sums if kind_of(self._type) is Kind.WIDE else sums[:, 0].copy()
         else:
             values, is_word = wide.to_int64(sums)
             bad = ~(fits & is_word)

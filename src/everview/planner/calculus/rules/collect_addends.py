@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from everview.planner.calculus.terms import Constant, PlusTerm, Term, factors_of, plus, times
+from everview.planner.calculus.terms import CalculusTerm, Constant, PlusTerm, factors_of, plus, times
 
 
-def collect_addends(term: Term) -> Term | None:
+def collect_addends(term: CalculusTerm) -> CalculusTerm | None:
     """Like addends: c * q + d * q = (c + d) * q: equal addends cancel. The factors of a product may stand in any order.
 
     >>> from everview.planner.calculus.rule_examples import R, S, show
@@ -17,8 +17,8 @@ def collect_addends(term: Term) -> Term | None:
     """
     if not isinstance(term, PlusTerm):
         return None
-    numbers: dict[frozenset[tuple[Term, int]], int] = {}
-    first: dict[frozenset[tuple[Term, int]], tuple[Term, ...]] = {}
+    numbers: dict[frozenset[tuple[CalculusTerm, int]], int] = {}
+    first: dict[frozenset[tuple[CalculusTerm, int]], tuple[CalculusTerm, ...]] = {}
     for addend in term.addends:
         number, others = 1, []
         for factor in factors_of(addend):
@@ -34,5 +34,5 @@ def collect_addends(term: Term) -> Term | None:
     return plus(*(times(*_number(n, first[k]), *first[k]) for k, n in numbers.items()))
 
 
-def _number(number: int, others: tuple[Term, ...]) -> tuple[Term, ...]:
+def _number(number: int, others: tuple[CalculusTerm, ...]) -> tuple[CalculusTerm, ...]:
     return () if number == 1 and others else (Constant(number),)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from everview.planner.calculus.terms import COMPARISONS, Comparison, Constant, Term
+from everview.planner.calculus.terms import COMPARISONS, CalculusTerm, Comparison, Constant
 
 
-def compare_constants(term: Term) -> Term | None:
+def compare_constants(term: CalculusTerm) -> CalculusTerm | None:
     """{c < d} is 1 or 0; {t = t} = 1 and {t < t} = 0. Numbers only: nothing is NULL here.
 
     >>> from everview.planner.calculus.rule_examples import less, show

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from everview.planner.calculus.terms import (
+    CalculusTerm,
     ChangeTerm,
     RelationTerm,
     SumTerm,
-    Term,
     factors_of,
     open_variables,
     output_variables,
@@ -14,7 +14,7 @@ from everview.planner.calculus.terms import (
 )
 
 
-def decompose_join_graph(term: Term) -> Term | None:
+def decompose_join_graph(term: CalculusTerm) -> CalculusTerm | None:
     """Sum[x](d * g * h * p) = Sum[x](d * Sum[y](g) * Sum[z](h) * p), the generalized distributive law (section 3.2).
 
     d are the changes in the product, whose variables are given; g and h are the connected parts of what is left of the join
@@ -33,8 +33,8 @@ def decompose_join_graph(term: Term) -> Term | None:
     factors = factors_of(term.body)
     given = {v for f in factors if isinstance(f, ChangeTerm) for v in f.variables}
     parts = _connected([f for f in factors if isinstance(f, RelationTerm | SumTerm)], given)
-    outside: list[Term] = [f for f in factors if not isinstance(f, RelationTerm | SumTerm)]
-    inside: list[list[Term]] = []
+    outside: list[CalculusTerm] = [f for f in factors if not isinstance(f, RelationTerm | SumTerm)]
+    inside: list[list[CalculusTerm]] = []
     for part in parts:
         listed = set(output_variables(times(*part)))
         own = [
@@ -50,7 +50,9 @@ def decompose_join_graph(term: Term) -> Term | None:
     return None if new == factors else SumTerm(term.keys, times(*new))
 
 
-def _summed(part: list[Term], term: SumTerm, outside: list[Term], inside: list[list[Term]]) -> Term:
+def _summed(
+    part: list[CalculusTerm], term: SumTerm, outside: list[CalculusTerm], inside: list[list[CalculusTerm]]
+) -> CalculusTerm:
     """The part, with what nobody else reads summed."""
     others = (f for group in (outside, *(p for p in inside if p is not part)) for f in group)
     read = set(term.keys).union(*(open_variables(f) for f in others))
@@ -61,9 +63,9 @@ def _summed(part: list[Term], term: SumTerm, outside: list[Term], inside: list[l
     return body if whole else SumTerm(keys, body)
 
 
-def _connected(factors: list[Term], given: set[str]) -> list[list[Term]]:
+def _connected(factors: list[CalculusTerm], given: set[str]) -> list[list[CalculusTerm]]:
     """The factors in groups that share no variable but those given, each in the order of the product."""
-    groups: list[tuple[set[str], list[Term]]] = []
+    groups: list[tuple[set[str], list[CalculusTerm]]] = []
     for factor in factors:
         names = set(output_variables(factor)) - given
         met = [g for g in groups if g[0] & names]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from itertools import product
 
-from everview.planner.calculus.terms import PlusTerm, Term, TimesTerm, addends_of, plus, times
+from everview.planner.calculus.terms import CalculusTerm, PlusTerm, TimesTerm, addends_of, plus, times
 
 
-def distribute_product(term: Term) -> Term | None:
+def distribute_product(term: CalculusTerm) -> CalculusTerm | None:
     """(p + q) * r = p * r + q * r.
 
     >>> from everview.planner.calculus.rule_examples import S, T, changed_s, show

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from everview.planner.calculus.terms import SumTerm, Term, output_variables
+from everview.planner.calculus.terms import CalculusTerm, SumTerm, output_variables
 
 
-def drop_identity_sum(term: Term) -> Term | None:
+def drop_identity_sum(term: CalculusTerm) -> CalculusTerm | None:
     """Sum[x](q) = q, if x are all output variables of q.
 
     >>> from everview.planner.calculus.rule_examples import R, show

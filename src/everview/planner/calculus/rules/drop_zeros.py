@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from everview.planner.calculus.terms import ZERO, PlusTerm, SumTerm, Term, plus
+from everview.planner.calculus.terms import ZERO, CalculusTerm, PlusTerm, SumTerm, plus
 
 
-def drop_zeros(term: Term) -> Term | None:
+def drop_zeros(term: CalculusTerm) -> CalculusTerm | None:
     """Q + 0 = q, and Sum[x](0) = 0.
 
     >>> from everview.planner.calculus.rule_examples import R, show

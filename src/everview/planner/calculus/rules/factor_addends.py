@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from everview.planner.calculus.terms import PlusTerm, Term, TimesTerm, factors_of, output_variables, plus, times
+from everview.planner.calculus.terms import CalculusTerm, PlusTerm, TimesTerm, factors_of, output_variables, plus, times
 
 
-def factor_addends(term: Term) -> Term | None:
+def factor_addends(term: CalculusTerm) -> CalculusTerm | None:
     """Common factors: p * q + p * r = p * (q + r), for the factor that most addends have (section 3.2).
 
     The delta of a self-join becomes δR * (R + δR) + R * δR: one occurrence is new already, and no δR * δR is left over.
@@ -28,6 +28,6 @@ def factor_addends(term: Term) -> Term | None:
     return None
 
 
-def _without(factors: tuple[Term, ...], factor: Term) -> Term:
+def _without(factors: tuple[CalculusTerm, ...], factor: CalculusTerm) -> CalculusTerm:
     i = factors.index(factor)
     return times(*factors[:i], *factors[i + 1 :])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from everview.planner.calculus.terms import PlusTerm, Term, addends_of, plus
+from everview.planner.calculus.terms import CalculusTerm, PlusTerm, addends_of, plus
 
 
-def flatten_additions(term: Term) -> Term | None:
+def flatten_additions(term: CalculusTerm) -> CalculusTerm | None:
     """(p + q) + r = p + q + r. A sum of one addend is that addend.
 
     >>> from everview.planner.calculus.rule_examples import R, show

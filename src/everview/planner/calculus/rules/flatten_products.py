@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from everview.planner.calculus.terms import Term, TimesTerm, factors_of, times
+from everview.planner.calculus.terms import CalculusTerm, TimesTerm, factors_of, times
 
 
-def flatten_products(term: Term) -> Term | None:
+def flatten_products(term: CalculusTerm) -> CalculusTerm | None:
     """(p * q) * r = p * q * r. A product of one factor is that factor.
 
     >>> from everview.planner.calculus.rule_examples import R, S, T, show

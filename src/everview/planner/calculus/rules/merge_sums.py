@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from everview.planner.calculus.terms import SumTerm, Term, factors_of, local_variables, open_variables, times
+from everview.planner.calculus.terms import CalculusTerm, SumTerm, factors_of, local_variables, open_variables, times
 
 
-def merge_sums(term: Term) -> Term | None:
+def merge_sums(term: CalculusTerm) -> CalculusTerm | None:
     """Sum[x](p * Sum[y](q)) = Sum[x](p * q), if no variable that the inner Sum adds up over is named in p.
 
     It makes polynomials flat, so that equal ones are seen to be equal; ``decompose_join_graph`` finds the best way back.

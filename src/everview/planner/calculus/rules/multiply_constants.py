@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from math import prod
 
-from everview.planner.calculus.terms import ONE, ZERO, Constant, Term, TimesTerm, times
+from everview.planner.calculus.terms import ONE, ZERO, CalculusTerm, Constant, TimesTerm, times
 
 
-def multiply_constants(term: Term) -> Term | None:
+def multiply_constants(term: CalculusTerm) -> CalculusTerm | None:
     """Constants of a product: c * q * d = (c·d) * q, 1 * q = q, 0 * q = 0. A flat product is given.
 
     >>> from everview.planner.calculus.rule_examples import R, show

@@ -19,10 +19,10 @@ from everview.planner.calculus.rules.multiply_constants import multiply_constant
 from everview.planner.calculus.rules.pull_out_input_variables import pull_out_input_variables
 from everview.planner.calculus.rules.split_sum import split_sum
 from everview.planner.calculus.rules.unify_variables import unify_variables
-from everview.planner.calculus.terms import Term, parts_of, with_parts
+from everview.planner.calculus.terms import CalculusTerm, parts_of, with_parts
 from everview.planner.calculus.verify_term import verify_term
 
-TermRule: TypeAlias = Callable[[Term], Term | None]
+TermRule: TypeAlias = Callable[[CalculusTerm], CalculusTerm | None]
 
 POLYNOMIAL: tuple[TermRule, ...] = (
     flatten_products,
@@ -55,24 +55,24 @@ FACTOR: tuple[TermRule, ...] = (factor_addends, flatten_products)
 """From polynomials to products, which read what they have in common once."""
 
 
-def simplify_term(term: Term) -> Term:
+def simplify_term(term: CalculusTerm) -> CalculusTerm:
     """The polynomial of a term: the rules again, until none of them has anything to do."""
     while (new := run_term_rules(term, POLYNOMIAL)) != term:
         term = new
     return term
 
 
-def decompose_term(term: Term) -> Term:
+def decompose_term(term: CalculusTerm) -> CalculusTerm:
     """The term with every part of its joins that can be stored apart as a Sum, or a relation, of its own."""
     return run_term_rules(term, DECOMPOSE)
 
 
-def factor_term(term: Term) -> Term:
+def factor_term(term: CalculusTerm) -> CalculusTerm:
     """The term with common factors multiplied once."""
     return run_term_rules(term, FACTOR)
 
 
-def run_term_rules(term: Term, rules: tuple[TermRule, ...]) -> Term:
+def run_term_rules(term: CalculusTerm, rules: tuple[TermRule, ...]) -> CalculusTerm:
     """The term after all rules, each bottom-up, the term verified after each."""
     for rule in rules:
         new = _bottom_up(term, rule)
@@ -82,7 +82,7 @@ def run_term_rules(term: Term, rules: tuple[TermRule, ...]) -> Term:
     return term
 
 
-def _bottom_up(term: Term, rule: TermRule) -> Term:
+def _bottom_up(term: CalculusTerm, rule: TermRule) -> CalculusTerm:
     term = with_parts(term, tuple(_bottom_up(part, rule) for part in parts_of(term)))
     while (new := rule(term)) is not None:
         # Only what the rule has made is new; its parts are visited again with the next round.

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from everview.planner.calculus.terms import (
+    CalculusTerm,
     SumTerm,
-    Term,
     factors_of,
     input_variables,
     output_variables,
@@ -13,7 +13,7 @@ from everview.planner.calculus.terms import (
 )
 
 
-def pull_out_input_variables(term: Term) -> Term | None:
+def pull_out_input_variables(term: CalculusTerm) -> CalculusTerm | None:
     """Sum[x](q * p) = Sum[x](Sum[x, y](q) * p), where y are the variables that q lists and p reads.
 
     Side conditions: p lists nothing and reads no relation.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from everview.planner.calculus.terms import PlusTerm, SumTerm, Term, plus
+from everview.planner.calculus.terms import CalculusTerm, PlusTerm, SumTerm, plus
 
 
-def split_sum(term: Term) -> Term | None:
+def split_sum(term: CalculusTerm) -> CalculusTerm | None:
     """Sum[x](p + q) = Sum[x](p) + Sum[x](q).
 
     >>> from everview.planner.calculus.rule_examples import S, changed_s, show

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from everview.planner.calculus.terms import (
+    CalculusTerm,
     Comparison,
     SumTerm,
-    Term,
     VariableTerm,
     factors_of,
     output_variables,
@@ -14,7 +14,7 @@ from everview.planner.calculus.terms import (
 )
 
 
-def unify_variables(term: Term) -> Term | None:
+def unify_variables(term: CalculusTerm) -> CalculusTerm | None:
     """Sum[x](q * {a = b}) = Sum[x](q with a for b), if q lists both a and b, and b is not in x.
 
     >>> from everview.planner.calculus.rule_examples import R, T, equal, show

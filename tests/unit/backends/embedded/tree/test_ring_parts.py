@@ -10,7 +10,6 @@ import pytest
 from everview.algebra.finite_algebra import FiniteAlgebra, Term, covariance_ring, terms_of
 from everview.algebra.floats import FLOATS
 from everview.algebra.integers import INTEGERS
-from everview.algebra.product import ProductRing
 from everview.algebra.ring import FLOAT64, Addition, Payloads, Ring
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree.instruction import NONE, assembled
@@ -284,5 +283,3 @@ def test_how_rings_add() -> None:
             return np.maximum(a, b)
 
     assert Own().addition is Addition.OWN
-    assert ProductRing([INTEGERS, INTEGERS]).addition is Addition.WORDS
-    assert ProductRing([INTEGERS, FLOATS]).addition is Addition.OWN
