@@ -45,6 +45,7 @@ LIBRARIES: dict[str, tuple[str, ...]] = {
 LONGEST = 450
 LONGER: dict[str, str] = {
     "backends/embedded/backend.py": "the methods that the protocol of backends asks for, each a few lines that call its part",
+    "backends/spark/backend.py": "the same",
     "catalog.py": "the definitions and the catalog of them: what imports one imports the other",
     "session/database.py": "the public interface, most of it docstrings; the work is done in the parts of session/",
 }

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from everview.backends.spark.far_rows import Rows
 from everview.backends.spark.key_lookups import Wanted
 from everview.backends.spark.relation_store import StoredRelation
-from everview.backends.spark.restrict import Restriction, Source, Sources, source_of
+from everview.backends.spark.restrict import Restriction, Source, TermSources, source_of
 from everview.backends.spark.stages import Grouped, Stage, StageProgram
 from everview.backends.spark.terms import Leaf, Term
 from everview.relational.nodes import Scan
@@ -34,7 +34,7 @@ class ChangedTerms:
     picked: tuple[tuple[int, int], ...]
     terms: tuple[Term, ...]
     starts: tuple[int, ...]
-    sources: Sources
+    sources: TermSources
 
 
 def changed_terms(stage: Stage, changes: Mapping[str, Rows], relations: Relations) -> ChangedTerms:

@@ -20,7 +20,7 @@ from everview.backends.spark.far_rows import Rows, brought_near, count_rows
 from everview.backends.spark.key_lookups import FoundAhead
 from everview.backends.spark.local_engine import run_locally
 from everview.backends.spark.relation_store import Layout, StoredRelation
-from everview.backends.spark.restrict import BoundSource, Restriction, Source, Sources, source_of
+from everview.backends.spark.restrict import BoundSource, Restriction, Source, TermSources, source_of
 from everview.backends.spark.segments import empty_rows
 from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.stages import (
@@ -153,7 +153,7 @@ class Maintenance:
         state[stage_plans.KEYS] = _rows(keys)
         return UnionAll((output, plan))
 
-    def _restricted(self, terms: tuple[Term, ...], keys: BoundSource | None, work: Work) -> Sources:
+    def _restricted(self, terms: tuple[Term, ...], keys: BoundSource | None, work: Work) -> TermSources:
         """The new contents of what terms join, beside keys that restrict them."""
 
         def source(leaf: Relation) -> Source | None:
@@ -168,7 +168,7 @@ class Maintenance:
         fields: Schema,
         plan: Relation,
         terms: tuple[Term, ...],
-        sources: Sources,
+        sources: TermSources,
         work: Work,
         zone: str,
     ) -> None:
@@ -349,7 +349,7 @@ class Maintenance:
         plan: Relation,
         terms: tuple[Term, ...],
         starts: tuple[int, ...],
-        sources: Sources,
+        sources: TermSources,
         others: Mapping[str, BoundSource],
         zone: str,
         home: _Home,
@@ -423,7 +423,7 @@ class Maintenance:
         return self._engine.view_of_sql(f"SELECT {listed} FROM {far} UNION ALL SELECT * FROM {near}")
 
 
-def _named(terms: tuple[Term, ...], sources: Sources) -> dict[str, BoundSource]:
+def _named(terms: tuple[Term, ...], sources: TermSources) -> dict[str, BoundSource]:
     """The sources of terms by the names of their scans."""
     pairs = ((k, j, s) for k, own in enumerate(sources) for j, s in enumerate(own))
     return {scan_name(k, j): BoundSource(s, terms[k].used[j]) for k, j, s in pairs if s is not None}

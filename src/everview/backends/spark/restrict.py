@@ -63,7 +63,7 @@ class Source:
         return stored == 0 and (self.change is None or self.change.num_rows == 0)
 
 
-Sources: TypeAlias = tuple[tuple[Source | None, ...], ...]
+TermSources: TypeAlias = tuple[tuple[Source | None, ...], ...]
 """Of several terms what their inputs stand for; None for constant rows."""
 
 
@@ -156,7 +156,7 @@ class Restriction:
         return bool(relation.remote(self._limit)) and self._engine.lookups.are_on
 
     def rows(
-        self, terms: tuple[Term, ...], starts: tuple[int, ...], sources: Sources
+        self, terms: tuple[Term, ...], starts: tuple[int, ...], sources: TermSources
     ) -> list[dict[int, pa.Table]] | None:
         """For each term the weighted rows of its stored inputs (of their used columns).
 
@@ -175,7 +175,7 @@ class Restriction:
                     walk.learn(position, pa.concat_tables([near, stored]))
         return None if walks is None else [w.known for w in walks]
 
-    def first_round(self, terms: tuple[Term, ...], starts: tuple[int, ...], sources: Sources) -> list[Wanted]:
+    def first_round(self, terms: tuple[Term, ...], starts: tuple[int, ...], sources: TermSources) -> list[Wanted]:
         """The look-ups with which ``rows`` would begin."""
         walks = self._walks(terms, starts, sources)
         groups = None if walks is None else self._round(walks)
@@ -187,7 +187,7 @@ class Restriction:
         key_count: int,
         terms: tuple[Term, ...],
         starts: tuple[int, ...],
-        sources: Sources,
+        sources: TermSources,
     ) -> list[Wanted]:
         """The look-up of payloads by those key columns that the changed inputs alone tell, if there are such."""
         walks = self._walks(terms, starts, sources) or []
@@ -211,7 +211,7 @@ class Restriction:
                     found[number] = equal
         return found
 
-    def _walks(self, terms: tuple[Term, ...], starts: tuple[int, ...], sources: Sources) -> list[_Walk] | None:
+    def _walks(self, terms: tuple[Term, ...], starts: tuple[int, ...], sources: TermSources) -> list[_Walk] | None:
         """The terms with their changed inputs known; None if one of these is large."""
         walks = []
         for term, start, own in zip(terms, starts, sources, strict=True):
