@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -30,6 +32,8 @@ FEW = {
     "SELECT id FROM r WHERE NOT EXISTS (SELECT 1 FROM s WHERE r.a < s.b AND s.a < r.b)": "O(log N * matches)",
     "SELECT id FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.a > r.a)": "O(log N + rows that turn)",
     "SELECT id FROM r WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.k = r.k AND s.a >= r.b)": "O(log N + rows that turn)",
+    "SELECT id FROM r WHERE EXISTS (SELECT 1 FROM s WHERE s.k = r.k AND s.a <> r.a)": "O(log N + rows that turn)",
+    "SELECT id FROM r WHERE NOT EXISTS (SELECT 1 FROM s WHERE s.a <> r.a)": "O(log N + rows that turn)",
     "SELECT r.id, s.id AS o, t.id AS u FROM r, s, r t WHERE s.a BETWEEN r.a AND r.b AND t.id = r.id": "O(log N * matches)",
 }
 SCANNED = (
@@ -94,6 +98,59 @@ def test_few_pairs_are_made_of_many_rows(db: ev.Database, met: list[int], sql: s
     db.apply(gone)
     db.apply({t: _rows(n, 1).append_column("_weight", pa.array([-1])) for t, n in (("r", 5), ("s", 6))})
     db.drop("v")
+
+
+OTHERS = {
+    "some": ("EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.x <> a.x)", lambda k, x, b: _others(k, x, b) > 0),
+    "none": ("NOT EXISTS (SELECT 1 FROM b WHERE b.k = a.k AND b.x <> a.x)", lambda k, x, b: not _others(k, x, b)),
+    "safe": (
+        "NOT EXISTS (SELECT 1 FROM b WHERE b.k <=> a.k AND NOT (b.x = a.x))",
+        lambda k, x, b: not any(j == k and None not in (x, y) and x != y for j, y in b),
+    ),
+    "any": (
+        "EXISTS (SELECT 1 FROM b WHERE b.x <> a.x)",
+        lambda k, x, b: any(None not in (x, y) and x != y for _, y in b),
+    ),
+}
+
+
+def _others(k: int | None, x: str | None, rows: Counter[tuple[int | None, str | None]]) -> int:
+    return sum(None not in (k, x, y) and j == k and y != x for j, y in rows)
+
+
+def test_rows_with_other_partners_follow_a_stream(spark: SparkSession) -> None:
+    """Whether another value is there follows from the numbers of values, after failed transactions, too."""
+    choose, database = random.Random(4), ev.connect(spark=spark)
+    for table in "ab":
+        database.create_table(table, "k int, x string")
+    views = {n: database.create_view(n, f"SELECT k, x FROM a WHERE {c}") for n, (c, _) in OTHERS.items()}
+    assert all("number of other values of x" in str(v.explain("json")) for v in views.values())
+    database.create_assertion("few", "SELECT k, COUNT(*) AS n FROM b GROUP BY k HAVING COUNT(*) > 3")
+    live: dict[str, Counter[tuple[int | None, str | None]]] = {"a": Counter(), "b": Counter()}
+    rejected = 0
+    for step in range(300):
+        after = {t: Counter(rows) for t, rows in live.items()}
+        changes: dict[str, list[dict[str, object]]] = {}
+        for _ in range(choose.choice([1, 1, 2, 5])):
+            table = choose.choice("ab")
+            rows, weight = after[table], choose.choice([1, -1])
+            row = choose.choice([None, 1, 2]), choose.choice([None, "p", "q", "r"])
+            if weight < 0:
+                if not rows:
+                    continue
+                row = choose.choice(sorted(rows.elements(), key=repr))
+            rows[row] += weight
+            after[table] = +rows
+            changes.setdefault(table, []).append({"k": row[0], "x": row[1], "_weight": weight})
+        try:
+            database.apply(changes)
+            live = after
+        except ev.AssertionViolated:
+            rejected += 1
+        for name, (condition, holds) in OTHERS.items():
+            wanted = Counter({r: n for r, n in live["a"].items() if holds(*r, live["b"])})
+            assert Counter(views[name].rows()) == wanted, f"step {step}: {condition}: {live}"
+    assert rejected > 20
 
 
 @pytest.mark.parametrize("sql", SCANNED)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from everview.relational.expressions import Call, Expression, columns_of, conjuncts, shift_columns
+from everview.relational.expressions import Call, Column, Expression, columns_of, conjuncts, shift_columns
 from everview.relational.nodes import Join
 from everview.relational.schema import schema
 
@@ -52,3 +52,18 @@ def _as_equality(part: Expression, width: int) -> Equality | None:
     if max(reads_a) >= width or min(reads_b) < width:
         return None
     return Equality(a, shift_columns(b, -width), part.function == "<=>")
+
+
+def differing_columns(join: Join) -> tuple[int, int] | None:
+    """The columns of the left and the right side that must differ, if that is all that is asked besides equalities."""
+    residual = split_join_condition(join).residual
+    width = len(schema(join.left))
+    match residual:
+        case (
+            Call(function="<>", args=(Column() as a, Column() as b))
+            | Call(function="not", args=(Call(function="=", args=(Column() as a, Column() as b)),)),
+        ) if a.type == b.type:
+            first, second = sorted((a.index, b.index))
+            return (first, second - width) if first < width <= second else None
+        case _:
+            return None

@@ -19,7 +19,7 @@ from everview.planner.plan_tree import TreePlan
 from everview.planner.skew_plan import SkewPlan
 from everview.relational.expressions import Column, Expression, conjunction
 from everview.relational.failing import can_fail
-from everview.relational.join_condition import split_join_condition
+from everview.relational.join_condition import differing_columns, split_join_condition
 from everview.relational.nodes import Aggregate, Join, JoinKind, Recursive, Relation, Scan, SparkQuery, TopK, Window
 from everview.relational.range_condition import range_searches
 from everview.relational.schema import schema
@@ -186,9 +186,9 @@ class _Meetings:
             case Apply(node=SparkQuery()) | Anew():
                 yield Meeting(AccessKind.GROUP, Cost.LINEAR, "the query")
             case Apply(node=node, rules=rules) | CheckSingle(node=node, rules=rules):
-                turning = isinstance(node, Join) and self.view.has_order and _is_by_extreme(node)
+                decides = _what_decides(node) if isinstance(node, Join) and self.view.has_order else None
                 for search in rules[side].searches:
-                    yield self._searched(node, search, side if turning else None)
+                    yield self._searched(node, search, decides)
             case NestedFilter(outer=outer, groups=groups):
                 cost = Cost.LINEAR if side == 2 and groups else Cost.TURNING
                 yield Meeting(AccessKind.RANGE, cost, f"the rows of {self._called(outer)} that turn")
@@ -217,7 +217,7 @@ class _Meetings:
         cost = Cost.PARTITION if by else Cost.LINEAR
         return Meeting(AccessKind.GROUP, cost, self._called(read), by, self._place(read, window.partition))
 
-    def _searched(self, node: Relation, search: Search, turning: int | None) -> Meeting:
+    def _searched(self, node: Relation, search: Search, decides: str | None) -> Meeting:
         read = scans(Apply(node, ()))[search.side]
         names = tuple(f.name for f in read.fields)
         by = tuple(sql_text(e, names) for e in search.by)
@@ -230,11 +230,11 @@ class _Meetings:
         if kind is AccessKind.RANGE and not self.view.has_order:
             kind = AccessKind.SLICE if by else AccessKind.SCAN
         ordered = None if search.ordered is None else sql_text(search.ordered, names)
-        if turning is not None and search.side == 1:
-            return Meeting(AccessKind.LOOKUP, Cost.LOGARITHMIC, f"the extreme of {self._called(read)}", by)
-        if turning is not None:
+        if decides is not None and search.side == 1:
+            return Meeting(AccessKind.LOOKUP, Cost.LOGARITHMIC, f"{decides} {self._called(read)}", by)
+        if decides is not None:
             return Meeting(
-                kind,
+                AccessKind.RANGE if kind is AccessKind.SCAN else kind,
                 Cost.TURNING,
                 f"the rows of {self._called(read)} that turn{f', in the order of {ordered}' if ordered else ''}",
             )
@@ -324,6 +324,13 @@ class _Meetings:
         if not found or None in found or len(tables) != 1:
             return None
         return tables.pop(), tuple(o[1] for o in found if o is not None)
+
+
+def _what_decides(join: Join) -> str | None:
+    """What says of a row whether it has a partner, where partners need not be looked at."""
+    if join.kind in (JoinKind.SEMI, JoinKind.ANTI) and differing_columns(join) is not None:
+        return "the number of other values in"
+    return "the extreme of" if _is_by_extreme(join) else None
 
 
 def _is_by_extreme(join: Join) -> bool:

@@ -6,8 +6,9 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.operators.join import JoinOperator
 from everview.backends.embedded.operators.match import MatchByKeyOperator, MatchByPairOperator
+from everview.backends.embedded.operators.match_other import MatchByOtherOperator
 from everview.relational.expressions import Column, Expression, conjunction
-from everview.relational.join_condition import split_join_condition
+from everview.relational.join_condition import differing_columns, split_join_condition
 from everview.relational.nodes import Join, JoinKind
 from everview.relational.schema import schema
 
@@ -28,6 +29,8 @@ def join_operator(
             return JoinOperator(schema(join), left, right, keys, residual, dictionary, keeps_slices=keeps_slices)
         case JoinKind.SEMI | JoinKind.ANTI if residual is None:
             return MatchByKeyOperator(schema(join.left), left, right, join.kind, keys)
+        case JoinKind.SEMI | JoinKind.ANTI if (differing := differing_columns(join)) is not None:
+            return MatchByOtherOperator(schema(join.left), left, right, join.kind, keys, differing)
         case JoinKind.SEMI | JoinKind.ANTI | JoinKind.SINGLE:
             return MatchByPairOperator(schema(join.left), left, right, join.kind, keys, residual, dictionary)
         case _:

@@ -88,6 +88,13 @@ class Side:
         side.rows.apply(change)
         return side
 
+    def keyed_by(self, columns: tuple[int, ...], null_safe: tuple[bool, ...]) -> Side:
+        """The same with keys of other columns, by which nothing is looked for in it."""
+        side = copy(self)
+        side.columns, side.null_safe = columns, null_safe
+        side.key_layout = self.operator.layout.part(columns)
+        return side
+
     @property
     def is_ordered(self) -> bool:
         """Whether comparisons bound what is found."""

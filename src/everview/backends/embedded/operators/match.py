@@ -5,6 +5,7 @@ and s the new values:  δ(w·s) = w·δs + δw·s_old.
 
 *By key.* Where the condition is only equalities, s depends on the key alone: the right side is kept as a count for each key,
 and a change that does not create or empty a key costs one look-up.
+*By others.* Where a column must differ besides, the number of its values decides (``match_other``).
 *By extreme.* Where one comparison is all that there is besides, the extreme of the right side decides (``partner_extremes``).
 *By pair.* Otherwise the left rows that match a changed right row are looked for. The change adds d to what their partners weigh
 together, w; so each had some before if w > d, and has some now if w > 0. Every partner weighs 1 at least: where they are found
@@ -23,7 +24,7 @@ from everview.backends.embedded.operators.base import Operator, Searched, consol
 from everview.backends.embedded.operators.join import PAIRS_AT_ONCE, Keys, Side, sides
 from everview.backends.embedded.operators.partner_extremes import Extremes, extremes, had_partner, turned
 from everview.backends.embedded.operators.sums import add_counts
-from everview.backends.embedded.state.weight_map import WeightMap
+from everview.backends.embedded.state.weight_map import WeightChanges, WeightMap
 from everview.backends.embedded.vectors import Batch, Bools, Ints, concatenate
 from everview.errors import EvaluationError
 from everview.relational.expressions import Expression, conjuncts
@@ -42,8 +43,10 @@ class MatchByKeyOperator(Operator):
         null_safe = tuple(k[2] for k in keys)
         self._right_columns = tuple(k[1] for k in keys)
         self.left = Side(left, tuple(k[0] for k in keys), null_safe)
+        self._probed = self.left
+        """The left side by all columns that decide."""
         self._counts = WeightMap(self.left.key_layout.width)
-        self._applied: list[tuple[Ints, Ints]] = []
+        self._applied: list[tuple[WeightMap, Ints, Ints]] = []
 
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
         left, right = deltas
@@ -76,20 +79,27 @@ class MatchByKeyOperator(Operator):
 
     def _shown(self, left: Batch) -> Bools:
         """Which rows are in the output, by the counts as they are now."""
-        keys, kept = self.left.probe_keys([left.columns[c] for c in self.left.columns], len(left))
-        partnered = self._counts.find(keys) >= 0
+        keys, kept = self._probed.probe_keys([left.columns[c] for c in self._probed.columns], len(left))
+        partnered = self._have_partners(keys)
         if kept is not None:
             whole = np.zeros(len(left), dtype=np.bool_)
             whole[kept] = partnered
             partnered = whole
         return partnered if self._wants_partner else ~partnered
 
+    def _have_partners(self, keys: Ints) -> Bools:
+        return self._counts.find(keys) >= 0
+
+    def _add(self, counts: WeightMap, keys: Ints, weights: Ints) -> WeightChanges:
+        changes = counts.add_weights(keys, weights)
+        self._applied.append((counts, keys, weights))
+        return changes
+
     def _count(self, right: Batch) -> tuple[Ints, Ints]:
         """Adds right rows to the counts; returns the keys that got their first or lost their last, and which (+1, -1)."""
         keys, kept = self.left.probe_keys([right.columns[c] for c in self._right_columns], len(right))
         weights = right.weights if kept is None else right.weights[kept]
-        changes = self._counts.add_weights(keys, weights)
-        self._applied.append((keys, weights))
+        changes = self._add(self._counts, keys, weights)
         turn = (changes.new > 0).astype(np.int64) - (changes.old > 0).astype(np.int64)
         turned = turn != 0
         return keys[changes.rows[turned]], turn[turned]
@@ -115,8 +125,8 @@ class MatchByKeyOperator(Operator):
         self._applied.clear()
 
     def rollback(self) -> None:
-        for keys, weights in reversed(self._applied):
-            self._counts.add_weights(keys, -weights)
+        for counts, keys, weights in reversed(self._applied):
+            counts.add_weights(keys, -weights)
         self._applied.clear()
 
     def nbytes(self) -> dict[str, int]:
