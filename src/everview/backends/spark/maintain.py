@@ -15,7 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.backends.spark import stage_plans
+from everview.backends.spark.bound_views import named_sources, rows_source, views_of
 from everview.backends.spark.far_rows import Rows, brought_near, count_rows
+from everview.backends.spark.float_payloads import far_payload, near_payload
 from everview.backends.spark.local_engine import run_locally
 from everview.backends.spark.relation_store import Layout, StoredRelation
 from everview.backends.spark.restrict import BoundSource, Restriction, Source, source_of
@@ -47,7 +49,6 @@ from everview.relational.expressions import Column
 from everview.relational.nodes import Relation, Scan, Schema, UnionAll
 from everview.relational.rules.prune_columns import prune_columns
 from everview.relational.schema import schema
-from everview.relational.traverse import nodes_of
 
 Wrap = Callable[[Relation], Relation]
 _Sources = tuple[tuple[Source | None, ...], ...]
@@ -115,13 +116,18 @@ class Maintenance:
                 made = plan(lambda total: stage_plans.tree_view_plan(stage, total))
                 self._store_content(stage.name, stage.fields, made, stage.terms, sources, work, zone)
             case Grouped():
-                made = plan(lambda total: stage_plans.state_rows(stage_plans.payload_plan(stage, total)))
-                self._store_content(stage.state_name, stage.state, made, stage.terms, sources, work, zone)
+                if stage.uncut is None or not self._engine.lookups.are_on:
+                    made = plan(lambda total: stage_plans.state_rows(stage_plans.payload_plan(stage, total)))
+                    self._store_content(stage.state_name, stage.state, made, stage.terms, sources, work, zone)
+                else:
+                    rows = sum_plan(stage.uncut.terms, starts)
+                    rows = on_consolidated_leaves(rows) if sum_up else rows
+                    self._store_payload(stage, rows, named_sources(stage.uncut.terms, sources), work, zone)
                 payloads = self._content_source(Scan(stage.state_name, stage.state), work)
                 assert payloads is not None
                 state = {stage_plans.OLD: BoundSource(payloads)}
                 if stage.is_single:
-                    none = {stage_plans.CHANGED: _rows(empty_rows((*stage.state, WEIGHT)))}
+                    none = {stage_plans.CHANGED: rows_source(empty_rows((*stage.state, WEIGHT)))}
                     self._check_single(self.run(stage_plans.group_counts(stage), {**state, **none}, zone))
                 output = stage_plans.grouped_content(stage)
                 if stage.anew is not None:
@@ -136,17 +142,27 @@ class Maintenance:
             case _:
                 assert_never(stage)
 
+    def _store_payload(
+        self, stage: Grouped, rows: Relation, sources: Mapping[str, BoundSource], work: Work, zone: str
+    ) -> None:
+        """Stores the payload of rows whose floats are not yet cut."""
+        if not any(s.is_remote(self._limit) for s in sources.values()):
+            work.replaced[stage.state_name] = near_payload(stage, self.run(rows, sources, zone))
+            return
+        frame = far_payload(self._engine, self._limit, stage, rows, sources, zone)
+        work.replaced[stage.state_name] = self._engine.write(frame, self._place(stage.state_name, stage.state, work))
+
     def _with_unfit(
         self, stage: Grouped, anew: Partitioned, output: Relation, state: dict[str, BoundSource], work: Work, zone: str
     ) -> Relation:
         """The output, and with it that of groups with floats that do not fit; adds the sources that it reads to ``state``."""
-        none = {stage_plans.CHANGED: _rows(empty_rows((*stage.state, WEIGHT)))}
+        none = {stage_plans.CHANGED: rows_source(empty_rows((*stage.state, WEIGHT)))}
         keys = self.run(stage_plans.unfit_groups(stage), {**state, **none}, zone)
         if not keys.num_rows:
             return output
         terms, plan = stage_plans.anew_content(anew)
-        state |= _named(terms, self._restricted(terms, _rows(keys), work))
-        state[stage_plans.KEYS] = _rows(keys)
+        state |= named_sources(terms, self._restricted(terms, rows_source(keys), work))
+        state[stage_plans.KEYS] = rows_source(keys)
         return UnionAll((output, plan))
 
     def _restricted(self, terms: tuple[Term, ...], keys: BoundSource | None, work: Work) -> _Sources:
@@ -168,7 +184,7 @@ class Maintenance:
         work: Work,
         zone: str,
     ) -> None:
-        self._store_plan(name, fields, plan, _named(terms, sources), work, zone)
+        self._store_plan(name, fields, plan, named_sources(terms, sources), work, zone)
 
     def _store_plan(
         self,
@@ -180,7 +196,7 @@ class Maintenance:
         zone: str,
     ) -> None:
         if any(s.is_remote(self._limit) for s in sources.values()):
-            views = self._views(sources, plan)
+            views = views_of(plan, sources, self._engine, self._limit)
             try:
                 frame = self._engine.run(prune_columns(plan), views, zone)
                 work.replaced[name] = self._engine.write(frame, self._place(name, fields, work))
@@ -252,15 +268,15 @@ class Maintenance:
                 assert_never(stage)
 
     def _grouped_delta(self, stage: Grouped, work: Work, zone: str) -> Rows | None:
-        changed = self._sum(stage, work, zone, _Home(stage.state_name, stage.state))
+        changed = self._changed_payload(stage, work, zone)
         if changed is None or not count_rows(changed):
             return None
         state = self._relations[stage.state_name]
         keys = tuple(range(stage.key_count))
         old = BoundSource(Source(state, None))
         if isinstance(changed, pa.Table):
-            old = _rows(Restriction(self._engine, self._limit, zone).stored_rows(state, keys, changed))
-        sources = {stage_plans.OLD: old, stage_plans.CHANGED: _rows(changed)}
+            old = rows_source(Restriction(self._engine, self._limit, zone).stored_rows(state, keys, changed))
+        sources = {stage_plans.OLD: old, stage_plans.CHANGED: rows_source(changed)}
         if stage.is_single:
             self._check_single(self.run(stage_plans.group_counts(stage), sources, zone))
         work.appended[stage.state_name] = changed
@@ -269,9 +285,17 @@ class Maintenance:
         unfit = None if stage.anew is None else self.run(stage_plans.unfit_groups(stage), sources, zone)
         if stage.anew is None or unfit is None or not unfit.num_rows:
             return delta
-        both = {"fit": _rows(delta), "unfit": _rows(self._anew(stage.anew, unfit, work, zone))}
+        both = {"fit": rows_source(delta), "unfit": rows_source(self._anew(stage.anew, unfit, work, zone))}
         union = UnionAll(tuple(Scan(name, weighted(stage.fields)) for name in both))
         return self._answer(union, both, zone, home, work)
+
+    def _changed_payload(self, stage: Grouped, work: Work, zone: str) -> Rows | None:
+        names = (i.table for i in scanned(stage.terms))
+        if stage.uncut is None or any(isinstance(work.changes.get(n), StoredRelation) for n in names):
+            return self._sum(stage, work, zone, _Home(stage.state_name, stage.state))
+        uncut = self._sum(stage.uncut, work, zone, _own(stage.uncut))
+        assert not isinstance(uncut, StoredRelation), "near changes lead to near rows"
+        return None if uncut is None else near_payload(stage, uncut)
 
     def _check_single(self, too_many: pa.Table) -> None:
         if too_many.num_rows:
@@ -292,7 +316,7 @@ class Maintenance:
         keys: Rows | None = None
         if stage.partition:
             home = _Home(f"{stage.name}?keys", stage_plans.key_fields(stage), is_far)
-            found_in = {stage_plans.CHANGED: _rows(changed)}
+            found_in = {stage_plans.CHANGED: rows_source(changed)}
             keys = self._answer(stage_plans.partition_keys(stage), found_in, zone, home, work)
         return self._anew(stage, keys, work, zone)
 
@@ -303,11 +327,13 @@ class Maintenance:
         terms, plan = stage_plans.touched_plan(stage)
         if stage.partition:
             assert keys is not None
-            sources[stage_plans.KEYS] = _rows(keys)
+            sources[stage_plans.KEYS] = rows_source(keys)
         own = self._relations[stage.name]
         by = tuple(e.index for e in stage.output_key if isinstance(e, Column))
         if stage.partition and len(by) == len(stage.output_key) and isinstance(keys, pa.Table):
-            sources[stage_plans.OLD] = _rows(Restriction(self._engine, self._limit, zone).stored_rows(own, by, keys))
+            sources[stage_plans.OLD] = rows_source(
+                Restriction(self._engine, self._limit, zone).stored_rows(own, by, keys)
+            )
         else:
             sources[stage_plans.OLD] = BoundSource(Source(own, None))
         inputs = self._restricted(terms, sources.get(stage_plans.KEYS), work)
@@ -319,7 +345,7 @@ class Maintenance:
         if not stage.first or own.is_remote(self._limit):
             return None
         held = own.local(self._limit)
-        sources = {stage_plans.OLD: _rows(held), stage_plans.CHANGED: _rows(changed)}
+        sources = {stage_plans.OLD: rows_source(held), stage_plans.CHANGED: rows_source(changed)}
         is_full = (pc.sum(held.column(held.num_columns - 1)).as_py() or 0) >= stage.first
         if is_full and self.run(stage_plans.top_is_open(stage), sources, zone).num_rows:
             return None
@@ -372,7 +398,7 @@ class Maintenance:
             tables = {scan_name(k, j): rows for k, own in enumerate(found) for j, rows in own.items()}
             extra = {n: s.local(self._limit) for n, s in others.items()}
             return run_locally(plan, {**tables, **extra})
-        named = _named(terms, sources)
+        named = named_sources(terms, sources)
         small = frozenset(
             scan_name(k, start)
             for k, start in enumerate(starts)
@@ -401,7 +427,7 @@ class Maintenance:
         home: _Home,
         work: Work,
     ) -> Rows:
-        views = self._views(sources, plan)
+        views = views_of(plan, sources, self._engine, self._limit)
         try:
             frame = self._engine.run(plan, views, zone, small)
             if not home.is_far:
@@ -417,32 +443,6 @@ class Maintenance:
         """The relation of this name, or one that is needed only on the way."""
         known = self._relations.get(name) or work.scratch.get(name)
         return known or work.scratch.setdefault(name, self._scratch(name, Layout(fields)))
-
-    def _views(self, sources: Mapping[str, BoundSource], plan: Relation) -> dict[str, str]:
-        """A temporary view for every scan of a plan: what is at the driver, and what is on disk."""
-        scans = {n.table: n.fields for n in nodes_of(plan) if isinstance(n, Scan)}
-        return {name: self._bound_view(sources[name], fields) for name, fields in scans.items()}
-
-    def _bound_view(self, bound: BoundSource, fields: Schema) -> str:
-        near = self._engine.view_of_rows(bound.local(self._limit), fields)
-        relation = bound.source.relation
-        if relation is None or not relation.remote(self._limit):
-            return near
-        far = self._engine.view_of_segments(relation, relation.remote(self._limit))
-        chosen = [*bound.chosen(), len(relation.fields)]
-        listed = ", ".join(f"c{c} AS c{i}" for i, c in enumerate(chosen))
-        return self._engine.view_of_sql(f"SELECT {listed} FROM {far} UNION ALL SELECT * FROM {near}")
-
-
-def _named(terms: tuple[Term, ...], sources: _Sources) -> dict[str, BoundSource]:
-    """The sources of terms by the names of their scans."""
-    pairs = ((k, j, s) for k, own in enumerate(sources) for j, s in enumerate(own))
-    return {scan_name(k, j): BoundSource(s, terms[k].used[j]) for k, j, s in pairs if s is not None}
-
-
-def _rows(rows: Rows) -> BoundSource:
-    """The rows of a change."""
-    return BoundSource(source_of(None, rows))
 
 
 def _own(stage: Stage, *, is_far: bool = False) -> _Home:

@@ -51,6 +51,8 @@ OLD = "@old"
 """The stored payload, or output, of the touched groups."""
 KEYS = "@keys"
 """The keys of the touched partitions."""
+TOTALS: Final = "@totals"
+"""Sums of some rows of each group."""
 KEPT_PLANS: Final = 512
 """Of each kind: the plans of stages are the same in every transaction, and made once."""
 
@@ -105,6 +107,13 @@ def linear_plan(stage: Linear, total: Relation) -> Relation:
 def payload_plan(stage: Grouped, total: Relation) -> Relation:
     """The payload of every group that has rows in a sum: keys, sums."""
     return group_sums(total, stage.key_count)
+
+
+@lru_cache(KEPT_PLANS)
+def state_of_totals(stage: Grouped) -> Relation:
+    """The payload's rows, of the sums of some rows of each group."""
+    totals = Scan(TOTALS, tuple(Field(f"c{i}", f.type, f.nullable) for i, f in enumerate(stage.state)))
+    return state_rows(add_up(totals, stage.key_count))
 
 
 def tree_view_plan(stage: TreeView, total: Relation) -> Relation:
