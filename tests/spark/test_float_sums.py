@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import math
+from decimal import Decimal
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -84,3 +87,37 @@ def test_a_covariance_of_doubles_moves_with_its_changes(spark: SparkSession, gro
         sale.delete(held)
         if not group_by:
             assert not cov.to_numpy().any()
+
+
+@pytest.mark.parametrize("executor_bytes", [2**30, 0])
+def test_views_over_large_tables_are_summed_in_tasks(spark: SparkSession, tmp_path: Path, executor_bytes: int) -> None:
+    """By Python, or with ``executor_bytes=0`` by Spark alone: with keys of many types, NULLs, duplicates and strange floats."""
+    rng = np.random.default_rng(6)
+    day = dt.datetime(2024, 3, 31, 1, 30, tzinfo=dt.UTC)
+    rows = [
+        (i % 3 or None, "ab"[i % 2], day + dt.timedelta(days=i % 2), Decimal(i % 2), float(x), float(x) * 1e-9)
+        for i, x in enumerate(rng.normal(size=300))
+    ]
+    strange = [(1, "a", day, Decimal(0), x, None) for x in (math.nan, 1e300, 5e-324)]
+    with ev.connect(tmp_path / "db", backend="spark", spark=spark, local_rows=20, executor_bytes=executor_bytes) as db:
+        r = db.create_table("r", "k INT, s STRING, t TIMESTAMP, d DECIMAL(5, 1), x DOUBLE, y DOUBLE")
+        r.insert(
+            spark.createDataFrame(
+                [*rows, *rows[:50]], "k INT, s STRING, t TIMESTAMP, d DECIMAL(5, 1), x DOUBLE, y DOUBLE"
+            )
+        )
+        sums = "SUM(x) AS sx, AVG(x * y) AS xy, SUM(y) FILTER (WHERE x > 0) AS sy, COUNT(y) AS n"
+        by = db.create_view(
+            "by", f"SELECT k, s, t, d, DATE(t) - DATE '2024-01-01' AS i, {sums} FROM r GROUP BY k, s, t, d"
+        )
+        db.create_view("whole", f"SELECT {sums} FROM r")
+        db.create_view("nested", f"SELECT struct(k, s) AS z, {sums} FROM r GROUP BY struct(k, s)")
+        db.verify()
+        before = sorted(map(repr, by.rows()))
+        r.insert(strange)
+        db.create_view("made_with_strange_ones", f"SELECT k, {sums} FROM r GROUP BY k")
+        db.verify()
+        r.delete([*strange, rows[0]])
+        r.insert([rows[0]])
+        db.verify()
+        assert sorted(map(repr, by.rows())) == before

@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias
 
 import pyarrow as pa
 
 from everview.backends.spark.relation_store import StoredRelation
+from everview.backends.spark.stages import Stage
+from everview.relational.nodes import Schema
 
 Rows: TypeAlias = pa.Table | StoredRelation
 """Weighted rows: at the driver, or far."""
@@ -44,3 +47,17 @@ def remove_files(unused: Iterable[StoredRelation], kept: Iterable[Path] = ()) ->
                 rows.drop_unused(segment)
                 if path.parent != rows.folder and not any(path.parent.glob("*.parquet")):
                     shutil.rmtree(path.parent, ignore_errors=True)
+
+
+@dataclass(frozen=True)
+class Home:
+    """The relation that an answer belongs to, and whether executors are to write it there, because it may be large."""
+
+    relation: str
+    fields: Schema
+    is_far: bool = False
+
+
+def own_home(stage: Stage, *, is_far: bool = False) -> Home:
+    """Where a stage's output is at home."""
+    return Home(stage.name, stage.fields, is_far)

@@ -17,16 +17,16 @@ from everview.relational.types import BOOLEAN, FLOAT64, INT64
 
 LIMBS: Final = 5
 _HALF: Final = Literal(2**31, INT64)
-_LEAST: Final = 2.0**-50
-_MOST: Final = 2.0**62
+LEAST: Final = 2.0**-50
+MOST: Final = 2.0**62
 
 
 def fits(x: Expression) -> Expression:
     """Whether a float that is not NULL is the sum of its limbs, or as good as that."""
     scaled = _times(x, 2.0**93)
     size = Call("abs", (x,), FLOAT64)
-    is_below = Call("<", (size, Literal(_MOST, FLOAT64)), BOOLEAN)
-    is_large = Call(">=", (size, Literal(_LEAST, FLOAT64)), BOOLEAN)
+    is_below = Call("<", (size, Literal(MOST, FLOAT64)), BOOLEAN)
+    is_large = Call(">=", (size, Literal(LEAST, FLOAT64)), BOOLEAN)
     # Without the condition in front, a large number would be cast here, and fail.
     few = Case(((is_large, Literal(0.0, FLOAT64)),), scaled)
     is_whole = Call("=", (few, _float(Cast(few, INT64))), BOOLEAN)

@@ -296,7 +296,13 @@ class _Lowering:
         if not payload.has_floats:
             return stage
         keys = tuple(columns(node)[: len(node.keys)])
-        return replace(stage, anew=self._partitioned(name, node, node.keys, keys))
+        stage = replace(stage, anew=self._partitioned(name, node, node.keys, keys))
+        if payload.uncut is None:
+            return stage
+        values = payload.uncut.values
+        rows = tuple(projected(t, (*node.keys, *values)) for t in self.terms(node.child))
+        fields = (*schema(node)[: len(keys)], *_key_fields(values))
+        return replace(stage, uncut=Linear(name, fields, rows), parts=payload.uncut.parts)
 
     def _tree(self, name: str, node: Aggregate, choice: BlockChoice) -> Stage:
         """The result of a view tree, the other views of which become stages before it."""

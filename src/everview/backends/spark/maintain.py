@@ -8,15 +8,17 @@ input, and for contents of large relations, does the whole plan run on Spark.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.backends.spark import stage_plans
-from everview.backends.spark.changed_terms import changed_terms
-from everview.backends.spark.far_rows import Rows, brought_near, count_rows
+from everview.backends.spark.bound_views import named_sources, rows_source, views_of
+from everview.backends.spark.changed_terms import changed_terms, moved_stage
+from everview.backends.spark.far_rows import Home, Rows, brought_near, count_rows, own_home
+from everview.backends.spark.float_payloads import far_payload, near_payload
 from everview.backends.spark.key_lookups import FoundAhead
 from everview.backends.spark.local_engine import run_locally
 from everview.backends.spark.relation_store import Layout, StoredRelation
@@ -49,18 +51,8 @@ from everview.relational.expressions import Column
 from everview.relational.nodes import Relation, Scan, Schema, UnionAll
 from everview.relational.rules.prune_columns import prune_columns
 from everview.relational.schema import schema
-from everview.relational.traverse import nodes_of
 
 Wrap = Callable[[Relation], Relation]
-
-
-@dataclass(frozen=True)
-class _Home:
-    """The relation that an answer belongs to, and whether executors are to write it there, because it may be large."""
-
-    relation: str
-    fields: Schema
-    is_far: bool = False
 
 
 class Maintenance:
@@ -106,6 +98,7 @@ class Maintenance:
     def _fill_stage(self, stage: Stage, work: Work, zone: str, *, sum_up: bool) -> None:
         starts = tuple(t.first for t in stage.terms)
         sources = tuple(tuple(self._content_source(leaf, work) for leaf in t.inputs) for t in stage.terms)
+        named = named_sources(stage.terms, sources)
 
         def plan(wrap: Wrap) -> Relation:
             total = sum_plan(stage.terms, starts)
@@ -114,18 +107,23 @@ class Maintenance:
         match stage:
             case Linear():
                 made = plan(lambda total: stage_plans.linear_plan(stage, total))
-                self._store_content(stage.name, stage.fields, made, stage.terms, sources, work, zone)
+                self._store_plan(stage.name, stage.fields, made, named, work, zone)
             case TreeView():
                 made = plan(lambda total: stage_plans.tree_view_plan(stage, total))
-                self._store_content(stage.name, stage.fields, made, stage.terms, sources, work, zone)
+                self._store_plan(stage.name, stage.fields, made, named, work, zone)
             case Grouped():
-                made = plan(lambda total: stage_plans.state_rows(stage_plans.payload_plan(stage, total)))
-                self._store_content(stage.state_name, stage.state, made, stage.terms, sources, work, zone)
+                if stage.uncut is None or not self._engine.lookups.are_on:
+                    made = plan(lambda total: stage_plans.state_rows(stage_plans.payload_plan(stage, total)))
+                    self._store_plan(stage.state_name, stage.state, made, named, work, zone)
+                else:
+                    rows = sum_plan(stage.uncut.terms, starts)
+                    rows = on_consolidated_leaves(rows) if sum_up else rows
+                    self._store_payload(stage, rows, named_sources(stage.uncut.terms, sources), work, zone)
                 payloads = self._content_source(Scan(stage.state_name, stage.state), work)
                 assert payloads is not None
                 state = {stage_plans.OLD: BoundSource(payloads)}
                 if stage.is_single:
-                    none = {stage_plans.CHANGED: _rows(empty_rows((*stage.state, WEIGHT)))}
+                    none = {stage_plans.CHANGED: rows_source(empty_rows((*stage.state, WEIGHT)))}
                     self._check_single(self.run(stage_plans.group_counts(stage), {**state, **none}, zone))
                 output = stage_plans.grouped_content(stage)
                 if stage.anew is not None:
@@ -133,24 +131,33 @@ class Maintenance:
                 self._store_plan(stage.name, stage.fields, output, state, work, zone)
             case Partitioned():
                 made = plan(lambda total: consolidated(stage_plans.partitioned_content(stage, total)))
-                self._store_content(stage.name, stage.fields, made, stage.terms, sources, work, zone)
+                self._store_plan(stage.name, stage.fields, made, named, work, zone)
             case Answered():
                 made = stage_plans.answered_content(stage)
-                self._store_content(stage.name, stage.fields, made, stage.terms, sources, work, zone)
+                self._store_plan(stage.name, stage.fields, made, named, work, zone)
             case _:
                 assert_never(stage)
+
+    def _store_payload(
+        self, stage: Grouped, rows: Relation, sources: Mapping[str, BoundSource], work: Work, zone: str
+    ) -> None:
+        """Stores the payload of rows whose floats are not yet cut."""
+        if not any(s.is_remote(self._limit) for s in sources.values()):
+            work.replaced[stage.state_name] = near_payload(stage, self.run(rows, sources, zone))
+            return
+        frame = far_payload(self._engine, self._limit, stage, rows, sources, zone)
+        work.replaced[stage.state_name] = self._engine.write(frame, self._place(stage.state_name, stage.state, work))
 
     def _with_unfit(
         self, stage: Grouped, anew: Partitioned, output: Relation, state: dict[str, BoundSource], work: Work, zone: str
     ) -> Relation:
         """The output, and with it that of groups with floats that do not fit; adds the sources that it reads to ``state``."""
-        none = {stage_plans.CHANGED: _rows(empty_rows((*stage.state, WEIGHT)))}
-        keys = self.run(stage_plans.unfit_groups(stage), {**state, **none}, zone)
+        keys = self.run(stage_plans.unfit_groups(stage, (stage_plans.OLD,)), state, zone)
         if not keys.num_rows:
             return output
         terms, plan = stage_plans.anew_content(anew)
-        state |= _named(terms, self._restricted(terms, _rows(keys), work))
-        state[stage_plans.KEYS] = _rows(keys)
+        state |= named_sources(terms, self._restricted(terms, rows_source(keys), work))
+        state[stage_plans.KEYS] = rows_source(keys)
         return UnionAll((output, plan))
 
     def _restricted(self, terms: tuple[Term, ...], keys: BoundSource | None, work: Work) -> TermSources:
@@ -162,18 +169,6 @@ class Maintenance:
 
         return tuple(tuple(map(source, t.inputs)) for t in terms)
 
-    def _store_content(
-        self,
-        name: str,
-        fields: Schema,
-        plan: Relation,
-        terms: tuple[Term, ...],
-        sources: TermSources,
-        work: Work,
-        zone: str,
-    ) -> None:
-        self._store_plan(name, fields, plan, _named(terms, sources), work, zone)
-
     def _store_plan(
         self,
         name: str,
@@ -184,7 +179,7 @@ class Maintenance:
         zone: str,
     ) -> None:
         if any(s.is_remote(self._limit) for s in sources.values()):
-            views = self._views(sources, plan)
+            views = views_of(plan, sources, self._engine, self._limit)
             try:
                 frame = self._engine.run(prune_columns(plan), views, zone)
                 work.replaced[name] = self._engine.write(frame, self._place(name, fields, work))
@@ -205,7 +200,7 @@ class Maintenance:
         assert new is not None
         sources = {"new": BoundSource(new), "old": BoundSource(Source(self._relations[root.name], None))}
         plans = (Scan("new", weighted(root.fields)), negated(Scan("old", weighted(root.fields))))
-        home = _Home(root.name, root.fields, is_far=new.is_remote(self._limit))
+        home = Home(root.name, root.fields, is_far=new.is_remote(self._limit))
         delta = self._answer(consolidated(UnionAll(plans)), sources, zone, home, work)
         if count_rows(delta):
             work.changes[root.name] = delta
@@ -243,9 +238,9 @@ class Maintenance:
     def _delta(self, stage: Stage, work: Work, zone: str) -> Rows | None:
         match stage:
             case Linear():
-                return self._sum(stage, work, zone, _own(stage))
+                return self._sum(stage, work, zone, own_home(stage))
             case TreeView():
-                return self._sum(stage, work, zone, _own(stage))
+                return self._sum(stage, work, zone, own_home(stage))
             case Grouped():
                 return self._grouped_delta(stage, work, zone)
             case Partitioned():
@@ -256,26 +251,52 @@ class Maintenance:
                 assert_never(stage)
 
     def _grouped_delta(self, stage: Grouped, work: Work, zone: str) -> Rows | None:
-        changed = self._sum(stage, work, zone, _Home(stage.state_name, stage.state))
+        changed = self._changed_payload(stage, work, zone)
         if changed is None or not count_rows(changed):
             return None
         state = self._relations[stage.state_name]
         keys = tuple(range(stage.key_count))
         old = BoundSource(Source(state, None))
         if isinstance(changed, pa.Table):
-            old = _rows(self._restriction(zone).stored_rows(state, keys, changed))
-        sources = {stage_plans.OLD: old, stage_plans.CHANGED: _rows(changed)}
+            old = rows_source(self._restriction(zone).stored_rows(state, keys, changed))
+        sources = {stage_plans.OLD: old, stage_plans.CHANGED: rows_source(changed)}
         if stage.is_single:
             self._check_single(self.run(stage_plans.group_counts(stage), sources, zone))
         work.appended[stage.state_name] = changed
-        home = _own(stage, is_far=not isinstance(changed, pa.Table))
+        home = own_home(stage, is_far=not isinstance(changed, pa.Table))
         delta = self._answer(stage_plans.grouped_delta(stage), sources, zone, home, work)
-        unfit = None if stage.anew is None else self.run(stage_plans.unfit_groups(stage), sources, zone)
-        if stage.anew is None or unfit is None or not unfit.num_rows:
+        return delta if stage.anew is None else self._unfit_delta(stage, stage.anew, delta, sources, work, zone)
+
+    def _unfit_delta(
+        self, stage: Grouped, anew: Partitioned, delta: Rows, sources: dict[str, BoundSource], work: Work, zone: str
+    ) -> Rows:
+        """The delta with the rows that were computed anew before, and those that are now."""
+        home = own_home(stage, is_far=not isinstance(delta, pa.Table))
+        old = stage_plans.OLD
+        before, after = (
+            self.run(stage_plans.unfit_groups(stage, seen), sources, zone) for seen in ((old,), tuple(sources))
+        )
+        parts: dict[str, BoundSource] = {}
+        if before.num_rows:
+            held = {stage_plans.KEYS: rows_source(before), old: self._old_rows(anew, before, zone)}
+            parts["gone"] = rows_source(self._answer(stage_plans.partitions_gone(anew), held, zone, home, work))
+        if after.num_rows:
+            terms, plan = stage_plans.anew_content(anew)
+            inputs = self._restricted(terms, rows_source(after), work)
+            parts["come"] = rows_source(self._run_terms(plan, terms, (0,) * len(terms), inputs, {}, zone, home, work))
+        if not parts:
             return delta
-        both = {"fit": _rows(delta), "unfit": _rows(self._anew(stage.anew, unfit, work, zone))}
-        union = UnionAll(tuple(Scan(name, weighted(stage.fields)) for name in both))
-        return self._answer(union, both, zone, home, work)
+        parts["fit"] = rows_source(delta)
+        union = UnionAll(tuple(Scan(name, weighted(stage.fields)) for name in parts))
+        return self._answer(union, parts, zone, home, work)
+
+    def _changed_payload(self, stage: Grouped, work: Work, zone: str) -> Rows | None:
+        moved = moved_stage(stage, work.changes)
+        if moved is stage:
+            return self._sum(stage, work, zone, Home(stage.state_name, stage.state))
+        uncut = self._sum(moved, work, zone, own_home(moved))
+        assert not isinstance(uncut, StoredRelation), "near changes lead to near rows"
+        return None if uncut is None else near_payload(stage, uncut)
 
     def _check_single(self, too_many: pa.Table) -> None:
         if too_many.num_rows:
@@ -284,7 +305,7 @@ class Maintenance:
             )
 
     def _partitioned_delta(self, stage: Partitioned, work: Work, zone: str) -> Rows | None:
-        below = _Home(f"{stage.name}?", stage_plans.input_fields(stage))
+        below = Home(f"{stage.name}?", stage_plans.input_fields(stage))
         changed = self._sum(stage, work, zone, below)
         if changed is None or not count_rows(changed):
             return None
@@ -295,8 +316,8 @@ class Maintenance:
             return found
         keys: Rows | None = None
         if stage.partition:
-            home = _Home(f"{stage.name}?keys", stage_plans.key_fields(stage), is_far)
-            found_in = {stage_plans.CHANGED: _rows(changed)}
+            home = Home(f"{stage.name}?keys", stage_plans.key_fields(stage), is_far)
+            found_in = {stage_plans.CHANGED: rows_source(changed)}
             keys = self._answer(stage_plans.partition_keys(stage), found_in, zone, home, work)
         return self._anew(stage, keys, work, zone)
 
@@ -307,15 +328,20 @@ class Maintenance:
         terms, plan = stage_plans.touched_plan(stage)
         if stage.partition:
             assert keys is not None
-            sources[stage_plans.KEYS] = _rows(keys)
+            sources[stage_plans.KEYS] = rows_source(keys)
+        sources[stage_plans.OLD] = self._old_rows(stage, keys, zone)
+        inputs = self._restricted(terms, sources.get(stage_plans.KEYS), work)
+        return self._run_terms(
+            plan, terms, (0,) * len(terms), inputs, sources, zone, own_home(stage, is_far=is_far), work
+        )
+
+    def _old_rows(self, stage: Partitioned, keys: Rows | None, zone: str) -> BoundSource:
+        """The stored output of a stage, of the partitions with these keys or of more."""
         own = self._relations[stage.name]
         by = tuple(e.index for e in stage.output_key if isinstance(e, Column))
         if stage.partition and len(by) == len(stage.output_key) and isinstance(keys, pa.Table):
-            sources[stage_plans.OLD] = _rows(self._restriction(zone).stored_rows(own, by, keys))
-        else:
-            sources[stage_plans.OLD] = BoundSource(Source(own, None))
-        inputs = self._restricted(terms, sources.get(stage_plans.KEYS), work)
-        return self._run_terms(plan, terms, (0,) * len(terms), inputs, sources, zone, _own(stage, is_far=is_far), work)
+            return rows_source(self._restriction(zone).stored_rows(own, by, keys))
+        return BoundSource(Source(own, None))
 
     def _top_delta(self, stage: Partitioned, changed: pa.Table, zone: str) -> pa.Table | None:
         """The delta of a top-k without a look at its input; None if it is none, or what it has lost must be looked for."""
@@ -323,13 +349,13 @@ class Maintenance:
         if not stage.first or own.is_remote(self._limit):
             return None
         held = own.local(self._limit)
-        sources = {stage_plans.OLD: _rows(held), stage_plans.CHANGED: _rows(changed)}
+        sources = {stage_plans.OLD: rows_source(held), stage_plans.CHANGED: rows_source(changed)}
         is_full = (pc.sum(held.column(held.num_columns - 1)).as_py() or 0) >= stage.first
         if is_full and self.run(stage_plans.top_is_open(stage), sources, zone).num_rows:
             return None
         return self.run(stage_plans.top_delta(stage), sources, zone)
 
-    def _sum(self, stage: Stage, work: Work, zone: str, home: _Home) -> Rows | None:
+    def _sum(self, stage: Stage, work: Work, zone: str, home: Home) -> Rows | None:
         """The delta of a stage's terms, in the form that the stage needs."""
         changed = changed_terms(stage, work.changes, self._relations)
         if not changed.picked:
@@ -352,7 +378,7 @@ class Maintenance:
         sources: TermSources,
         others: Mapping[str, BoundSource],
         zone: str,
-        home: _Home,
+        home: Home,
         work: Work,
     ) -> Rows:
         # What a far change meets is not looked up, few as its keys may be: it may be everything.
@@ -361,7 +387,7 @@ class Maintenance:
             tables = {scan_name(k, j): rows for k, own in enumerate(found) for j, rows in own.items()}
             extra = {n: s.local(self._limit) for n, s in others.items()}
             return run_locally(plan, {**tables, **extra})
-        named = _named(terms, sources)
+        named = named_sources(terms, sources)
         small = frozenset(
             scan_name(k, start)
             for k, start in enumerate(starts)
@@ -371,11 +397,11 @@ class Maintenance:
 
     def run(self, plan: Relation, sources: Mapping[str, BoundSource], zone: str) -> pa.Table:
         """The answer of a plan over sources, at the driver: computed there if all their rows are there, else on Spark."""
-        found = self._answer(plan, sources, zone, _Home("", ()), Work())
+        found = self._answer(plan, sources, zone, Home("", ()), Work())
         assert isinstance(found, pa.Table), "only far homes have far rows"
         return found
 
-    def _answer(self, plan: Relation, sources: Mapping[str, BoundSource], zone: str, home: _Home, work: Work) -> Rows:
+    def _answer(self, plan: Relation, sources: Mapping[str, BoundSource], zone: str, home: Home, work: Work) -> Rows:
         """The answer of a plan over sources: at the driver, or where it may be large, in its home."""
         if any(s.is_remote(self._limit) for s in sources.values()):
             return self._on_spark(plan, sources, zone, frozenset(), home, work)
@@ -387,10 +413,10 @@ class Maintenance:
         sources: Mapping[str, BoundSource],
         zone: str,
         small: frozenset[str],
-        home: _Home,
+        home: Home,
         work: Work,
     ) -> Rows:
-        views = self._views(sources, plan)
+        views = views_of(plan, sources, self._engine, self._limit)
         try:
             frame = self._engine.run(plan, views, zone, small)
             if not home.is_far:
@@ -406,34 +432,3 @@ class Maintenance:
         """The relation of this name, or one that is needed only on the way."""
         known = self._relations.get(name) or work.scratch.get(name)
         return known or work.scratch.setdefault(name, self._scratch(name, Layout(fields)))
-
-    def _views(self, sources: Mapping[str, BoundSource], plan: Relation) -> dict[str, str]:
-        """A temporary view for every scan of a plan: what is at the driver, and what is on disk."""
-        scans = {n.table: n.fields for n in nodes_of(plan) if isinstance(n, Scan)}
-        return {name: self._bound_view(sources[name], fields) for name, fields in scans.items()}
-
-    def _bound_view(self, bound: BoundSource, fields: Schema) -> str:
-        near = self._engine.view_of_rows(bound.local(self._limit), fields)
-        relation = bound.source.relation
-        if relation is None or not relation.remote(self._limit):
-            return near
-        far = self._engine.view_of_segments(relation, relation.remote(self._limit))
-        chosen = [*bound.chosen(), len(relation.fields)]
-        listed = ", ".join(f"c{c} AS c{i}" for i, c in enumerate(chosen))
-        return self._engine.view_of_sql(f"SELECT {listed} FROM {far} UNION ALL SELECT * FROM {near}")
-
-
-def _named(terms: tuple[Term, ...], sources: TermSources) -> dict[str, BoundSource]:
-    """The sources of terms by the names of their scans."""
-    pairs = ((k, j, s) for k, own in enumerate(sources) for j, s in enumerate(own))
-    return {scan_name(k, j): BoundSource(s, terms[k].used[j]) for k, j, s in pairs if s is not None}
-
-
-def _rows(rows: Rows) -> BoundSource:
-    """The rows of a change."""
-    return BoundSource(source_of(None, rows))
-
-
-def _own(stage: Stage, *, is_far: bool = False) -> _Home:
-    """Where a stage's output is at home."""
-    return _Home(stage.name, stage.fields, is_far)

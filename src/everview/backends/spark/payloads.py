@@ -17,6 +17,7 @@ from typing import Final, assert_never
 
 from everview.backends.spark.float_limbs import fits, limbs
 from everview.backends.spark.float_limbs import total as total_of_limbs
+from everview.backends.spark.float_totals import UNFIT, WHOLE, Part
 from everview.relational.definitions.sum_aggregates import Summed, sum_aggregate
 from everview.relational.expressions import (
     FALSE,
@@ -36,8 +37,11 @@ from everview.relational.types import (
     BOOLEAN,
     FLOAT64,
     INT64,
+    Array,
     DataType,
     Decimal,
+    Map,
+    Struct,
     integer_bounds,
     is_floating,
     is_integral,
@@ -51,6 +55,16 @@ WEIGHT_TYPE: Final = Decimal(10, 0)
 WIDE: Final = Decimal(20, 0)
 """Holds every BIGINT."""
 _MAX_PRECISION: Final = 38
+_NESTED: Final = (Array, Map, Struct)
+"""Arrow groups by none of these."""
+
+
+@dataclass(frozen=True)
+class UncutRows:
+    """Integers and floats of a row (over the aggregate's input), of which ``float_totals`` makes the contributions."""
+
+    values: tuple[Expression, ...]
+    parts: tuple[Part, ...]
 
 
 @dataclass(frozen=True)
@@ -58,13 +72,14 @@ class Payload:
     """The contributions of a row (over the aggregate's input), the state's columns for their sums, and the group's row.
 
     ``outputs`` is over keys ++ sums. The first sum is the number of rows; with ``has_floats`` the second is that of rows with a
-    float that does not fit its limbs.
+    float that does not fit its limbs. ``uncut`` is another way to the same sums, where they are all of integers and floats.
     """
 
     contributions: tuple[Expression, ...]
     fields: Schema
     outputs: tuple[Expression, ...]
     has_floats: bool = False
+    uncut: UncutRows | None = None
 
 
 def is_ring_aggregate(node: Aggregate) -> bool:
@@ -129,7 +144,8 @@ def group_payload(node: Aggregate) -> Payload:
     values = tuple(builder.value(call) for call in node.aggregates)
     keys = tuple(Column(i, f.type, f.nullable) for i, f in enumerate(schema(node)[: len(node.keys)]))
     contributions = builder.finished()
-    return Payload(contributions, payload_fields(contributions), (*keys, *values), has_floats)
+    uncut = builder.uncut() if has_floats and not any(isinstance(k.type, _NESTED) for k in keys) else None
+    return Payload(contributions, payload_fields(contributions), (*keys, *values), has_floats, uncut)
 
 
 def aggregate_value(call: AggregateCall, total: Expression, counted: Expression) -> Expression:
@@ -155,6 +171,10 @@ class _Builder:
         self._start = key_count
         self._contributions: list[Expression] = [ONE, _UNFIT] if has_floats else [ONE]
         self._unfit: list[Expression] = []
+        self._floats: list[Expression] = []
+        """What is summed as floats: NULL where a row does not count."""
+        self._limbs: dict[int, Part] = {}
+        """For a contribution that is a limb, the float and which limb of it."""
 
     def finished(self) -> tuple[Expression, ...]:
         """All contributions."""
@@ -162,6 +182,22 @@ class _Builder:
         for one in self._unfit[1:]:
             some = Call("or", (some, one), BOOLEAN)
         return tuple(_if(some, ONE, ZERO) if c is _UNFIT else c for c in self._contributions)
+
+    def uncut(self) -> UncutRows | None:
+        """The rows before their floats are cut; None where decimals are summed, too."""
+        whole = [c for i, c in enumerate(self._contributions) if i not in self._limbs and c is not _UNFIT]
+        if any(c.type != INT64 for c in whole):
+            return None
+        parts: list[Part] = []
+        for i, contribution in enumerate(self._contributions):
+            if contribution is _UNFIT:
+                parts.append(UNFIT)
+            elif i in self._limbs:
+                number, limb = self._limbs[i]
+                parts.append((self._start + len(whole) + number, limb))
+            else:
+                parts.append((self._start + whole.index(contribution), WHOLE))
+        return UncutRows((*whole, *self._floats), tuple(parts))
 
     def value(self, call: AggregateCall) -> Expression:
         declared = sum_aggregate(call)
@@ -185,7 +221,13 @@ class _Builder:
         unfit = conjunction((is_counted, Call("not", (is_fit,), BOOLEAN)))
         if unfit not in self._unfit:
             self._unfit.append(unfit)
-        summed = total_of_limbs([self._sum(_if(conjunction((is_counted, is_fit)), limb, ZERO)) for limb in limbs(x)])
+        uncut = x if call.filter is None else _if(is_counted, x, Literal(None, FLOAT64))
+        if uncut not in self._floats:
+            self._floats.append(uncut)
+        sums = [self._sum(_if(conjunction((is_counted, is_fit)), limb, ZERO)) for limb in limbs(x)]
+        number = self._floats.index(uncut)
+        self._limbs |= {column.index - self._start: (number, i) for i, column in enumerate(sums)}
+        summed = total_of_limbs(sums)
         if call.function == "avg":
             summed = Call("/", (summed, Cast(counted, FLOAT64)), FLOAT64)
         return Case(((Call(">", (counted, ZERO), BOOLEAN), summed),), Literal(None, call.type))

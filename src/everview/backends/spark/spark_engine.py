@@ -49,6 +49,7 @@ from everview.relational.types import STRING
 
 P = TypeVar("P")
 R = TypeVar("R")
+BatchWork = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 _SETTINGS = {
     "spark.sql.ansi.doubleQuotedIdentifiers": "false",
@@ -67,6 +68,7 @@ _GROUP_BYTES = 16 * 2**20
 _KEPT_FRAMES = 256
 """So many temporary views of segments are known at once: more than any plan has scans."""
 _CONDITION = re.compile(r"\[([A-Z][A-Z0-9_.]+)\]")
+_OURS_IS_MISSING = re.compile(r"ModuleNotFoundError: No module named '(everview|numba|numpy|pyarrow)")
 _UNREADABLE = ("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER", "FILE_NOT_EXIST", "PATH_NOT_FOUND")
 
 
@@ -210,18 +212,18 @@ class SparkEngine:
     def in_tasks(self, work: Callable[[str, Iterator[P]], Iterator[R]], parts: Sequence[P]) -> list[R]:
         """What some work yields in tasks, each of which has its share of the parts; it is told the application's id."""
         context = self.session.sparkContext
-        try:
-            with self._watched(), self._own_python():
-                shares: Any = context.parallelize(parts, max(1, min(len(parts), context.defaultParallelism)))
-                return list(shares.mapPartitions(partial(work, context.applicationId)).collect())
-        except PySparkException as error:
-            if "ModuleNotFoundError" not in str(error):
-                raise
-            raise UnsupportedOperation(
-                "look-ups run in tasks, and the Python of the executors lacks everview or what it needs: "
-                f"{_missing(str(error))}",
-                hint="install everview there and name that Python in PYSPARK_PYTHON, or connect with executor_bytes=0.",
-            ) from error
+        slices = max(1, min(len(parts), context.defaultParallelism))
+        with self._own_python(), self._watched():
+            shares: Any = context.parallelize(parts, slices)
+            return list(shares.mapPartitions(partial(work, context.applicationId)).collect())
+
+    def in_batches(self, frame: DataFrame, plan: Relation, work: BatchWork, fields: Schema) -> DataFrame:
+        """What tasks make of the rows of a plan, given as Arrow batches; columns named by position."""
+        listed = [f"{encode_sql(f'c{i}', f.type)} AS c{i}" for i, f in enumerate(schema(plan))]
+        ddl = ", ".join(f"c{i} {type_sql(f.type)}" for i, f in enumerate(stored_fields(fields)))
+        with self._own_python():
+            made = frame.selectExpr(*listed).mapInArrow(work, ddl)
+        return decoded(made, fields)
 
     @contextmanager
     def _own_python(self) -> Iterator[None]:
@@ -372,6 +374,12 @@ def _written(folder: Path, name: str) -> list[Segment]:
 
 def _from_spark(error: Any) -> EvaluationError | CorruptDatabase | Exception:
     text = str(error)
+    if _OURS_IS_MISSING.search(text):
+        return UnsupportedOperation(
+            "work of everview runs in tasks, and the Python of the executors lacks everview or what it needs: "
+            f"{_missing(text)}",
+            hint="install everview there and name that Python in PYSPARK_PYTHON, or connect with executor_bytes=0.",
+        )
     found = _CONDITION.findall(text)
     condition = found[0] if found else "UNKNOWN"
     if any(c.split(".", maxsplit=1)[0] in _UNREADABLE for c in found) or "FileNotFoundException" in text:

@@ -51,6 +51,8 @@ OLD = "@old"
 """The stored payload, or output, of the touched groups."""
 KEYS = "@keys"
 """The keys of the touched partitions."""
+TOTALS: Final = "@totals"
+"""Sums of some rows of each group."""
 KEPT_PLANS: Final = 512
 """Of each kind: the plans of stages are the same in every transaction, and made once."""
 
@@ -107,6 +109,13 @@ def payload_plan(stage: Grouped, total: Relation) -> Relation:
     return group_sums(total, stage.key_count)
 
 
+@lru_cache(KEPT_PLANS)
+def state_of_totals(stage: Grouped) -> Relation:
+    """The payload's rows, of the sums of some rows of each group."""
+    totals = Scan(TOTALS, tuple(Field(f"c{i}", f.type, f.nullable) for i, f in enumerate(stage.state)))
+    return state_rows(add_up(totals, stage.key_count))
+
+
 def tree_view_plan(stage: TreeView, total: Relation) -> Relation:
     """The payloads of a tree's view as rows, from the sum of its terms: a content or a delta; no key has nothing."""
     summed = group_sums(total, stage.key_count)
@@ -125,25 +134,17 @@ def grouped_content(stage: Grouped) -> Relation:
     """The output of a grouped stage from its whole payload, scanned as ``OLD``."""
     state = Scan(OLD, weighted(stage.state))
     summed = add_up(_without_weight(state), stage.key_count)
-    return _group_rows(stage, _fitting(stage, summed, (0,)), 0)
+    return _group_rows(stage, _fitting(stage, summed, 0), 0)
 
 
 @lru_cache(KEPT_PLANS)
-def unfit_groups(stage: Grouped) -> Relation:
-    """The groups of ``OLD`` payloads, and of these and ``CHANGED`` ones, that have to be computed anew, as keys of ``anew``.
-
-    A row of the first payload or of both may have a float that does not fit; a group is then named, once or more often.
-    """
+def unfit_groups(stage: Grouped, scans: tuple[str, ...]) -> Relation:
+    """The groups that have a float that does not fit, in payloads that are scanned under these names, as keys of ``anew``."""
     assert stage.anew is not None
-    old, changed = (_without_weight(Scan(name, weighted(stage.state))) for name in (OLD, CHANGED))
-    place = stage.key_count + 1
-    found = []
-    for payloads in (old, UnionAll((old, changed))):
-        summed = add_up(payloads, stage.key_count)
-        is_unfit = Call("not", (Call("=", (columns(summed)[place], ZERO), BOOLEAN),), BOOLEAN)
-        found.append(project(Filter(summed, is_unfit), stage.anew.output_key, ONE))
-    named = consolidated(UnionAll(tuple(found)))  # a grouping by nothing has a row over nothing, with a weight of 0
-    return project(named, columns(named)[:-1], ONE)
+    payloads = tuple(_without_weight(Scan(name, weighted(stage.state))) for name in scans)
+    summed = add_up(payloads[0] if len(payloads) == 1 else UnionAll(payloads), stage.key_count)
+    is_unfit = Call("not", (Call("=", (columns(summed)[stage.key_count + 1], ZERO), BOOLEAN),), BOOLEAN)
+    return project(Filter(summed, is_unfit), stage.anew.output_key, ONE)
 
 
 @lru_cache(KEPT_PLANS)
@@ -155,12 +156,11 @@ def anew_content(stage: Partitioned) -> tuple[tuple[Term, ...], Relation]:
     return terms, consolidated(partitioned_content(stage, sum_plan(terms, tuple(0 for _ in terms))))
 
 
-def _fitting(stage: Grouped, summed: Relation, skips: tuple[int, ...]) -> Relation:
-    """Without the groups that are computed anew: those in which one of the payloads counts rows that do not fit."""
+def _fitting(stage: Grouped, summed: Relation, skip: int) -> Relation:
+    """Without the groups that are computed anew, by the payload that begins ``skip`` columns after the keys."""
     if stage.anew is None:
         return summed
-    counts = (columns(summed)[stage.key_count + 1 + skip] for skip in skips)
-    return Filter(summed, conjunction(tuple(Call("=", (c, ZERO), BOOLEAN) for c in counts)))
+    return Filter(summed, Call("=", (columns(summed)[stage.key_count + 1 + skip], ZERO), BOOLEAN))
 
 
 @lru_cache(KEPT_PLANS)
@@ -175,9 +175,9 @@ def grouped_delta(stage: Grouped) -> Relation:
     before = Project(old, (*columns(old), *columns(old)[width:]), names)
     after = Project(changed, (*columns(changed)[:width], *nothing, *columns(changed)[width:]), names)
     both = add_up(UnionAll((before, after)), width)
-    touched = _fitting(stage, _of_changed(stage, both), (0, len(payload)))
-    gone = negated(_group_rows(stage, touched, 0))
-    come = _group_rows(stage, touched, len(payload))
+    touched = _of_changed(stage, both)
+    gone = negated(_group_rows(stage, _fitting(stage, touched, 0), 0))
+    come = _group_rows(stage, _fitting(stage, touched, len(payload)), len(payload))
     return consolidated(UnionAll((gone, come)))
 
 
@@ -293,16 +293,24 @@ def _old_rows(stage: Partitioned) -> Scan:
 
 def partitioned_delta(stage: Partitioned, total: Relation) -> Relation:
     """New rows of the touched partitions (``total`` is restricted to them), less the ``OLD`` ones with the same keys."""
-    old: Relation = Scan(OLD, weighted(stage.fields))
-    if stage.partition:
-        keys = Scan(KEYS, weighted(key_fields(stage)))
-        width = len(schema(old))
-        on = conjunction(
-            tuple(same_value(e, Column(width + i, e.type, is_nullable(e))) for i, e in enumerate(stage.output_key))
-        )
-        old = Join(old, keys, JoinKind.SEMI, on)
-    new = partitioned_content(stage, total)
-    return consolidated(UnionAll((new, negated(old))))
+    return consolidated(UnionAll((partitioned_content(stage, total), negated(_touched_rows(stage)))))
+
+
+@lru_cache(KEPT_PLANS)
+def partitions_gone(stage: Partitioned) -> Relation:
+    """Less the ``OLD`` rows of the touched partitions."""
+    return consolidated(negated(_touched_rows(stage)))
+
+
+def _touched_rows(stage: Partitioned) -> Relation:
+    old = Scan(OLD, weighted(stage.fields))
+    if not stage.partition:
+        return old
+    width = len(schema(old))
+    on = conjunction(
+        tuple(same_value(e, Column(width + i, e.type, is_nullable(e))) for i, e in enumerate(stage.output_key))
+    )
+    return Join(old, Scan(KEYS, weighted(key_fields(stage))), JoinKind.SEMI, on)
 
 
 def input_fields(stage: Partitioned) -> Schema:

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
+from everview.backends.spark.float_totals import Part
 from everview.backends.spark.terms import Term
 from everview.relational.expressions import Expression
 from everview.relational.nodes import Field, Generate, Relation, Scan, Schema, SparkQuery, TopK
@@ -72,6 +73,7 @@ class Grouped:
     ``outputs`` and ``weight`` are over key ++ payload: the row of a group, and how often it is there. Payload 0 counts the
     rows. With ``is_global`` the only group is always there. With ``is_single`` two rows in a group are an error. With ``anew``
     payload 1 counts rows with floats that do not fit the sums; the rows of groups that have any are those of this stage.
+    ``uncut`` are rows of which ``float_totals`` makes the payload, by ``parts``: what ``terms`` say, in less time.
     """
 
     name: str
@@ -84,6 +86,8 @@ class Grouped:
     is_global: bool = False
     is_single: bool = False
     anew: Partitioned | None = None
+    uncut: Linear | None = None
+    parts: tuple[Part, ...] = ()
     choice: BlockChoice | None = field(default=None, compare=False)
 
     @property

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import operator
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +13,8 @@ import pyarrow as pa
 
 from everview.catalog import TableDefinition
 from everview.errors import InvalidChange
+from everview.frontend.spark_types import from_spark_json
+from everview.relational.arrow import arrow_type
 from everview.relational.display import show_value
 from everview.relational.nodes import Schema
 from everview.session.rows.pandas_columns import frame_columns
@@ -70,9 +71,8 @@ def is_spark_frame(data: Any) -> bool:
 
 def columns_of_frame(frame: Any) -> pa.Table:
     """No rows with the columns of a PySpark DataFrame."""
-    to_arrow_schema = importlib.import_module("pyspark.sql.pandas.types").to_arrow_schema
-    schema: pa.Schema = to_arrow_schema(frame.schema)
-    return schema.empty_table()
+    fields = [(f.name, arrow_type(from_spark_json(f.dataType.jsonValue()))) for f in frame.schema]
+    return pa.schema(fields).empty_table()
 
 
 def read_rows(table: TableDefinition, wanted: Schema, data: Any, mode: Mode) -> GivenRows:
