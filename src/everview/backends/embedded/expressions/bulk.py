@@ -1,8 +1,9 @@
 """Functions of one text column computed for many distinct codes at once, by kernels over the dictionary's bytes.
 
-Covered are LIKE and its kin with constant patterns, substrings at constant places, UPPER and LOWER of ASCII, comparisons of
-codes for equality, and NOT, AND and OR over these. What a kernel does is what the definition in ``relational.functions`` does,
-including characters outside of ASCII; whatever else an expression contains, the definition computes value by value.
+Covered are LIKE and its kin with constant patterns, substrings at constant places, UPPER and LOWER of ASCII, lengths,
+comparisons of codes for equality, and NOT, AND and OR over these. What a kernel does is what the definition in
+``relational.functions`` does, including characters outside of ASCII; whatever else an expression contains, the definition
+computes value by value.
 """
 
 from __future__ import annotations
@@ -157,6 +158,19 @@ def _folding(call: Call, dictionary: Dictionary) -> Compute | None:
     return compute
 
 
+def _length(call: Call, dictionary: Dictionary) -> Compute | None:
+    text = bulk_form(call.args[0], dictionary)
+    if text is None or call.args[0].type != STRING:
+        return None
+
+    def compute(codes: Ints) -> Computed:
+        texts, nulls = text(codes)
+        lengths = pc.utf8_length(dictionary.decode_arrow(texts, None, STRING))
+        return lengths.to_numpy(zero_copy_only=False).astype(np.int64), nulls
+
+    return compute
+
+
 def _equality(call: Call, dictionary: Dictionary) -> Compute | None:
     left, right = (bulk_form(a, dictionary) for a in call.args)
     if left is None or right is None or any(a.type != STRING for a in call.args):
@@ -224,6 +238,7 @@ _FORMS: Final[dict[str, Callable[[Call, Dictionary], Compute | None]]] = {
     "substring": _substring,
     "upper": _folding,
     "lower": _folding,
+    "length": _length,
     "=": _equality,
     "in": _membership,
     "not": _negation,

@@ -76,15 +76,18 @@ def test_predicates_are_those_of_the_definition(predicate: Expression, column: l
 
 
 @settings(deadline=None)
-@given(st.sampled_from(["upper", "lower"]), st.lists(st.none() | texts, max_size=20))
-def test_folding_is_that_of_the_definition(function: str, column: list[str | None]) -> None:
+@given(st.sampled_from(["upper", "lower", "length"]), st.lists(st.none() | texts, max_size=20))
+def test_folding_and_lengths_are_those_of_the_definition(function: str, column: list[str | None]) -> None:
     """ASCII and other text in one column, and NULL."""
-    call = Call(function, (TEXT,), STRING)
+    call = Call(function, (TEXT,), INT32 if function == "length" else STRING)
     dictionary = Dictionary()
     codes = dictionary.encode(column)
     evaluated = compile_expression(call)
     (vector,) = compile_projection((call,), dictionary)((Vector(STRING, codes, codes == 0),), len(codes))
-    assert dictionary.decode(vector.values) == [evaluated((value,)) for value in column]
+    found = vector.values.tolist() if function == "length" else dictionary.decode(vector.values)
+    nulls = np.zeros(len(codes), dtype=np.bool_) if vector.nulls is None else vector.nulls
+    expected = [evaluated((value,)) for value in column]
+    assert [None if absent else value for value, absent in zip(found, nulls, strict=True)] == expected
 
 
 @settings(deadline=None)
