@@ -416,3 +416,20 @@ def test_a_date_beyond_the_year_9999(db: ev.Database) -> None:
     for read in (view.rows, view.to_pandas, lambda: list(view)):
         with pytest.raises(ev.UnsupportedOperation, match="none that Python can hold"):
             read()
+
+
+def test_results_that_no_table_has_are_frames_too(db: ev.Database, backend: str) -> None:
+    """Intervals of months and columns of nothing but NULL; inside of other types months are refused in words about results."""
+    db.create_table("t", "id INT", primary_key="id").insert([(1,), (30,)])
+    view = db.create_view("v", "SELECT id, INTERVAL 1 MONTH * id AS `a b`, NULL AS nothing FROM t")
+    frame = view.to_spark()
+    shown = frame.selectExpr("CAST(`a b` AS STRING) AS m", "nothing").orderBy("id").collect()
+    assert [tuple(row) for row in shown] == [
+        ("INTERVAL '0-1' YEAR TO MONTH", None),
+        ("INTERVAL '2-6' YEAR TO MONTH", None),
+    ]
+    if backend == "spark":
+        return  # whose files have no such type
+    nested = db.create_view("n", "SELECT array(INTERVAL 1 MONTH * id) AS v FROM t")
+    with pytest.raises(ev.UnsupportedOperation, match="column 'v' has intervals of months inside"):
+        nested.to_spark()

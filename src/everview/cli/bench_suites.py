@@ -37,6 +37,7 @@ SUITES: dict[str, str] = {
     "spark_model": "a model over a join on the spark backend",
     "durability": "commits to disk and opening, beside SQLite and DuckDB",
     "rivals": "other systems on the same streams",
+    "sql": "functions by who computes them, the clock, transitive closure",
     "start": "the first view of a process",
 }
 """The suites there are to be, with what each measures."""

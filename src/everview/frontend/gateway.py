@@ -45,14 +45,13 @@ from everview.frontend.session_settings import (
 )
 from everview.frontend.spark_environment import environment_of_spark, is_spark_running
 from everview.frontend.spark_errors import from_spark_error
-from everview.frontend.spark_frames import empty_rows, frame_of_plan, frame_of_rows, plan_of_frame
+from everview.frontend.spark_frames import empty_rows, frame_of_answer, frame_of_plan, frame_of_rows, plan_of_frame
 from everview.frontend.spark_rings import SparkRings
 from everview.frontend.spark_types import from_spark_json
 from everview.frontend.translate_plan import translate_plan
 from everview.frontend.translated import SessionReach, SessionSettings, Translated
 from everview.frontend.user_functions import copy_functions, remember_session
 from everview.frontend.user_names import copy_views, has_session_names
-from everview.relational.arrow import fields_from_arrow
 from everview.relational.clock import CLOCK, CLOCK_FIELDS
 from everview.relational.evaluate import compile_expression
 from everview.relational.nodes import (
@@ -290,7 +289,7 @@ class SparkGateway:
 
     def to_dataframe(self, rows: pa.Table) -> DataFrame:
         """The rows as a DataFrame of the user's session."""
-        return frame_of_rows(self.user_session, rows, fields_from_arrow(rows.schema))
+        return frame_of_answer(self.user_session, rows)
 
     def _filled(self, name: str, rows: pa.Table) -> Any:
         """The analyzed plan of a DataFrame with these rows and the table's exact schema."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,7 +12,7 @@ import pytest
 from rich.console import Console
 
 import everview as ev
-from benchmarks import classes, doors, favorita, housing, paths, retailer, triangle
+from benchmarks import classes, doors, favorita, housing, paths, retailer, sql, triangle
 from benchmarks.classes_data import CLASSES, QueryClass
 from benchmarks.classes_measure import Sizes
 from benchmarks.joins_anchors import anchor_of, comparison
@@ -53,6 +54,16 @@ def test_join_suites_run(suite: str, spark: SparkSession, capsys: pytest.Capture
         measured = any(own.items() <= r.params.items() for r in results)
         assert measured or f"join strategy={strategy} representation={representation} " in said
     assert any(r.case == "sum, facts only" for r in results) == (suite != "housing")
+
+
+@pytest.mark.slow
+def test_functions_the_clock_and_closures_run(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All answers are compared on the way: with Spark's, with how many rows expire, with a recomputed view."""
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", sys.executable)
+    results = [*sql.functions(spark, 200, 1), *sql.clock(spark, 4_000, 3), *sql.closure(spark, 6, 2)]
+    cases = {"no view", *sql.PROJECTIONS, "clock", "closure, insert", "closure, delete"}
+    assert {r.case for r in results} == cases
+    assert {r.params["expiring"] for r in results if r.metric == "exponent"} == {10}
 
 
 @pytest.mark.slow

@@ -1,8 +1,9 @@
 """Functions of one text column computed for many distinct codes at once, by kernels over the dictionary's bytes.
 
-Covered are LIKE and its kin with constant patterns, substrings at constant places, comparisons of codes for equality, and NOT,
-AND and OR over these. What a kernel does is what the definition in ``relational.functions`` does, including characters outside
-of ASCII; whatever else an expression contains, the definition computes value by value.
+Covered are LIKE and its kin with constant patterns, substrings at constant places, UPPER and LOWER of ASCII, lengths,
+comparisons of codes for equality, and NOT, AND and OR over these. What a kernel does is what the definition in
+``relational.functions`` does, including characters outside of ASCII; whatever else an expression contains, the definition
+computes value by value.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import Final, TypeAlias
 
 import numpy as np
+import pyarrow.compute as pc
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.dictionary_memo import CodeFunction
@@ -134,6 +136,41 @@ def _substring(call: Call, dictionary: Dictionary) -> CodeFunction | None:
     return compute
 
 
+def _folding(call: Call, dictionary: Dictionary) -> CodeFunction | None:
+    """UPPER and LOWER: Arrow's where the text is ASCII, one by one where it is not."""
+    text = bulk_form(call.args[0], dictionary)
+    if text is None or call.args[0].type != STRING:
+        return None
+    fold, fold_ascii = (str.upper, pc.ascii_upper) if call.function == "upper" else (str.lower, pc.ascii_lower)
+
+    def compute(codes: Ints) -> Computed:
+        texts, nulls = text(codes)
+        array = dictionary.decode_arrow(texts, None, STRING)
+        is_plain = pc.string_is_ascii(array)
+        plain = is_plain.to_numpy(zero_copy_only=False)
+        folded = np.empty(len(texts), dtype=np.int64)
+        folded[plain] = dictionary.encode_arrow(fold_ascii(array.filter(is_plain)))[0]
+        folded[~plain] = dictionary.encode(fold(str(value)) for value in dictionary.decode(texts[~plain]))
+        if nulls is not None:
+            folded[nulls] = 0
+        return folded, nulls
+
+    return compute
+
+
+def _length(call: Call, dictionary: Dictionary) -> CodeFunction | None:
+    text = bulk_form(call.args[0], dictionary)
+    if text is None or call.args[0].type != STRING:
+        return None
+
+    def compute(codes: Ints) -> Computed:
+        texts, nulls = text(codes)
+        lengths = pc.utf8_length(dictionary.decode_arrow(texts, None, STRING))
+        return lengths.to_numpy(zero_copy_only=False).astype(np.int64), nulls
+
+    return compute
+
+
 def _equality(call: Call, dictionary: Dictionary) -> CodeFunction | None:
     left, right = (bulk_form(a, dictionary) for a in call.args)
     if left is None or right is None or any(a.type != STRING for a in call.args):
@@ -199,6 +236,9 @@ def _mask(nulls: Bools | None, count: int) -> Bools:
 _FORMS: Final[dict[str, Callable[[Call, Dictionary], CodeFunction | None]]] = {
     **dict.fromkeys(_MATCHING, _matching),
     "substring": _substring,
+    "upper": _folding,
+    "lower": _folding,
+    "length": _length,
     "=": _equality,
     "in": _membership,
     "not": _negation,

@@ -155,12 +155,12 @@ def test_a_projection_shares_common_parts(dictionary: Dictionary) -> None:
     """A sub-expression of two outputs is compiled, and evaluated, once."""
     text = column(0, STRING)
     joined = calling("concat", text, column(1, STRING))
-    projection = compile_projection([calling("length", joined), calling("upper", joined)], dictionary)
-    assert projection.definitions(("a", "b")) == ("concat(a, b)", "length(concat(a, b))", "upper(concat(a, b))")
+    projection = compile_projection([calling("reverse", joined), calling("initcap", joined)], dictionary)
+    assert projection.definitions(("a", "b")) == ("concat(a, b)", "reverse(concat(a, b))", "initcap(concat(a, b))")
     vectors = [vector_of(["x", None], STRING, dictionary), vector_of(["y", "z"], STRING, dictionary)]
-    lengths, uppers = projection(vectors, 2)
-    assert values_in(lengths, dictionary) == [2, None]
-    assert values_in(uppers, dictionary) == ["XY", None]
+    reversed_, capitals = projection(vectors, 2)
+    assert values_in(reversed_, dictionary) == ["yx", None]
+    assert values_in(capitals, dictionary) == ["Xy", None]
 
 
 def test_string_functions_are_looked_up(dictionary: Dictionary) -> None:
@@ -168,9 +168,9 @@ def test_string_functions_are_looked_up(dictionary: Dictionary) -> None:
     like = Call("like", (column(0, STRING), Literal("PROMO%", STRING), Literal("\\", STRING)), BOOLEAN)
     compiled = compile_vectorised(like, dictionary)
     assert not compiled.uses_python
-    upper = compile_vectorised(calling("upper", column(0, STRING)), dictionary)
-    assert upper.uses_python
-    assert upper.definitions(("p_type",)) == ("upper(p_type)",)
+    capitals = compile_vectorised(calling("initcap", column(0, STRING)), dictionary)
+    assert capitals.uses_python
+    assert capitals.definitions(("p_type",)) == ("initcap(p_type)",)
     assert not compile_vectorised(calling("=", column(0, STRING), Literal("a", STRING)), dictionary).uses_python
     assert not compile_vectorised(charge(), dictionary).uses_python
     check(like, [["PROMO X", "STANDARD", None, ""] * 20], [STRING], 80, dictionary)
