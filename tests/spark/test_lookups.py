@@ -274,3 +274,39 @@ def test_new_keys_are_not_looked_up(spark: SparkSession, tmp_path: Path) -> None
         orders.insert([(2000, None), (2001, 19)])
         assert view.stats()["spark_jobs"] == 1
         db.verify()
+
+
+def test_copies_of_tasks_beside_the_driver_last(spark: SparkSession, tmp_path: Path) -> None:
+    """The next process finds them, and removes those of segments that are gone, or from before the system was restarted."""
+
+    def opened() -> ev.Database:
+        return ev.connect(tmp_path / "db", backend="spark", spark=spark, local_rows=5, lookup_bytes=0)
+
+    def kept() -> set[Path]:
+        return set((tmp_path / "db" / "_copies").rglob("*.arrow"))
+
+    with opened() as db:
+        table = db.create_table("t", "k int, x int", primary_key="k")
+        table.insert([(i, i) for i in range(40)])
+        db.create_view("v", "SELECT x % 3 AS y, count(*) AS n FROM t GROUP BY x % 3")
+        assert not kept()
+        for k in (3, 4):
+            table.delete([(k, k)])
+    copied = kept()
+    assert copied
+    torn = tmp_path / "db" / "_copies" / "an earlier start" / "c" / "0.arrow"
+    torn.parent.mkdir(parents=True)
+    torn.touch()
+    with opened() as db:
+        db.table("t").delete([(5, 5)])
+        assert kept() == copied, "used as they are"
+        assert db.view("v").stats()["looked_up_bytes"] < 40 * 4096
+        with pytest.raises(ev.InvalidChange):
+            db.table("t").delete([(5, 5)])
+        db.verify()
+        db.table("t").insert([(100 + i, i) for i in range(20)])
+        db.vacuum()
+    with opened() as db:
+        assert not copied & kept(), "the segment was summed up with others"
+        db.table("t").delete([(6, 6), (100, 0)])
+        db.verify()

@@ -21,7 +21,7 @@ from everview.backends.spark.compaction import compaction_of
 from everview.backends.spark.database_files import DatabaseFiles, Fault
 from everview.backends.spark.evaluate import plan_sql
 from everview.backends.spark.explain import Explaining
-from everview.backends.spark.lookup_copies import LOOKUP_BYTES
+from everview.backends.spark.lookup_copies import COPIES, LOOKUP_BYTES
 from everview.backends.spark.maintain import Maintenance
 from everview.backends.spark.outside_changes import outside_change, stand_at_newest
 from everview.backends.spark.reading import Reading
@@ -85,7 +85,7 @@ class SparkBackend:
         self._scratch = tempfile.TemporaryDirectory(prefix="everview-") if path is None else None
         where = Path(self._scratch.name if self._scratch is not None else str(path))
         self._files = DatabaseFiles(where, fault, lookup_bytes)
-        self._engine = SparkEngine(user_session, executor_bytes)
+        self._engine = SparkEngine(user_session, executor_bytes, where / COPIES)
         self._costs = read_costs(where / COSTS)
         self._history = history
         self._limit = local_rows
@@ -101,6 +101,7 @@ class SparkBackend:
             self._engine.lookups.warm_up()
         try:
             self._files.open(self._take_in)
+            self._engine.lookups.forget_others(self._files.relations.values())
             for key in self._outdated:
                 make_anew(self._views[key], self._files, self._maintenance)
             for view in self._views.values():
@@ -201,8 +202,7 @@ class SparkBackend:
     def drop(self, name: str) -> None:
         """Removes a table, view or assertion; its files go with the next vacuum."""
         key = name.lower()
-        view = self._views.get(key)
-        dropped = frozenset({key}) if view is None else frozenset(relations_of(view.program))
+        dropped = frozenset({key}) if (view := self._views.get(key)) is None else frozenset(relations_of(view.program))
         entries = [e for e in self._files.entries if e.definition.name.lower() != key]
         received = frozenset(self._files.last.received) - {key}
         sources = self._files.last.sources if view is not None else without_sources_of(name, self._files.last.sources)
@@ -224,9 +224,9 @@ class SparkBackend:
         refreshed: dict[str, Refresh] = {}
         suspended = dict(self._files.last.suspended)
         run = Run(self._files, self._engine, self._limit, self._tables, self._views)
+        written: dict[str, Move] = {}
         read = self._looked_up_bytes()
         with self._engine.jobs() as jobs:
-            written: dict[str, Move] = {}
             try:
                 touched = run.change_tables(changes, work)
                 moved = run.move_views(work, refreshed, suspended)
@@ -320,8 +320,7 @@ class SparkBackend:
 
     def _state_keys(self, name: str) -> int | None:
         """For payloads, of a grouped stage or a view of a tree, the number of key columns: the other columns are summed."""
-        view = self._views.get(view_of_relation(name))
-        return None if view is None else view.program.payload_keys(name)
+        return None if (view := self._views.get(view_of_relation(name))) is None else view.program.payload_keys(name)
 
     def _maintenance(self, relations: Mapping[str, StoredRelation]) -> Maintenance:
         return Maintenance(relations, self._engine, self._limit, self._files.new_relation)
@@ -423,6 +422,7 @@ class SparkBackend:
                     moves[name] = merged
         self._files.commit("compact", self.version, moves)  # also without moves: the only record that stays
         self._summed = {name: list(relation.held) for name, relation in self._files.relations.items()}
+        self._engine.lookups.forget_others(self._files.relations.values())
         return self._files.vacuum()
 
     def close(self) -> None:

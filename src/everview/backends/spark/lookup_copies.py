@@ -44,6 +44,8 @@ from everview.relational.types import Array, DataType, Map, Null, Struct, is_flo
 
 LOOKUP_BYTES: Final = 16 * 2**30
 """The default for all copies together. They are files: memory is the operating system's, which takes it back when needed."""
+COPIES: Final = "_copies"
+"""The folder of a database in which copies of tasks are kept that run beside the driver."""
 FREE_SHARE: Final = 0.5
 """At most this share of the disk's free space is taken at once."""
 FIRST_COPIED: Final = 2
@@ -183,7 +185,7 @@ class LookupCopies:
         path = place / segment.path
         copy = self._copies.get(path)
         if copy is None and self._is_shared:
-            copy = self._copies[path] = _Copy(self._folder / hashlib.sha1(str(path).encode()).hexdigest())
+            copy = self._copies[path] = _Copy(self._folder / name_of_copy(path, segment))
         if copy is not None and self._is_shared:
             self._open_there(copy, wanted)
         missing = [c for c in wanted if copy is None or c not in copy.columns]
@@ -290,6 +292,11 @@ class LookupCopies:
             os.replace(scratch, path)
             copy.bytes += _size(path)
         return kept[0], kept[1]
+
+
+def name_of_copy(path: Path, segment: Segment) -> str:
+    """The folder of a segment's copy among shared ones."""
+    return hashlib.sha1(f"{path} {segment}".encode()).hexdigest()
 
 
 def _opened(file: Path) -> _Column:

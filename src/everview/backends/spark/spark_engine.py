@@ -75,9 +75,11 @@ _UNREADABLE = ("FAILED_READ_FILE", "CANNOT_READ_FILE_FOOTER", "FILE_NOT_EXIST", 
 class SparkEngine:
     """Runs plans on Spark; the session starts with the first of them."""
 
-    def __init__(self, user_session: Callable[[], SparkSession], executor_bytes: int = LOOKUP_BYTES) -> None:
+    def __init__(
+        self, user_session: Callable[[], SparkSession], executor_bytes: int = LOOKUP_BYTES, copies: Path | None = None
+    ) -> None:
         self._user_session = user_session
-        self.lookups = TaskLookups(self, executor_bytes)
+        self.lookups = TaskLookups(self, executor_bytes, copies)
         self._session: SparkSession | None = None
         self._lock = threading.RLock()
         self._python_lock = threading.Lock()
@@ -231,7 +233,7 @@ class SparkEngine:
         context = self.session.sparkContext
         with self._python_lock:
             python = context.pythonExec
-            if self._is_local():
+            if self.is_local:
                 context.pythonExec = sys.executable
             try:
                 yield
@@ -251,15 +253,22 @@ class SparkEngine:
         self._warming = threading.Thread(target=run, name="everview-warm-up", daemon=True)
         self._warming.start()
 
-    def _is_local(self) -> bool:
+    @property
+    def application(self) -> str:
+        """The id that Spark has given to this process."""
+        return str(self.session.sparkContext.applicationId)
+
+    @property
+    def is_local(self) -> bool:
+        """Whether tasks run beside this process."""
         return str(self.session.sparkContext.master).startswith("local")
 
     def close(self) -> None:
-        """Removes the copies that tasks of this process have; executors elsewhere lose theirs with the application."""
+        """Removes the copies that tasks of this process have but do not keep; executors elsewhere lose theirs in the end."""
         if self._warming is not None:
             self._warming.join()
         context: Any = None if self._session is None else self._session.sparkContext
-        if context is not None and context._jsc is not None and self._is_local():
+        if context is not None and context._jsc is not None and self.is_local:
             shutil.rmtree(copies_folder(context.applicationId), ignore_errors=True)
 
     def write(self, frame: DataFrame, relation: StoredRelation) -> list[Segment]:

@@ -2,9 +2,9 @@
 
 All look-ups of a round, whatever relations they are in, are one Spark job. A task gets some segments and what is asked of each,
 which is as much as the change; it gives back the rows found. It keeps copies of the columns that it searches
-(``LookupCopies``, shared by the Python workers of an executor). Of a segment that has none it reads the row groups that may
-have a key. Copies are made from the second look-up in a relation on, by whichever executor is asked, and made again where they
-are lost.
+(``LookupCopies``, shared by the Python workers of an executor; where tasks run beside the driver they lie in the database's
+folder, for later processes). Of a segment that has none it reads the row groups that may have a key. Copies are made from the
+second look-up in a relation on, by whichever executor is asked, and made again where they are lost.
 
 Contract: nothing of a segment but the rows asked for comes to the driver. everview is installed where executors run.
 """
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,7 +26,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.backends.spark.arrow_conditions import passing
-from everview.backends.spark.lookup_copies import LookupCopies, hashes_of
+from everview.backends.spark.lookup_copies import LookupCopies, hashes_of, name_of_copy
 from everview.backends.spark.row_hashes import ROW_HASH, without_hash
 from everview.backends.spark.segment_bounds import groups_with
 from everview.backends.spark.segments import (
@@ -40,8 +41,10 @@ from everview.relational.expressions import Expression
 from everview.relational.nodes import Schema
 
 if TYPE_CHECKING:
+    from everview.backends.spark.relation_store import StoredRelation
     from everview.backends.spark.spark_engine import SparkEngine
 
+_BOOT: Final = Path("/proc/sys/kernel/random/boot_id")
 _FAILED: Final = -1
 """Stands before an error where a task gives back the rows of a look-up."""
 _READ: Final = -2
@@ -81,11 +84,13 @@ class TaskLookups:
     Args:
         engine: Spark.
         budget: How much disk the copies of an executor may take; 0 for no look-ups in tasks.
+        kept: A folder of this machine in which they outlive the application, where its tasks run beside this process.
     """
 
-    def __init__(self, engine: SparkEngine, budget: int) -> None:
+    def __init__(self, engine: SparkEngine, budget: int, kept: Path | None = None) -> None:
         self._engine = engine
         self._budget = budget
+        self._kept = kept
         self._times: Counter[str] = Counter()
         self.bytes_read = 0
         """By tasks: of copies the memory pages that were touched, of segments the columns that were copied or searched."""
@@ -94,6 +99,21 @@ class TaskLookups:
     def are_on(self) -> bool:
         """Whether tasks look rows up; else Spark joins do."""
         return self._budget > 0
+
+    @property
+    def folder(self) -> Path:
+        """Where the copies of tasks beside this process are."""
+        return copies_folder(self._engine.application) if self._kept is None else self._kept / running_since()
+
+    def forget_others(self, relations: Iterable[StoredRelation]) -> None:
+        """Removes kept copies, but for those of what these hold; all from before the system started, which may be torn."""
+        if self._kept is None or not self._kept.exists():
+            return
+        names = {name_of_copy(r.folder.absolute() / s.path, s) for r in relations for s in r.held}
+        for place in self._kept.iterdir():
+            unused = [place] if place.name != running_since() else [c for c in place.iterdir() if c.name not in names]
+            for folder in unused:
+                shutil.rmtree(folder, ignore_errors=True)
 
     def warm_up(self) -> None:
         """Lets the executors' Python workers import what look-ups need, which takes a second each."""
@@ -110,7 +130,8 @@ class TaskLookups:
         self._times.update({place for place, _ in parts})
         shares = [_Part(s, tuple(numbers), self._times[place] > 1) for (place, s), numbers in parts.items()]
         shares.sort(key=lambda p: -p.segment.rows)
-        found = self._engine.in_tasks(partial(_answered, tuple(asked), self._budget), shares) if shares else []
+        folder = str(self.folder) if self._engine.is_local else None
+        found = self._engine.in_tasks(partial(_answered, tuple(asked), self._budget, folder), shares) if shares else []
         answers: list[list[pa.Table]] = [[] for _ in asked]
         for number, rows in found:
             if number == _FAILED:
@@ -131,16 +152,24 @@ def copies_folder(application: str) -> Path:
     return Path(local) / f"everview-copies-{application}"
 
 
+def running_since() -> str:
+    """A name for the time since the operating system started: files written since then are whole in its cache or on disk."""
+    try:
+        return _BOOT.read_text(encoding="ascii").strip()
+    except OSError:  # it does not say, so nothing is kept beyond this process
+        return f"process-{os.getpid()}"
+
+
 def _present(numbers: Iterable[int]) -> Iterable[int]:
     """What runs in a task to warm up: it comes from this module, which a worker imports for it."""
     return numbers
 
 
 def _answered(
-    asked: Sequence[Asked], budget: int, application: str, parts: Iterable[_Part]
+    asked: Sequence[Asked], budget: int, folder: str | None, application: str, parts: Iterable[_Part]
 ) -> Iterator[tuple[int, bytes]]:
     """What runs in a task: for each look-up the rows that its segments have, as a stream of Arrow."""
-    place = (str(copies_folder(application)), budget)
+    place = (folder or str(copies_folder(application)), budget)
     if place not in _copies:
         _copies[place] = LookupCopies(Path(place[0]), budget, is_shared=True)
     copies, read = _copies[place], 0

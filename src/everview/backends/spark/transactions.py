@@ -92,8 +92,9 @@ class Run:
         judged: list[Lookups[Rows | None]] = [
             self._net(self._tables[name], own, work, restriction) for name, own in by_table.items()
         ]
-        # Only without copies at the driver does asking early save a job.
-        ahead = [] if self._files.copies.are_on else self._ahead.ask(self._views_will_ask(by_table))
+        # Only where tasks are asked, and not the driver's copies, does asking early save a job.
+        saves_a_job = self._engine.lookups.are_on and not self._files.copies.are_on
+        ahead = self._ahead.ask(self._views_will_ask(by_table)) if saves_a_job else []
         for name, delta in zip(by_table, restriction.answer([*judged, *ahead]), strict=False):
             table = self._tables[name]
             assert delta is not None
