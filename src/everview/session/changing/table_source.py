@@ -134,7 +134,7 @@ def _read(path: str) -> pa.Table:
             table: pa.Table = importlib.import_module("deltalake").DeltaTable(path).to_pyarrow_table()
             return table
         if path.lower().endswith((".csv", ".csv.gz")):
-            return importlib.import_module("pyarrow.csv").read_csv(path)
+            return _read_csv(path)
         if path.lower().endswith(".parquet") or os.path.isdir(path):
             return importlib.import_module("pyarrow.parquet").read_table(path)
     except (OSError, pa.ArrowException) as error:
@@ -143,6 +143,14 @@ def _read(path: str) -> pa.Table:
         f"'{path}' is no file that a table can be made from.",
         hint="it is a Parquet or CSV file, by its ending, a folder of Parquet files, or a Delta table.",
     )
+
+
+def _read_csv(path: str) -> pa.Table:
+    """A field with nothing in it is NULL, as for Spark, and one with empty quotes is empty text; words such as NA are text."""
+    csv = importlib.import_module("pyarrow.csv")
+    what_is_null = {"null_values": [""], "strings_can_be_null": True, "quoted_strings_can_be_null": False}
+    table: pa.Table = csv.read_csv(path, convert_options=csv.ConvertOptions(**what_is_null))
+    return table
 
 
 def _from_arrow(rows: pa.Table) -> TableSource:

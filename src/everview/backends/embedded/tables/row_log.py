@@ -53,6 +53,8 @@ class RowLog:
         self.dead = 0
         """The number of rows with weight 0."""
         self._is_searched = False
+        self._tidy_until = 0
+        """How many batches there may be before there can be too many of one level."""
         self._places: Ints = np.zeros(
             (0, len(schema), COLUMN_WORDS), dtype=np.int64
         )  # of the first batches, as many as …
@@ -114,7 +116,9 @@ class RowLog:
 
     def tidy(self) -> None:
         """Joins batches at the end of the log if there are many of one level."""
-        lower = 0
+        if len(self._batches) < self._tidy_until:
+            return
+        lower, room = 0, FAN_IN - 1  # batches that are joined may make one of the same level
         for limit in LEVELS if self._is_searched else LEVELS[:_ALWAYS]:
             run = own = 0
             for batch in reversed(self._batches):
@@ -124,8 +128,11 @@ class RowLog:
                 own += batch.num_rows >= lower
             if own >= FAN_IN:
                 self._join_last(run)
+            else:
+                room = min(room, FAN_IN - own)
             # Of large batches only a level's own count, so that each row is copied once a level, however the sizes mix.
             lower = limit if limit >= LEVELS[_ALWAYS - 1] else 0
+        self._tidy_until = len(self._batches) + room
 
     def compact(self) -> Ints:
         """Takes out dead rows; returns the new number of each old one, which means nothing for dead ones."""
@@ -133,7 +140,7 @@ class RowLog:
         alive = self._weights[: self._count] != 0
         living = self._living(alive, range(len(self._schema)))
         kept = self._weights[: self._count][alive]
-        self._batches, self._count, self.dead, self._placed = [], 0, 0, 0
+        self._batches, self._count, self.dead, self._placed, self._tidy_until = [], 0, 0, 0, 0
         for group in _groups(living, AFTER_COMPACTION):
             for batch in _in_one(group):
                 self._push(batch)
@@ -148,7 +155,8 @@ class RowLog:
         homes = np.searchsorted(self._starts[: len(self._batches)], numbers, side="right") - 1
         if len(numbers) == 1:
             return pa.Table.from_batches([self._slice(int(homes[0]), int(numbers[0]), 1)])
-        self._is_searched = True
+        if not self._is_searched:
+            self._is_searched, self._tidy_until = True, 0
         order = None
         if not bool((np.diff(numbers) >= 0).all()):
             order = np.argsort(numbers, kind="stable")
