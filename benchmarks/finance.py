@@ -1,6 +1,7 @@
 """Order-book queries, row by row: the time of one update as the book grows, and the exponent that it grows with.
 
-    everview bench finance [--quick]        or        python benchmarks/finance.py [--quick]
+    everview bench finance [--quick]
+    python benchmarks/finance.py --queries vwap vwap_whales --strategies auto depth_1 --sizes 1000 100000     # a part of it
 
 The six finance queries of DBToaster and the paper's examples 6.1 to 6.4, each over a synthetic book (prices around a middle,
 volumes of some hundreds, ten brokers, as many bids as asks) of 1,000 to 1,000,000 orders. ``vwap_double`` is VWAP over
@@ -59,6 +60,7 @@ COMPARED = 100_000
 SEED = 11
 WHALES = "_whales"
 """The name of a query ends so where each update turns a large part of the rows."""
+WHALED = tuple(name + WHALES for name in ("vwap", "mst", "psp"))
 
 
 class Sizes(NamedTuple):
@@ -98,9 +100,23 @@ def pairs(rows: int, first: int = 0) -> pa.Table:
 
 def run(*, quick: bool) -> Iterator[Figure]:
     """Yields each figure when it has been measured; the table goes to stderr."""
+    names = (*FINANCE, "vwap_double", *EXAMPLES[2 if quick else 0 :], *WHALED)
     sizes = QUICK if quick else FULL
+    yield from measure(names, tuple(STRATEGIES), sizes)
+    with spark_session() as spark:
+        for name in FINANCE:
+            yield from _replay(spark, name, _wanted()[name], sizes)
+
+
+def _wanted() -> dict[str, str]:
     wanted = {q.name: q.sql for folder in ("multilevel", "queryplan") for q in queries(folder)}
     wanted["vwap_double"] = wanted["vwap"]
+    return wanted
+
+
+def measure(names: Sequence[str], strategies: Sequence[str], sizes: Sizes) -> Iterator[Figure]:
+    """Queries under strategies, those whose name ends with ``WHALES`` under ``auto`` alone."""
+    wanted = _wanted()
     console = Console(stderr=True)
     table = Table(
         title="One changed order: microseconds of processor time by orders in each book", title_justify="left"
@@ -108,24 +124,20 @@ def run(*, quick: bool) -> Iterator[Figure]:
     for heading in ("query", "strategy", *(f"{n:,}" for n in sizes.books), "exponent"):
         table.add_column(heading, justify="left" if heading in ("query", "strategy") else "right")
     with spark_session() as spark:
-        for name in (*FINANCE, "vwap_double", *EXAMPLES[2 if quick else 0 :]):
+        for name in names:
             grown: dict[str, list[Figure]] = {}
-            for strategy in STRATEGIES:
-                figures = list(_grow(spark, name, wanted[name], strategy, sizes))
-                yield from figures
-                grown[strategy] = figures
-                _add_row(table, name, strategy, figures, sizes)
-            compared = _compared(name, grown)
-            yield compared
-            orders = f"{compared.params['orders']:,}"
-            table.add_row(name, f"auto is {compared.value:,.0f} times as fast as depth_1 at {orders} orders")
-        for name in ("vwap", "mst", "psp"):
-            figures = list(_grow(spark, name + WHALES, wanted[name], "auto", sizes))
-            yield from figures
-            _add_row(table, name + WHALES, "auto", figures, sizes)
-        console.print(table)
-        for name in FINANCE:
-            yield from _replay(spark, name, wanted[name], sizes)
+            for strategy in ("auto",) if name in WHALED else strategies:
+                grown[strategy] = []
+                for figure in _grow(spark, name, wanted[name.removesuffix(WHALES)], strategy, sizes):
+                    grown[strategy].append(figure)
+                    yield figure
+                _add_row(table, name, strategy, grown[strategy], sizes)
+            if {"auto", "depth_1"} <= grown.keys():
+                compared = _compared(name, grown)
+                yield compared
+                orders = f"{compared.params['orders']:,}"
+                table.add_row(name, f"auto is {compared.value:,.0f} times as fast as depth_1 at {orders} orders")
+    console.print(table)
 
 
 def _compared(name: str, grown: dict[str, list[Figure]]) -> Figure:
@@ -254,11 +266,25 @@ def _add_row(table: Table, name: str, strategy: str, figures: Sequence[Figure], 
 
 
 def main() -> int:
-    """The suite; ends with 1 if an answer was wrong."""
+    """The suite, or a part of it, each figure printed when it has been measured; ends with 1 if an answer was wrong."""
     parser = argparse.ArgumentParser(description="One update of an order book, as the book grows")
     parser.add_argument("--quick", action="store_true")
-    results = list(run(quick=parser.parse_args().quick))
-    return 1 if any(r.params.get("answer") == "WRONG" for r in results) else 0
+    parser.add_argument("--queries", nargs="+", choices=(*FINANCE, "vwap_double", *EXAMPLES, *WHALED))
+    parser.add_argument("--strategies", nargs="+", choices=tuple(STRATEGIES))
+    parser.add_argument("--sizes", nargs="+", type=int, metavar="ORDERS")
+    given = parser.parse_args()
+    if given.queries or given.strategies or given.sizes:
+        sizes = QUICK if given.quick else FULL
+        sizes = sizes._replace(books=tuple(sorted(given.sizes or sizes.books)))
+        names = given.queries or (*FINANCE, "vwap_double", *EXAMPLES, *WHALED)
+        figures = measure(names, given.strategies or tuple(STRATEGIES), sizes)
+    else:
+        figures = run(quick=given.quick)
+    is_right = True
+    for figure in figures:
+        print(f"{figure.case} {figure.metric} {figure.value:,.4g} {figure.unit} {dict(figure.params)}", flush=True)
+        is_right &= figure.params.get("answer") != "WRONG"
+    return 0 if is_right else 1
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ class MatchByOtherOperator(MatchByKeyOperator):
         keys, kept = self._probed.probe_keys([left.columns[c] for c in self._probed.columns], len(left))
         if kept is not None:
             left, more = left.take(kept), more[kept]
-        came = WeightMap(self._pairs.width)
+        came = WeightMap(self._pairs.width, len(values))
         came.add_weights(values, signs)
         now = self._others(keys)
         before = now - more + came.weights_of(keys)
