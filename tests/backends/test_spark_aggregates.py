@@ -141,3 +141,23 @@ def test_refusals_name_the_function_and_a_way_out(session: SparkSession, select:
         db.create_table("t", "g INT, x BIGINT, s STRING")
         with pytest.raises(ev.UnsupportedQuery, match=words):
             db.create_view("v", f"SELECT {select}")
+
+
+def test_what_spark_cannot_run_is_maintained_and_not_verified(session: SparkSession) -> None:
+    """Spark resolves a Python aggregate beside another one and then refuses to run it: verify says so in words."""
+    with ev.connect(spark=session) as db:
+        table = db.create_table("t", "g INT, x BIGINT")
+        view = db.create_view("v", "SELECT g, spread(x) AS v, sum(x) AS s FROM t GROUP BY g")
+        table.insert([(1, 2), (1, 5)])
+        assert view.rows() == [(1, 3.0, 7)]
+        with pytest.raises(ev.UnsupportedQuery, match="cannot run it"):
+            db.verify("v")
+
+
+def test_a_temporary_view_of_a_taken_name(session: SparkSession) -> None:
+    """A DataFrame over a view of the user's session is not taken for the database's table of that name."""
+    session.createDataFrame([(1, "a")], "k INT, s STRING").createOrReplaceTempView("taken")
+    with ev.connect(spark=session) as db:
+        db.create_table("taken", "x BIGINT")
+        with pytest.raises(ev.UnsupportedQuery, match=r"another one with other columns.*spark_table"):
+            db.create_view("v", session.table("taken"))
