@@ -24,7 +24,7 @@ from everview.session.changing.sequenced_rows import latest_rows
 from everview.session.database_lock import DatabaseLock
 from everview.session.explain_views import explain_view
 from everview.session.feeds.lake_storage import StoredInDelta
-from everview.session.results import Changes, Readable
+from everview.session.results import Changes, Readable, named_rows
 from everview.session.rows.changes import read_changes
 from everview.session.rows.convert_values import Unfit, converter_to, or_null
 from everview.session.rows.given_rows import Mode
@@ -108,7 +108,7 @@ class _Relation(Readable):
             return backend.location(self.name)
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        """Enumerates the rows without building the listing, where the backend can.
+        """Enumerates the rows without building the listing, where the backend can; ``pd.DataFrame(view)`` keeps names.
 
         Raises:
             UnsupportedOperation: while rows are read, when another transaction has been committed since the first.
@@ -116,7 +116,7 @@ class _Relation(Readable):
         with self._locked():
             version = self._core.backend.version
             rows = self._core.backend.iterate(self.name)
-        return self._whole_version(rows, version)
+        return named_rows(self._whole_version(rows, version), self.columns)
 
     def _whole_version(self, rows: Iterator[tuple[Any, ...]], version: int) -> Iterator[tuple[Any, ...]]:
         """The rows of one version: a few at a time under the lock, and none of a later one."""

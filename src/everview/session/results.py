@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import datetime
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, ClassVar, overload
 
 import numpy as np
 import pyarrow as pa
@@ -54,6 +54,25 @@ class Shown(ABC):
         return html_table(self.to_arrow())
 
 
+class _NamedRow(tuple[Any, ...]):
+    """A tuple that says what its values are called, as named tuples do; pickled, it is a tuple."""
+
+    __slots__ = ()
+    _fields: ClassVar[tuple[str, ...]]
+
+    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
+        return tuple, (tuple(self),)
+
+
+def named_rows(rows: Iterable[tuple[Any, ...]], names: Iterable[str]) -> Iterator[tuple[Any, ...]]:
+    """The rows as tuples from which pandas and PySpark take the names of columns, whatever characters these have.
+
+    >>> [(row, row._fields) for row in named_rows([(1, 2)], ["id", "count(1)"])]
+    [((1, 2), ('id', 'count(1)'))]
+    """
+    return map(type("Row", (_NamedRow,), {"__slots__": (), "_fields": tuple(names)}), rows)
+
+
 class Readable(Shown):
     """A bag of rows with the usual ways out."""
 
@@ -77,7 +96,9 @@ class Readable(Shown):
         return list(islice(self, n))
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
-        return iter(self.rows())
+        """The rows as tuples that know their columns' names, which ``pd.DataFrame(view)`` reads."""
+        rows = self.to_arrow()
+        return named_rows(public_rows(rows), rows.column_names)
 
     def __len__(self) -> int:
         count: int = self.to_arrow().num_rows

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pickle
+
 import duckdb
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -28,6 +31,19 @@ def test_other_libraries_take_rows_with_their_names(table: ev.Table) -> None:
     t = table
     assert duckdb.sql("SELECT s, count(*) FROM t GROUP BY s ORDER BY s").fetchall() == [("<b>", 1), ("x", 1), (None, 2)]
     assert t is table
+
+
+def test_pandas_keeps_names(table: ev.Table) -> None:
+    """A handle's rows are tuples that know their names; they go back in as they came, and are pickled as plain tuples."""
+    assert pd.DataFrame(table).sort_values("a").to_dict("list") == {"a": [1, 2, 2, 3], "s": ["x", None, None, "<b>"]}
+    answer = Result(pa.table({"count(1)": [7]}), _no_spark)  # type: ignore[arg-type]
+    assert list(pd.DataFrame(answer).columns) == ["count(1)"]
+    rows = list(table)
+    table.insert(rows)
+    assert len(table) == 2 * len(rows)
+    copied = pickle.loads(pickle.dumps(rows))
+    assert copied == rows
+    assert {type(row) for row in copied} == {tuple}
 
 
 def test_the_first_rows(table: ev.Table, capsys: pytest.CaptureFixture[str]) -> None:
