@@ -292,14 +292,6 @@ class ChangeLog:
                     raise BrokenPiece(number, "its header is no text", header[:256]) from None
                 yield LogPiece(number, text, body, checksum)
 
-    def last_number(self) -> int | None:
-        """The number of the last piece; None where there is none."""
-        with self._guard, told_of(self.path, "reading"):
-            if not self._execute("SELECT 1 FROM sqlite_schema WHERE name = 'log'"):
-                return None
-            found: int | None = self._execute("SELECT max(number) FROM log")[0][0]
-            return found
-
     def data_version(self) -> int:
         """A number that changes when another connection has committed."""
         with self._guard, told_of(self.path, "reading"):

@@ -57,9 +57,7 @@ def consolidate(keys: Ints, weights: Ints) -> tuple[Ints, Ints]:
     bits = max(2 * n - 1, 1).bit_length()
     table = _scratch.table_of(1 << bits)
     first, sums = np.empty((2, n), dtype=np.int64)
-    kept = kernels.consolidate(table, 32 - bits, 0, keys, weights, first, sums)
-    if kept == -1:
-        kept = kernels.consolidate(table, 32 - bits, 1, keys, weights, first, sums)
+    kept = kernels.consolidate(table, keys, weights, first, sums)
     if kept == kernels.OUT_OF_RANGE:
         raise count_overflow()
     return first[:kept], sums[:kept]

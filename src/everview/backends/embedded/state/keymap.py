@@ -32,9 +32,8 @@ from everview.backends.embedded.state.keymap_kernels import (
     LIVE,
     LONG,
     META_WORDS,
+    MODE,
     REMOVED,
-    SHIFT,
-    STRONG,
     TRIM_AT,
     Entries,
 )
@@ -85,6 +84,7 @@ class KeyMap:
 
     def _reset(self, capacity: int) -> None:
         self._meta: Ints = np.zeros(META_WORDS, dtype=np.int64)
+        self._meta[MODE] = self.width != 1  # keys of several words are always hashed
         self._free: Entries = np.empty(0, dtype=np.uint32)
         self._set_store(np.empty((capacity, self.width + self._inline), dtype=np.int64))
         self._set_table(2 * capacity)
@@ -98,8 +98,7 @@ class KeyMap:
     def _set_table(self, length: int, capacity: int = 0) -> None:
         """Have an empty table of this length, for slots up to the capacity (or a larger one) and as many as it is long."""
         self._table: Entries = np.zeros(length, dtype=np.uint32)
-        self._meta[SHIFT] = 33 - length.bit_length()
-        self._meta[BITS] = max(length.bit_length() - 1, (max(self.capacity, capacity) + 1).bit_length())
+        self._meta[BITS] = max(length, _power_of_two(max(self.capacity, capacity) + 2)) - 1
 
     def __len__(self) -> int:
         return int(self._meta[LIVE])
@@ -225,7 +224,7 @@ class KeyMap:
         """Do what made a kernel stop: change the hash, give memory back, or grow for up to ``extra`` entries."""
         meta = self._meta
         if meta[LONG]:
-            meta[LONG], meta[STRONG] = 0, 1
+            meta[LONG], meta[MODE] = 0, 1
             self._resize_table(len(self._table))
         elif meta[REMOVED] >= meta[TRIM_AT]:
             self.trim()
@@ -282,7 +281,7 @@ class KeyMap:
         store = _with_length(self.store, capacity, self.used)
         if is_growing:
             self._resize_followers(capacity)
-            if (capacity + 1).bit_length() > self._meta[BITS]:
+            if capacity + 1 > self._meta[BITS]:
                 self._resize_table(len(self._table), capacity)
         self._set_store(store)
         if not is_growing:

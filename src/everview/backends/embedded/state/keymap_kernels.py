@@ -1,17 +1,11 @@
-"""The kernels of hash maps from key rows to slots: probe, insert, delete, rehash, sum.
+"""The kernels of hash maps from key rows to slots: find, insert, delete, rehash, sum.
 
 A map is four arrays:
 
-- ``table``: the probe table, a power of two long, at most half full, linear probing, entries of 32 bits. An entry is slot + 1
-  in its lower BITS and the lowest bits of the row's hash (the tag) above them; 0 is empty. Tags decide most comparisons.
+- ``table``: the probe table, a power of two long, at most five eighths full (``probing``).
 - ``store``: one row per slot: the key words, then the inline payload words.
 - ``free``: the slots below HIGH that are not live, a stack of FREE entries.
 - ``meta``: the counters below.
-
-The hash is multiplicative (each word, its halves folded together, times an odd constant; the upper bits count), which spreads
-dense keys without any collision. Keys that it clusters (some strides, some grids) are noticed by a long probe; the map then
-changes to a second, non-linear hash for good. So the common case is fast and no natural pattern is slow. The hash is not kept:
-what deletes or rehashes an entry computes it again from the key.
 
 A kernel that finds the map full, or in need of care, stops and returns how many rows it has done; the caller sees to it and
 calls again. The inlined bodies take the width as an argument, so that keys of one and two words get code of their own.
@@ -24,18 +18,30 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from everview.backends.embedded.state.intrinsics import fetch_element
+from everview.backends.embedded.state.intrinsics import fetch, load, load_half, start_of
+from everview.backends.embedded.state.intrinsics import store as put
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
+from everview.backends.embedded.state.probing import (
+    BLOCK,
+    LOW,
+    erase_at,
+    fill_table,
+    hash_entry,
+    is_same,
+    next_match,
+    place_of,
+    place_slot,
+)
 from everview.backends.embedded.vectors import Bools, Bytes, Ints
 
 Entries: TypeAlias = npt.NDArray[np.uint32]
 Marks: TypeAlias = Bytes
 
-LIVE, HIGH, FREE, STRONG, LONG, SHIFT, TOUCHED, REMOVED, TRIM_AT, BITS, WRAPPED = range(11)
-"""Places in ``meta``: entries; slots ever used; free slots below that; whether the second hash is in use; whether a long probe
-happened; 32 minus the bits of the table's length; distinct rows of an ``add_weights``; entries removed since the last trim, and
-the number of them that calls for the next; bits of an entry that are the slot; whether (below 0) a weight of an ``add_weights``
-has left 64 bits."""
+LIVE, HIGH, FREE, MODE, LONG, LONGEST, TOUCHED, REMOVED, TRIM_AT, BITS, WRAPPED = range(11)
+"""Places in ``meta``: entries; slots ever used; free slots below that; the mode, and whether a key lies so far from its place
+that it must be 1; the longest way of an entry from its place; distinct rows of an ``add_weights``; entries removed since the
+last trim, and the number of them that calls for the next; the mask of what is the slot in a word of the table; whether (below
+0) a weight of an ``add_weights`` has left 64 bits."""
 META_WORDS = 11
 
 NO_STACK = -2
@@ -50,71 +56,77 @@ NO_ROOM = -1
 FILL = 5
 """Of eight words of the table, so many may be taken: then it takes at most 13 bytes an entry, and probes stay short."""
 
-LOW = np.int64(0xFFFFFFFF)
+LONG_WAY = 16
+"""The way of a key from its place that calls for mode 1: dense keys have none, and others lose nothing by it."""
+LARGE = 1 << 18
+"""Words of a store that is not in the nearest caches."""
 HALF = np.int64(32)
 ONE = np.int64(1)
-FACTOR = np.int64(-7046029254386353131)  # 2**64 / golden ratio, odd
-NEXT_FACTOR = np.int64(-4417276706812531889)  # odd; the factor of word j is FACTOR * NEXT_FACTOR**j
-LONG_PROBE = 16  # random keys at half load reach it once in millions, evenly spread keys never
-SOON = 8  # the same for the store
-LARGE = 1 << 18  # words of a store that is not in the nearest caches
-AHEAD = 16  # rows between asking for a cache line and reading it
 
 
 @inlined
-def _tag(rows: Ints, i: Word, width: Word, strong: Word) -> Word:
-    """The upper half of the hash of a row's first words, as a signed number."""
-    h = np.int64(0)
-    if strong == 0:
-        factor = FACTOR
-        for j in range(width):
-            word = rows[i, j]
-            h += (word ^ (word >> HALF)) * factor
-            factor *= NEXT_FACTOR
-    else:
-        for j in range(width):
-            h = (h ^ rows[i, j]) * FACTOR
-            h = (h ^ ((h >> HALF) & LOW)) * NEXT_FACTOR
-    return h >> HALF
+def _hash_block(
+    table: Word,
+    mask: Word,
+    bits: Word,
+    entries: Word,
+    stride: Word,
+    rows: Word,
+    start: Word,
+    end: Word,
+    width: Word,
+    mode: Word,
+    out: Word,
+) -> None:
+    """The hashes of some rows, and hints to the processor which places and entries of a large map are next."""
+    for i in range(start, end):
+        hashed = hash_entry(rows + i * width * 8, 0, width, mode)
+        put(out, i, hashed)
+        fetch(table + (hashed & mask) * 4)
+    for i in range(start, end):
+        fetch(entries + ((load_half(table, load(out, i) & mask) & bits) - 1) * stride)
 
 
 @inlined
-def _same(store: Ints, slot: Word, rows: Ints, i: Word, width: Word) -> Word:
-    """Whether the key in a slot is this row."""
-    for j in range(width):  # noqa: SIM110  Numba compiles no generator expression
-        if store[slot, j] != rows[i, j]:
-            return False
-    return True
-
-
-@inlined
-def _entry(tag: Word, slot: Word, bits: Word) -> Word:
-    """The entry of a slot."""
-    return ((tag << bits) | (slot + ONE)) & LOW
+def _slot_of(
+    table: Word,
+    mask: Word,
+    bits: Word,
+    longest: Word,
+    entries: Word,
+    stride: Word,
+    key: Word,
+    hashed: Word,
+    width: Word,
+) -> Word:
+    """The slot with a key, or -1."""
+    position = hashed & mask
+    last = position + longest
+    while True:
+        slot, position = next_match(table, mask, bits, hashed, position, last)
+        if slot < 0 or is_same(entries + slot * stride, key, width):
+            return slot
 
 
 @inlined
 def _claim(
-    table: Entries, store: Ints, free: Entries, meta: Ints, rows: Ints, i: Word, width: Word, strong: Word, shift: Word,
+    table: Word,
+    mask: Word,
     bits: Word,
-) -> Word:  # fmt: skip
-    """The slot of a row; -2 - slot if it is created now; NO_ROOM."""
-    size = table.shape[0]
-    tag = _tag(rows, i, width, strong)
-    home = (tag & LOW) >> shift
-    slots, wanted = (ONE << bits) - ONE, ((tag << bits) & LOW) >> bits
-    at = home
-    while True:
-        entry = np.int64(table[at])
-        if entry == 0:
-            break
-        if entry >> bits == wanted:
-            slot = (entry & slots) - ONE
-            if _same(store, slot, rows, i, width):
-                return slot
-        at = (at + 1) & (size - 1)
+    store: Ints,
+    free: Entries,
+    meta: Ints,
+    key: Word,
+    hashed: Word,
+    width: Word,
+) -> Word:
+    """The slot of a key; -2 - slot if it is created now; NO_ROOM."""
+    entries, stride = start_of(store), store.shape[1] * 8
+    slot = _slot_of(table, mask, bits, meta[LONGEST], entries, stride, key, hashed, width)
+    if slot >= 0:
+        return slot
     count, high = meta[FREE], meta[HIGH]
-    if meta[LIVE] * 8 >= size * FILL or (count == 0 and high == store.shape[0]):
+    if meta[LIVE] * 8 >= (mask + 1) * FILL or (count == 0 and high == store.shape[0]):
         return NO_ROOM
     if count != 0:
         slot = np.int64(free[count - ONE])
@@ -124,36 +136,27 @@ def _claim(
         meta[HIGH] = high + ONE
     meta[LIVE] += ONE
     for j in range(width):
-        store[slot, j] = rows[i, j]
+        store[slot, j] = load(key, j)
     for j in range(width, store.shape[1]):
         store[slot, j] = 0
-    table[at] = _entry(tag, slot, bits)
-    if strong == 0 and (at - home) & (size - 1) > LONG_PROBE:
-        meta[LONG] = ONE
+    distance = place_slot(table, mask, bits, hashed, slot)
+    if distance > meta[LONGEST]:
+        meta[LONGEST] = distance
+        if distance > LONG_WAY and meta[MODE] == 0:
+            meta[LONG] = ONE
     return -2 - slot
 
 
 @inlined
 def _delete(table: Entries, store: Ints, free: Entries, meta: Ints, slot: Word, width: Word) -> Word:
-    """Take a slot out of the table, moving later entries of its run back, so that no tombstone is needed; was it live?"""
-    mask = table.shape[0] - 1
-    shift, strong, slots = meta[SHIFT], meta[STRONG], (ONE << meta[BITS]) - ONE
-    hole = (_tag(store, slot, width, strong) & LOW) >> shift
-    while np.int64(table[hole]) & slots != slot + ONE:
-        if table[hole] == 0:
-            return False
-        hole = (hole + 1) & mask
-    at = hole
-    while True:
-        at = (at + 1) & mask
-        entry = np.int64(table[at])
-        if entry == 0:
-            break
-        home = (_tag(store, (entry & slots) - ONE, width, strong) & LOW) >> shift
-        if (at - home) & mask >= (at - hole) & mask:
-            table[hole] = entry
-            hole = at
-    table[hole] = 0
+    """Take a slot out of the table; was it live?"""
+    places, mask, bits = start_of(table), table.shape[0] - 1, meta[BITS]
+    entries, stride = start_of(store), store.shape[1] * 8
+    hashed = hash_entry(entries + slot * stride, 0, width, meta[MODE])
+    hole = place_of(places, mask, bits, meta[LONGEST], hashed, slot)
+    if hole < 0:
+        return False
+    erase_at(places, mask, bits, meta[LONGEST], entries, stride, 0, width, meta[MODE], hole)
     free[meta[FREE]] = slot
     meta[FREE] += ONE
     meta[LIVE] -= ONE
@@ -162,42 +165,18 @@ def _delete(table: Entries, store: Ints, free: Entries, meta: Ints, slot: Word, 
 
 
 @inlined
-def _look_ahead(
-    table: Entries, store: Ints, rows: Ints, i: Word, n: Word, width: Word, strong: Word, shift: Word, bits: Word,
-    is_large: Word,
-) -> None:  # fmt: skip
-    """Ask for the lines that later rows will read: of the table, and of a large store, once the table's line is there."""
-    if i + AHEAD < n:
-        fetch_element(table, (_tag(rows, i + AHEAD, width, strong) & LOW) >> shift)
-    if is_large and i + SOON < n:
-        entry = np.int64(table[(_tag(rows, i + SOON, width, strong) & LOW) >> shift])
-        fetch_element(store, ((entry & ((ONE << bits) - ONE)) - ONE) * store.shape[1])
-
-
-@inlined
 def _find(table: Entries, store: Ints, meta: Ints, rows: Ints, slots: Ints, width: Word) -> None:
-    mask = table.shape[0] - 1
-    shift, strong, bits = meta[SHIFT], meta[STRONG], meta[BITS]
-    numbers = (ONE << bits) - ONE
-    n = rows.shape[0]
-    is_large = store.size > LARGE
-    for i in range(n):
-        _look_ahead(table, store, rows, i, n, width, strong, shift, bits, is_large)
-        tag = _tag(rows, i, width, strong)
-        at = (tag & LOW) >> shift
-        wanted = ((tag << bits) & LOW) >> bits
-        found = -ONE
-        while True:
-            entry = np.int64(table[at])
-            if entry == 0:
-                break
-            if entry >> bits == wanted:
-                slot = (entry & numbers) - ONE
-                if _same(store, slot, rows, i, width):
-                    found = slot
-                    break
-            at = (at + 1) & mask
-        slots[i] = found
+    places, mask, bits, longest, mode = start_of(table), table.shape[0] - 1, meta[BITS], meta[LONGEST], meta[MODE]
+    entries, stride, given, out = start_of(store), store.shape[1] * 8, start_of(rows), start_of(slots)
+    n, is_large = rows.shape[0], store.size > LARGE
+    for start in range(0, n, BLOCK):
+        end = min(start + BLOCK, n)
+        if is_large:
+            _hash_block(places, mask, bits, entries, stride, given, start, end, width, mode, out)
+        for i in range(start, end):
+            key = given + i * width * 8
+            hashed = load(out, i) if is_large else hash_entry(key, 0, width, mode)
+            put(out, i, _slot_of(places, mask, bits, longest, entries, stride, key, hashed, width))
 
 
 @inlined
@@ -207,23 +186,28 @@ def _upsert(
 ) -> Word:  # fmt: skip
     if meta[LONG] != 0 or meta[REMOVED] >= meta[TRIM_AT]:
         return start
-    shift, strong, bits = meta[SHIFT], meta[STRONG], meta[BITS]
-    n = rows.shape[0]
-    is_large = store.size > LARGE
+    places, mask, bits, mode = start_of(table), table.shape[0] - 1, meta[BITS], meta[MODE]
+    entries, stride, given, out = start_of(store), store.shape[1] * 8, start_of(rows), start_of(slots)
+    n, is_large = rows.shape[0], store.size > LARGE
     tells = created.shape[0] != 0
-    for i in range(start, n):
-        _look_ahead(table, store, rows, i, n, width, strong, shift, bits, is_large)
-        slot = _claim(table, store, free, meta, rows, i, width, strong, shift, bits)
-        if slot < 0:
-            if slot == NO_ROOM:
-                return i
-            slot = -2 - slot
-            if tells:
-                created[i] = True
-            if meta[LONG] != 0:
-                slots[i] = slot
-                return i + 1
-        slots[i] = slot
+    for first in range(start, n, BLOCK):
+        end = min(first + BLOCK, n)
+        if is_large:
+            _hash_block(places, mask, bits, entries, stride, given, first, end, width, mode, out)
+        for i in range(first, end):
+            key = given + i * width * 8
+            hashed = load(out, i) if is_large else hash_entry(key, 0, width, mode)
+            slot = _claim(places, mask, bits, store, free, meta, key, hashed, width)
+            if slot < 0:
+                if slot == NO_ROOM:
+                    return i
+                slot = -2 - slot
+                if tells:
+                    created[i] = True
+                if meta[LONG] != 0:
+                    slots[i] = slot
+                    return i + 1
+            slots[i] = slot
     return n
 
 
@@ -238,31 +222,38 @@ def _add_weights(
     n = rows.shape[0]
     if start < n and (meta[LONG] != 0 or meta[REMOVED] >= meta[TRIM_AT]):
         return start
-    shift, strong, bits = meta[SHIFT], meta[STRONG], meta[BITS]
+    places, mask, bits, mode = start_of(table), table.shape[0] - 1, meta[BITS], meta[MODE]
+    entries, stride, given = start_of(store), store.shape[1] * 8, start_of(rows)
     is_large = store.size > LARGE
-    for i in range(start, n):
-        _look_ahead(table, store, rows, i, n, width, strong, shift, bits, is_large)
-        slot = _claim(table, store, free, meta, rows, i, width, strong, shift, bits)
-        is_long = False
-        if slot < 0:
-            if slot == NO_ROOM:
+    hashes = start_of(out) + 24 * out.shape[1]  # its last row is written when all rows are done
+    for first in range(start, n, BLOCK):
+        end = min(first + BLOCK, n)
+        if is_large:
+            _hash_block(places, mask, bits, entries, stride, given, first, end, width, mode, hashes)
+        for i in range(first, end):
+            key = given + i * width * 8
+            hashed = load(hashes, i) if is_large else hash_entry(key, 0, width, mode)
+            slot = _claim(places, mask, bits, store, free, meta, key, hashed, width)
+            is_long = False
+            if slot < 0:
+                if slot == NO_ROOM:
+                    meta[TOUCHED], meta[WRAPPED] = count, wrapped
+                    return i
+                slot = -2 - slot
+                is_long = meta[LONG] != 0
+            if marks[slot] == 0:
+                marks[slot] = 1
+                out[0, count] = slot
+                out[1, count] = i
+                out[2, count] = store[slot, width]
+                count += 1
+            before, weight = store[slot, width], weights[i]
+            after = before + weight
+            wrapped |= (before ^ after) & (weight ^ after)
+            store[slot, width] = after
+            if is_long and i + 1 < n:
                 meta[TOUCHED], meta[WRAPPED] = count, wrapped
-                return i
-            slot = -2 - slot
-            is_long = meta[LONG] != 0
-        if marks[slot] == 0:
-            marks[slot] = 1
-            out[0, count] = slot
-            out[1, count] = i
-            out[2, count] = store[slot, width]
-            count += 1
-        before, weight = store[slot, width], weights[i]
-        after = before + weight
-        wrapped |= (before ^ after) & (weight ^ after)
-        store[slot, width] = after
-        if is_long and i + 1 < n:
-            meta[TOUCHED], meta[WRAPPED] = count, wrapped
-            return i + 1
+                return i + 1
     meta[TOUCHED], meta[WRAPPED] = count, wrapped
     gone = 0
     for k in range(count):
@@ -280,30 +271,26 @@ def _add_weights(
 
 
 @inlined
-def _consolidate(
-    table: Ints, shift: Word, strong: Word, rows: Ints, weights: Ints, first: Ints, sums: Ints, width: Word
-) -> Word:
+def _consolidate(table: Ints, rows: Ints, weights: Ints, first: Ints, sums: Ints, width: Word) -> Word:
     mask = table.shape[0] - 1
     table[:] = 0
-    n = rows.shape[0]
+    given, n = start_of(rows), rows.shape[0]
     count, wrapped = np.int64(0), np.int64(0)
     for i in range(n):
-        tag = _tag(rows, i, width, strong)
-        home = (tag & LOW) >> shift
-        at = home
+        key = given + i * width * 8
+        hashed = hash_entry(key, 0, width, 1)
+        at = hashed & mask
         while True:
             entry = table[at]
             if entry == 0:
                 first[count] = i
                 sums[count] = weights[i]
                 count += ONE
-                table[at] = (tag << HALF) | count
-                if strong == 0 and (at - home) & mask > LONG_PROBE:
-                    return -1
+                table[at] = (hashed << HALF) | count
                 break
-            if entry >> HALF == tag:
+            if (entry >> HALF) & LOW == hashed:
                 group = (entry & LOW) - ONE
-                if _same(rows, first[group], rows, i, width):
+                if is_same(given + first[group] * width * 8, key, width):
                     after = sums[group] + weights[i]
                     wrapped |= (sums[group] ^ after) & (weights[i] ^ after)
                     sums[group] = after
@@ -333,17 +320,10 @@ def remove(table: Entries, store: Ints, free: Entries, meta: Ints, width: Word, 
 @kernel
 def rehash(table: Entries, store: Ints, meta: Ints, width: Word, slots: Ints) -> None:
     """Fill an empty table with live slots."""
-    mask = table.shape[0] - 1
-    shift, strong, bits = meta[SHIFT], meta[STRONG], meta[BITS]
-    n = slots.shape[0]
-    for i in range(n):
-        if i + AHEAD < n:
-            fetch_element(table, (_tag(store, slots[i + AHEAD], width, strong) & LOW) >> shift)
-        tag = _tag(store, slots[i], width, strong)
-        at = (tag & LOW) >> shift
-        while table[at] != 0:
-            at = (at + 1) & mask
-        table[at] = _entry(tag, slots[i], bits)
+    meta[LONGEST], meta[MODE] = fill_table(
+        start_of(table), table.shape[0] - 1, meta[BITS], start_of(store), store.shape[1] * 8, width, meta[MODE],
+        start_of(slots), slots.shape[0], LONG_WAY,
+    )  # fmt: skip
 
 
 @kernel
@@ -386,10 +366,10 @@ def add_weights(
 
 
 @kernel
-def consolidate(table: Ints, shift: Word, strong: Word, rows: Ints, weights: Ints, first: Ints, sums: Ints) -> Word:
-    """Sum the weights of equal rows; returns the number of nonzero groups, -1 if the first hash clusters, or OUT_OF_RANGE."""
+def consolidate(table: Ints, rows: Ints, weights: Ints, first: Ints, sums: Ints) -> Word:
+    """Sum the weights of equal rows; returns the number of nonzero groups, or OUT_OF_RANGE."""
     if rows.shape[1] == 1:
-        return _consolidate(table, shift, strong, rows, weights, first, sums, 1)
+        return _consolidate(table, rows, weights, first, sums, 1)
     if rows.shape[1] == 2:
-        return _consolidate(table, shift, strong, rows, weights, first, sums, 2)
-    return _consolidate(table, shift, strong, rows, weights, first, sums, rows.shape[1])
+        return _consolidate(table, rows, weights, first, sums, 2)
+    return _consolidate(table, rows, weights, first, sums, rows.shape[1])

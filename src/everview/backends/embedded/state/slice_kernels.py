@@ -2,100 +2,66 @@
 
 An index is three arrays beside the map's ``store``:
 
-- ``table``: a probe table like the map's own, over sub-keys: an entry is the first slot of a chain + 1 in its lower BITS, and
-  the lowest bits of the sub-key's hash above them. The sub-key itself is read from that slot.
+- ``table``: a probe table over sub-keys, with the first slots of the chains (``probing``).
 - ``links``: per slot the next and the previous one of its chain, + 2; 1 at the ends, 0 where the slot is not in the index.
 - ``meta``: the counters below.
 
-``columns`` are the places of the sub-key's words in a row of the store. For the hash see ``keymap_kernels``.
+``columns`` are the places of the sub-key's words in a row of the store.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from everview.backends.embedded.state.intrinsics import fetch_element
+from everview.backends.embedded.state.intrinsics import fetch, fetch_element, load, load_half, start_of
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
-from everview.backends.embedded.state.keymap_kernels import Entries
+from everview.backends.embedded.state.keymap_kernels import LARGE, LONG_WAY, Entries
+from everview.backends.embedded.state.probing import (
+    agree,
+    erase_at,
+    hash_entry,
+    move_table,
+    next_match,
+    place_of,
+    place_slot,
+    put_at,
+)
 from everview.backends.embedded.vectors import Ints
 
-CHAINS, STRONG, LONG, SHIFT, BITS, ROW, SLOT, COUNT = range(8)
-"""Places in ``meta``: the number of chains; whether the second hash is in use; whether a long probe happened; 32 minus the bits
-of the table's length; bits of an entry that are the slot; of an ``expand`` that stopped, the row and slot + 2 to go on with,
-and the pairs written."""
+CHAINS, MODE, LONG, LONGEST, BITS, ROW, SLOT, COUNT = range(8)
+"""Places in ``meta``: the number of chains; the mode, and whether a sub-key lies so far from its place that it must be 1; the
+longest way of a sub-key from its place; the mask of what is the slot in a word of the table; of an ``expand`` that stopped, the
+row and slot + 2 to go on with, and the pairs written."""
 META_WORDS = 8
 
 NEXT, PREVIOUS = 0, 1
 END = 1
 
-LOW = np.int64(0xFFFFFFFF)
-HALF = np.int64(32)
 ONE = np.int64(1)
 TWO = np.int64(2)
-FACTOR = np.int64(-7046029254386353131)
-NEXT_FACTOR = np.int64(-4417276706812531889)
-LONG_PROBE = 16
-LARGE = 1 << 18  # words of a store that is not in the nearest caches
 AHEAD = 12  # rows between asking for a cache line and reading it
 SOON = 6
 
 
 @inlined
-def _mixed(h: Word, word: Word, factor: Word, strong: Word) -> Word:
-    """The hash so far with one more word."""
-    if strong == 0:
-        return h + (word ^ (word >> HALF)) * factor
-    h = (h ^ word) * FACTOR
-    return (h ^ ((h >> HALF) & LOW)) * NEXT_FACTOR
-
-
-@inlined
-def _tag_of_row(rows: Ints, i: Word, strong: Word) -> Word:
-    """The upper half of the hash of a sub-key."""
-    h, factor = np.int64(0), FACTOR
-    for j in range(rows.shape[1]):
-        h = _mixed(h, rows[i, j], factor, strong)
-        factor *= NEXT_FACTOR
-    return h >> HALF
-
-
-@inlined
-def _tag_of_slot(store: Ints, slot: Word, columns: Ints, strong: Word) -> Word:
-    """The same of a slot's sub-key."""
-    h, factor = np.int64(0), FACTOR
-    for j in range(columns.shape[0]):
-        h = _mixed(h, store[slot, columns[j]], factor, strong)
-        factor *= NEXT_FACTOR
-    return h >> HALF
-
-
-@inlined
-def _entry(tag: Word, slot: Word, bits: Word) -> Word:
-    return ((tag << bits) | (slot + ONE)) & LOW
-
-
-@inlined
 def _first_of(table: Entries, store: Ints, meta: Ints, columns: Ints, rows: Ints, i: Word) -> Word:
     """The first slot of a sub-key's chain + 2, or END."""
-    mask = table.shape[0] - 1
-    bits = meta[BITS]
-    tag = _tag_of_row(rows, i, meta[STRONG])
-    at = (tag & LOW) >> meta[SHIFT]
-    wanted = ((tag << bits) & LOW) >> bits
+    places, mask, bits, width = start_of(table), table.shape[0] - 1, meta[BITS], columns.shape[0]
+    key = start_of(rows) + i * width * 8
+    hashed = hash_entry(key, 0, width, meta[MODE])
+    position = hashed & mask
+    last = position + meta[LONGEST]
     while True:
-        entry = np.int64(table[at])
-        if entry == 0:
+        slot, position = next_match(places, mask, bits, hashed, position, last)
+        if slot < 0:
             return np.int64(END)
-        if entry >> bits == wanted:
-            slot = (entry & ((ONE << bits) - ONE)) - ONE
-            is_same = True
-            for j in range(columns.shape[0]):
-                if store[slot, columns[j]] != rows[i, j]:
-                    is_same = False
-                    break
-            if is_same:
-                return slot + TWO
-        at = (at + 1) & mask
+        is_same = True
+        for j in range(width):
+            if store[slot, columns[j]] != load(key, j):
+                is_same = False
+                break
+        if is_same:
+            return slot + TWO
 
 
 @inlined
@@ -107,15 +73,16 @@ def _look_ahead(
         fetch_element(store, slots[i + 2 * AHEAD] * store.shape[1] + columns[0])
         fetch_element(links, slots[i + 2 * AHEAD] * 2)
     if i + AHEAD < slots.shape[0]:
-        fetch_element(table, (_tag_of_slot(store, slots[i + AHEAD], columns, meta[STRONG]) & LOW) >> meta[SHIFT])
+        entry = start_of(store) + slots[i + AHEAD] * store.shape[1] * 8
+        hashed = hash_entry(entry, start_of(columns), columns.shape[0], meta[MODE])
+        fetch_element(table, hashed & (table.shape[0] - 1))
 
 
 @kernel
 def link(table: Entries, store: Ints, links: Entries, meta: Ints, columns: Ints, slots: Ints, start: Word) -> Word:
     """Put slots at the head of their chains; returns how many are done: less where the table is full or a slot linked."""
-    mask = table.shape[0] - 1
-    shift, strong, bits = meta[SHIFT], meta[STRONG], meta[BITS]
-    numbers = (ONE << bits) - ONE
+    places, mask, bits, mode = start_of(table), table.shape[0] - 1, meta[BITS], meta[MODE]
+    entries, stride, words, width = start_of(store), store.shape[1] * 8, start_of(columns), columns.shape[0]
     n = slots.shape[0]
     is_large = store.size > LARGE
     for i in range(start, n):
@@ -124,41 +91,35 @@ def link(table: Entries, store: Ints, links: Entries, meta: Ints, columns: Ints,
         slot = slots[i]
         if links[slot, NEXT] != 0 or 2 * meta[CHAINS] >= table.shape[0] or meta[LONG] != 0:
             return i
-        tag = _tag_of_slot(store, slot, columns, strong)
-        home = (tag & LOW) >> shift
-        at, wanted = home, ((tag << bits) & LOW) >> bits
-        after = np.int64(END)
+        entry = entries + slot * stride
+        hashed = hash_entry(entry, words, width, mode)
+        position = hashed & mask
+        last = position + meta[LONGEST]
         while True:
-            entry = np.int64(table[at])
-            if entry == 0:
-                meta[CHAINS] += ONE
-                if strong == 0 and (at - home) & mask > LONG_PROBE:
-                    meta[LONG] = ONE
+            head, position = next_match(places, mask, bits, hashed, position, last)
+            if head < 0 or agree(entry, entries + head * stride, words, width):
                 break
-            if entry >> bits == wanted:
-                head = (entry & numbers) - ONE
-                is_same = True
-                for j in range(columns.shape[0]):
-                    if store[head, columns[j]] != store[slot, columns[j]]:
-                        is_same = False
-                        break
-                if is_same:
-                    after = head + TWO
-                    links[head, PREVIOUS] = slot + TWO
-                    break
-            at = (at + 1) & mask
-        table[at] = _entry(tag, slot, bits)
-        links[slot, NEXT] = after
         links[slot, PREVIOUS] = END
+        if head >= 0:
+            links[slot, NEXT] = head + TWO
+            links[head, PREVIOUS] = slot + TWO
+            put_at(places, (position - 1) & mask, bits, hashed, slot)
+            continue
+        links[slot, NEXT] = END
+        meta[CHAINS] += ONE
+        distance = place_slot(places, mask, bits, hashed, slot)
+        if distance > meta[LONGEST]:
+            meta[LONGEST] = distance
+            if distance > LONG_WAY and mode == 0:
+                meta[LONG] = ONE
     return n
 
 
 @kernel
 def unlink(table: Entries, store: Ints, links: Entries, meta: Ints, columns: Ints, slots: Ints) -> Word:
     """Take slots, whose keys are still in the store, out of their chains; returns how many: less where one was in none."""
-    mask = table.shape[0] - 1
-    shift, strong, bits = meta[SHIFT], meta[STRONG], meta[BITS]
-    numbers = (ONE << bits) - ONE
+    places, mask, bits, mode, longest = start_of(table), table.shape[0] - 1, meta[BITS], meta[MODE], meta[LONGEST]
+    entries, stride, words, width = start_of(store), store.shape[1] * 8, start_of(columns), columns.shape[0]
     is_large = store.size > LARGE
     for i in range(slots.shape[0]):
         if is_large:
@@ -174,24 +135,13 @@ def unlink(table: Entries, store: Ints, links: Entries, meta: Ints, columns: Int
         if before != END:
             links[before - TWO, NEXT] = after
             continue
-        hole = (_tag_of_slot(store, slot, columns, strong) & LOW) >> shift
-        while np.int64(table[hole]) & numbers != slot + ONE:
-            hole = (hole + 1) & mask
+        hashed = hash_entry(entries + slot * stride, words, width, mode)
+        place = place_of(places, mask, bits, longest, hashed, slot)
         if after != END:
-            table[hole] = (np.int64(table[hole]) & ~numbers) | (after - ONE)
+            put_at(places, place, bits, hashed, after - TWO)
             continue
         meta[CHAINS] -= ONE
-        at = hole
-        while True:
-            at = (at + 1) & mask
-            entry = np.int64(table[at])
-            if entry == 0:
-                break
-            home = (_tag_of_slot(store, (entry & numbers) - ONE, columns, strong) & LOW) >> shift
-            if (at - home) & mask >= (at - hole) & mask:
-                table[hole] = entry
-                hole = at
-        table[hole] = 0
+        erase_at(places, mask, bits, longest, entries, stride, words, width, mode, place)
     return slots.shape[0]
 
 
@@ -200,16 +150,10 @@ def rehash_chains(
     old: Entries, old_bits: Word, table: Entries, store: Ints, meta: Ints, columns: Ints
 ) -> None:  # fmt: skip
     """Fill an empty table with the chains of another."""
-    mask = table.shape[0] - 1
-    for k in range(old.shape[0]):
-        entry = np.int64(old[k])
-        if entry != 0:
-            slot = (entry & ((ONE << old_bits) - ONE)) - ONE
-            tag = _tag_of_slot(store, slot, columns, meta[STRONG])
-            at = (tag & LOW) >> meta[SHIFT]
-            while table[at] != 0:
-                at = (at + 1) & mask
-            table[at] = _entry(tag, slot, meta[BITS])
+    meta[LONGEST], meta[MODE] = move_table(
+        start_of(old), old.shape[0], old_bits, start_of(table), table.shape[0] - 1, meta[BITS],
+        start_of(store), store.shape[1] * 8, start_of(columns), columns.shape[0], meta[MODE], LONG_WAY,
+    )  # fmt: skip
 
 
 @kernel
@@ -232,16 +176,18 @@ def expand_chains(
     """Write pairs of a row and a slot of its chain until all are written (0) or ``out`` is full (1); resumes where it was."""
     n, room = rows.shape[0], out.shape[1]
     i, slot, count = meta[ROW], meta[SLOT], meta[COUNT]
-    shift, strong, bits = meta[SHIFT], meta[STRONG], meta[BITS]
+    given, width, mode = start_of(rows), columns.shape[0], meta[MODE]
+    places, mask, bits = start_of(table), table.shape[0] - 1, meta[BITS]
     is_large = store.size > LARGE
     while i < n:
         if slot == 0:
             if is_large and i + AHEAD < n:
-                fetch_element(table, (_tag_of_row(rows, i + AHEAD, strong) & LOW) >> shift)
+                fetch(places + (hash_entry(given + (i + AHEAD) * width * 8, 0, width, mode) & mask) * 4)
             if is_large and i + SOON < n:
-                soon = np.int64(table[(_tag_of_row(rows, i + SOON, strong) & LOW) >> shift]) & ((ONE << bits) - ONE)
-                fetch_element(store, (soon - ONE) * store.shape[1])
-                fetch_element(links, (soon - ONE) * 2)
+                hashed = hash_entry(given + (i + SOON) * width * 8, 0, width, mode)
+                soon = (load_half(places, hashed & mask) & bits) - ONE
+                fetch_element(store, soon * store.shape[1])
+                fetch_element(links, soon * 2)
             slot = _first_of(table, store, meta, columns, rows, i)
         while slot != END:
             if count == room:

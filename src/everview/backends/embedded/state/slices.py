@@ -21,10 +21,9 @@ from everview.backends.embedded.state.slice_kernels import (
     COUNT,
     LONG,
     META_WORDS,
+    MODE,
     ROW,
-    SHIFT,
     SLOT,
-    STRONG,
 )
 from everview.backends.embedded.vectors import Ints
 
@@ -44,15 +43,15 @@ class SliceIndex:
         self.keymap = keymap
         self.columns = np.asarray(columns, dtype=np.int64)
         self._meta: Ints = np.zeros(META_WORDS, dtype=np.int64)
+        self._meta[MODE] = len(columns) != 1  # sub-keys of several words are always hashed
         self._links: Entries = np.zeros((0, 2), dtype=np.uint32)
         self._set_table(_SMALLEST)
         keymap.follow(self)
 
     def _set_table(self, length: int) -> None:
         self._table: Entries = np.zeros(length, dtype=np.uint32)
-        self._meta[SHIFT] = 33 - length.bit_length()
         slots = max(self.keymap.capacity, len(self._links))  # the map may be about to grow
-        self._meta[BITS] = max(length.bit_length() - 1, (slots + 1).bit_length())
+        self._meta[BITS] = max(length, 1 << (slots + 1).bit_length()) - 1
 
     @property
     def nbytes(self) -> int:
@@ -76,7 +75,7 @@ class SliceIndex:
                 return
             assert not self._links[slots[done], kernels.NEXT], f"slot {slots[done]} is in the index already"
             if self._meta[LONG]:
-                self._meta[LONG], self._meta[STRONG] = 0, 1
+                self._meta[LONG], self._meta[MODE] = 0, 1
                 self._rehash(len(self._table))
             else:
                 quick = len(self._table) < 1 << 16 and 2 * (len(slots) - done) > len(self._table)
@@ -133,7 +132,7 @@ class SliceIndex:
         kept = min(capacity, len(self._links), self.keymap.used)
         links[:kept] = self._links[:kept]
         self._links = links
-        if (capacity + 1).bit_length() > self._meta[BITS]:
+        if capacity + 1 > self._meta[BITS]:
             self._rehash(len(self._table))
 
     def vacate(self, slots: Ints) -> None:

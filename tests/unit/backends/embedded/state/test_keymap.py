@@ -10,7 +10,9 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from everview.backends.embedded.state.consolidate import consolidate
 from everview.backends.embedded.state.keymap import SMALLEST, KeyMap
-from everview.backends.embedded.state.keymap_kernels import BITS, SHIFT, STRONG, _tag
+from everview.backends.embedded.state.keymap_kernels import BITS, LONGEST, MODE
+from everview.backends.embedded.state.memory import address_of
+from everview.backends.embedded.state.probing import hash_entry
 from everview.backends.embedded.state.slot_array import SlotArray
 from everview.backends.embedded.state.weight_map import WeightMap
 from everview.backends.embedded.vectors import Ints
@@ -193,20 +195,21 @@ PATTERNS = {
 @pytest.mark.parametrize("name", PATTERNS)
 @pytest.mark.parametrize("width", [1, 2])
 def test_no_pattern_of_keys_makes_long_probes(name: str, width: int) -> None:
-    """Keys that cluster under the fast hash move the map to the strong one, so probes stay short whatever the pattern."""
+    """Keys that cluster at their own places move the map to the hash, so probes stay short whatever the pattern."""
     keys = np.zeros((30_000, width), dtype=np.int64)
     keys[:, -1] = PATTERNS[name]
     keymap = KeyMap(width)
     keymap.upsert(keys)
     occupied = np.flatnonzero(keymap._table)
-    slots = (keymap._table[occupied].astype(np.int64) & ((1 << keymap._meta[BITS]) - 1)) - 1
-    tags = np.array([_tag(keymap.store, slot, width, keymap._meta[STRONG]) for slot in slots]) & 0xFFFFFFFF
-    distance = (occupied - (tags >> keymap._meta[SHIFT])) % len(keymap._table)
+    slots = (keymap._table[occupied].astype(np.int64) & keymap._meta[BITS]) - 1
+    entries, stride, mode = address_of(keymap.store), keymap.store.strides[0], keymap._meta[MODE]
+    hashes = np.array([hash_entry(entries + slot * stride, 0, width, mode) for slot in slots])
+    distance = (occupied - hashes) % len(keymap._table)
     assert len(occupied) == 30_000
-    assert distance.max() <= 40
-    assert distance.mean() < 4
-    if name == "dense":
-        assert not keymap._meta[STRONG]
+    assert distance.max() <= min(64, keymap._meta[LONGEST])
+    assert distance.mean() <= 1
+    if name == "dense" and width == 1:
+        assert mode == 0
     first, _ = consolidate(keys, np.ones(30_000, dtype=np.int64))
     assert len(first) == 30_000
 

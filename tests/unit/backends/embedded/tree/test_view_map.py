@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from everview.backends.embedded.tree.kernels.probing import LONG_PROBE
+from everview.backends.embedded.state.probing import LONG_PROBE
 from everview.backends.embedded.tree.kernels.transactions import FEW
 from everview.backends.embedded.tree.layout import (
     COUNTED,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from everview.backends.embedded.state.intrinsics import load, load_float, load_half, store, store_float
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
+from everview.backends.embedded.state.probing import BLOCK, LONG_PROBE, hash_entry, place_slot
 from everview.backends.embedded.tree.instructions import HELD, TURN, UPSERT
 from everview.backends.embedded.tree.kernels.indexes import link_slot, unlink_slot
 from everview.backends.embedded.tree.kernels.moments import add_moments
@@ -24,9 +25,7 @@ from everview.backends.embedded.tree.kernels.numbers import (
     words_of_kind,
 )
 from everview.backends.embedded.tree.kernels.probing import (
-    BLOCK,
     LINE,
-    LONG_PROBE,
     NEAR,
     entry_at,
     erase_slot,
@@ -34,8 +33,6 @@ from everview.backends.embedded.tree.kernels.probing import (
     find_slot,
     hash_and_fetch,
     hash_better,
-    hash_entry,
-    place_slot,
 )
 from everview.backends.embedded.tree.layout import (
     BIG,

@@ -7,9 +7,10 @@ on how many there are.
 
 from __future__ import annotations
 
-from everview.backends.embedded.state.intrinsics import load, load_half, load_short, store
+from everview.backends.embedded.state.intrinsics import load, load_short, store
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
-from everview.backends.embedded.tree.kernels.probing import LOW, entry_at, hash_word, mix
+from everview.backends.embedded.state.probing import LOW, hash_word, mix, next_match
+from everview.backends.embedded.tree.kernels.probing import entry_at
 from everview.backends.embedded.tree.layout import (
     INDEX_LINKS,
     INDEX_LONGEST,
@@ -76,24 +77,20 @@ def _first(levels: Word, level: Word, constants: Word) -> int:
         for k in range(width):
             hashed = mix(hashed, _wanted(levels, sources, k, constants))
         hashed &= LOW
-    position, slot = hashed & mask, NONE
-    tag = hashed - (hashed & bits)
-    for _ in range(longest + 1):
-        found = load_half(table, position)
-        if found == 0:
-            break
-        if found - (found & bits) == tag:
-            entry = entry_at(view, (found & bits) - 1)
-            same = True
-            for k in range(width):
-                if load(entry, load(words, k) if words != 0 else k) != _wanted(levels, sources, k, constants):
-                    same = False
-                    break
-            if same:
-                slot = (found & bits) - 1
+    position = hashed & mask
+    last = position + longest
+    while True:
+        slot, position = next_match(table, mask, bits, hashed, position, last)
+        if slot < 0:
+            return NONE
+        entry = entry_at(view, slot)
+        same = True
+        for k in range(width):
+            if load(entry, load(words, k) if words != 0 else k) != _wanted(levels, sources, k, constants):
+                same = False
                 break
-        position = (position + 1) & mask
-    return int(slot)
+        if same:
+            return int(slot)
 
 
 @kernel

@@ -13,6 +13,7 @@ from everview.backends.embedded.state.intrinsics import (
     store_float,
 )
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
+from everview.backends.embedded.state.probing import LOW
 from everview.backends.embedded.tree.instructions import GROUP, SUM
 from everview.backends.embedded.tree.kernels.moments import sum_moments
 from everview.backends.embedded.tree.kernels.numbers import (
@@ -25,7 +26,7 @@ from everview.backends.embedded.tree.kernels.numbers import (
     sum_note,
     value_note,
 )
-from everview.backends.embedded.tree.kernels.probing import LOW, hash_row
+from everview.backends.embedded.tree.kernels.probing import hash_row
 from everview.backends.embedded.tree.layout import (
     BIG,
     COUNT_RANGE,

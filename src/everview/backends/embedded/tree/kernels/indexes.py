@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
-from everview.backends.embedded.state.intrinsics import load, load_half, load_short, store, store_short
-from everview.backends.embedded.state.kernel import Word, inlined, kernel
-from everview.backends.embedded.tree.kernels.probing import LONG_PROBE, entry_at, erase_slot, hash_entry
+from everview.backends.embedded.state.intrinsics import load, load_short, store, store_short
+from everview.backends.embedded.state.kernel import Word, kernel
+from everview.backends.embedded.state.probing import (
+    LONG_PROBE,
+    agree,
+    hash_entry,
+    next_match,
+    place_of,
+    place_slot,
+    put_at,
+)
+from everview.backends.embedded.tree.kernels.probing import entry_at, erase_slot
 from everview.backends.embedded.tree.layout import (
     INDEX_KEYS,
     INDEX_LINKS,
@@ -18,15 +27,6 @@ from everview.backends.embedded.tree.layout import (
 )
 
 
-@inlined
-def _same_words(one: Word, other: Word, words: Word, width: Word) -> Word:
-    for k in range(width):
-        word = load(words, k)
-        if load(one, word) != load(other, word):
-            return False
-    return True
-
-
 @kernel
 def link_slot(view: Word, index: Word, slot: Word) -> None:
     """Puts a slot at the head of the chain of its index key."""
@@ -34,24 +34,20 @@ def link_slot(view: Word, index: Word, slot: Word) -> None:
     words, width, bits = load(index, INDEX_WORDS), load(index, INDEX_WIDTH), load(index, INDEX_SLOTS)
     entry = entry_at(view, slot)
     hashed = hash_entry(entry, words, width, load(index, INDEX_MODE))
-    home, tag = hashed & mask, hashed - (hashed & bits)
-    position = home
+    position = hashed & mask
+    last = position + load(index, INDEX_LONGEST)
     store_short(links, 2 * slot + 1, -1)
     while True:
-        word = load_half(table, position)
-        if word == 0:
-            store_short(links, 2 * slot, -1)
-            store(index, INDEX_KEYS, load(index, INDEX_KEYS) + 1)
+        head, position = next_match(table, mask, bits, hashed, position, last)
+        if head < 0 or agree(entry, entry_at(view, head), words, width):
             break
-        if word - (word & bits) == tag:
-            head = (word & bits) - 1
-            if _same_words(entry, entry_at(view, head), words, width):
-                store_short(links, 2 * slot, head)
-                store_short(links, 2 * head + 1, slot)
-                break
-        position = (position + 1) & mask
-    store_short(table, position, tag + slot + 1)
-    distance = (position - home) & mask
+    store_short(links, 2 * slot, head)
+    if head >= 0:
+        store_short(links, 2 * head + 1, slot)
+        put_at(table, (position - 1) & mask, bits, hashed, slot)
+        return
+    store(index, INDEX_KEYS, load(index, INDEX_KEYS) + 1)
+    distance = place_slot(table, mask, bits, hashed, slot)
     if distance > load(index, INDEX_LONGEST):
         store(index, INDEX_LONGEST, distance)
 
@@ -73,11 +69,8 @@ def unlink_slot(view: Word, index: Word, slot: Word) -> None:
         store(index, INDEX_KEYS, load(index, INDEX_KEYS) - 1)
         erase_slot(view, index, table, mask, hashed, slot)
         return
-    position = hashed & mask
-    tag = hashed - (hashed & load(index, INDEX_SLOTS))
-    while load_half(table, position) != tag + slot + 1:
-        position = (position + 1) & mask
-    store_short(table, position, tag + after + 1)
+    bits = load(index, INDEX_SLOTS)
+    put_at(table, place_of(table, mask, bits, load(index, INDEX_LONGEST), hashed, slot), bits, hashed, after)
 
 
 @kernel

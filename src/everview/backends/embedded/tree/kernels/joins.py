@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from everview.backends.embedded.state.intrinsics import load, load_half, load_short, shift_right, store
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
+from everview.backends.embedded.state.probing import BLOCK, LOW, next_match
 from everview.backends.embedded.tree.instructions import CROSS, JOIN, LOOKUP, SCAN, SLICE
-from everview.backends.embedded.tree.kernels.probing import BLOCK, LOW, entry_at, find_slot, hash_and_fetch, hash_row
+from everview.backends.embedded.tree.kernels.probing import entry_at, find_slot, hash_and_fetch, hash_row
 from everview.backends.embedded.tree.layout import (
     ENTRIES,
     INDEX_IDLE,
@@ -76,25 +77,22 @@ def slice_entries(code: Word, registers: Word, rows: Word, capacities: Word, vie
         if pairs == limit:
             stopped = i + 1
             break
-        hashed = hash_row(code, SLICE.keys + 1, width, registers, i, mode)
-        position = hashed & mask
-        tag = hashed - (hashed & bits)
-        for _ in range(longest + 1 if slot < 0 else 0):
-            word = load_half(table, position)
-            if word == 0:
-                break
-            if word - (word & bits) == tag:
-                head = (word & bits) - 1
-                entry = entry_at(view, head)
+        if slot < 0:
+            hashed = hash_row(code, SLICE.keys + 1, width, registers, i, mode)
+            position = hashed & mask
+            last = position + longest
+            while True:
+                slot, position = next_match(table, mask, bits, hashed, position, last)
+                if slot < 0:
+                    break
+                entry = entry_at(view, slot)
                 same = True
                 for k in range(width):
                     if load(entry, load(words, k)) != load(load(registers, load(code, SLICE.keys + 1 + k)), i):
                         same = False
                         break
                 if same:
-                    slot = head
                     break
-            position = (position + 1) & mask
         while slot >= 0 and pairs < limit:
             if pairs < room:
                 store(found, pairs, i)

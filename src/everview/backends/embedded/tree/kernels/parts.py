@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from everview.backends.embedded.state.intrinsics import load, load_half, store
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
+from everview.backends.embedded.state.probing import hash_entry, is_same, next_match
 from everview.backends.embedded.tree.instructions import PART
-from everview.backends.embedded.tree.kernels.probing import entry_at, find_slot, hash_entry, hash_row
+from everview.backends.embedded.tree.kernels.probing import entry_at, find_slot, hash_row
 from everview.backends.embedded.tree.layout import (
     COUNT,
     ENTRIES,
@@ -45,23 +46,13 @@ def _count_at_key(view: Word, key: Word, width: Word) -> Word:
     hashed = hash_entry(key, 0, width, load(view, MODE))
     table, mask = load(view, TABLE), load(view, MASK)
     position = hashed & mask
-    tag = hashed - position
-    for _ in range(load(view, LONGEST) + 1):
-        word = load_half(table, position & mask)
-        if word == 0:
+    last = position + load(view, LONGEST)
+    while True:
+        slot, position = next_match(table, mask, mask, hashed, position, last)
+        if slot < 0:
             return 0
-        slot = word & mask
-        if word - slot == tag:
-            entry = entry_at(view, slot - 1)
-            same = True
-            for k in range(width):
-                if load(entry, k) != load(key, k):
-                    same = False
-                    break
-            if same:
-                return load(entry, width)
-        position += 1
-    return 0
+        if is_same(entry_at(view, slot), key, width):
+            return load(entry_at(view, slot), width)
 
 
 @inlined
