@@ -89,7 +89,7 @@ def test_a_covariance_of_doubles_moves_with_its_changes(spark: SparkSession, gro
             assert not cov.to_numpy().any()
 
 
-@pytest.mark.parametrize("executor_bytes", [2**30, 0])
+@pytest.mark.parametrize("executor_bytes", [2**30, pytest.param(0, marks=pytest.mark.slow)])
 def test_views_over_large_tables_are_summed_in_tasks(spark: SparkSession, tmp_path: Path, executor_bytes: int) -> None:
     """By Python, or with ``executor_bytes=0`` by Spark alone: with keys of many types, NULLs, duplicates and strange floats."""
     rng = np.random.default_rng(6)

@@ -4,7 +4,7 @@ The same numbers as ``float_limbs`` has as expressions. Five limbs of each float
 dozens of those takes Spark tens of microseconds a row; NumPy takes well below one. It runs in tasks,
 on Arrow batches, or at the driver. Groups of several batches are added up afterwards, by whatever engine has them.
 
-A batch has keys, integers (0 or 1), floats (NULL where a row does not count) and a weight. A payload column is a ``Part``.
+A batch has keys, integers (0 or 1), floats (NULL where a row does not count) and a weight. A payload column is a ``SumPart``.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ import pyarrow.compute as pc
 
 from everview.backends.spark.float_limbs import LEAST, LIMBS, MOST
 
-Part = tuple[int, int]
+SumPart = tuple[int, int]
 """A column of the batch and which limb of it, or ``WHOLE`` for an integer itself; ``UNFIT`` for rows with unfit floats."""
 WHOLE: Final = -1
-UNFIT: Final[Part] = (-1, WHOLE)
+UNFIT: Final[SumPart] = (-1, WHOLE)
 _Ints = npt.NDArray[np.int64]
 _ROWS: Final = 2**16
 """So many rows are grouped at a time."""
@@ -30,7 +30,7 @@ _LIMB: Final = 2.0**31
 
 
 def float_totals(
-    batches: Iterable[pa.RecordBatch], key_count: int, parts: tuple[Part, ...]
+    batches: Iterable[pa.RecordBatch], key_count: int, parts: tuple[SumPart, ...]
 ) -> Iterator[pa.RecordBatch]:
     """The keys and sums of the groups of some rows; a group may come several times.
 
@@ -46,7 +46,7 @@ def float_totals(
     yield from _totals(waiting, key_count, parts)
 
 
-def _totals(batches: list[pa.RecordBatch], key_count: int, parts: tuple[Part, ...]) -> Iterator[pa.RecordBatch]:
+def _totals(batches: list[pa.RecordBatch], key_count: int, parts: tuple[SumPart, ...]) -> Iterator[pa.RecordBatch]:
     if not batches:
         return
     rows = pa.Table.from_batches(batches)
@@ -72,10 +72,10 @@ def _totals(batches: list[pa.RecordBatch], key_count: int, parts: tuple[Part, ..
         )
 
 
-def _contributions(rows: pa.Table, weights: _Ints, parts: tuple[Part, ...]) -> list[_Ints]:
+def _contributions(rows: pa.Table, weights: _Ints, parts: tuple[SumPart, ...]) -> list[_Ints]:
     """What each row adds to each sum."""
     unfit = np.zeros(len(weights), dtype=bool)
-    limbs: dict[Part, npt.NDArray[np.float64]] = {}
+    limbs: dict[SumPart, npt.NDArray[np.float64]] = {}
     for column in sorted({column for column, limb in parts if limb != WHOLE}):
         x = pc.fill_null(rows.column(column), 0.0).to_numpy()
         is_fit = _fits(x)

@@ -17,7 +17,7 @@ from typing import Final, assert_never
 
 from everview.backends.spark.float_limbs import fits, limbs
 from everview.backends.spark.float_limbs import total as total_of_limbs
-from everview.backends.spark.float_totals import UNFIT, WHOLE, Part
+from everview.backends.spark.float_totals import UNFIT, WHOLE, SumPart
 from everview.relational.definitions.sum_aggregates import Summed, sum_aggregate
 from everview.relational.expressions import (
     FALSE,
@@ -64,7 +64,7 @@ class UncutRows:
     """Integers and floats of a row (over the aggregate's input), of which ``float_totals`` makes the contributions."""
 
     values: tuple[Expression, ...]
-    parts: tuple[Part, ...]
+    parts: tuple[SumPart, ...]
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class _Builder:
         self._unfit: list[Expression] = []
         self._floats: list[Expression] = []
         """What is summed as floats: NULL where a row does not count."""
-        self._limbs: dict[int, Part] = {}
+        self._limbs: dict[int, SumPart] = {}
         """For a contribution that is a limb, the float and which limb of it."""
 
     def finished(self) -> tuple[Expression, ...]:
@@ -188,7 +188,7 @@ class _Builder:
         whole = [c for i, c in enumerate(self._contributions) if i not in self._limbs and c is not _UNFIT]
         if any(c.type != INT64 for c in whole):
             return None
-        parts: list[Part] = []
+        parts: list[SumPart] = []
         for i, contribution in enumerate(self._contributions):
             if contribution is _UNFIT:
                 parts.append(UNFIT)

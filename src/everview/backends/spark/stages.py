@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Set
 from dataclasses import dataclass, field
 
-from everview.backends.spark.float_totals import Part
+from everview.backends.spark.float_totals import SumPart
 from everview.backends.spark.terms import Term
 from everview.relational.expressions import Expression
 from everview.relational.nodes import Field, Generate, Relation, Scan, Schema, SparkQuery, TopK
@@ -87,7 +87,7 @@ class Grouped:
     is_single: bool = False
     anew: Partitioned | None = None
     uncut: Linear | None = None
-    parts: tuple[Part, ...] = ()
+    parts: tuple[SumPart, ...] = ()
     choice: BlockChoice | None = field(default=None, compare=False)
 
     @property
