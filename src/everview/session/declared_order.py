@@ -117,7 +117,7 @@ def _limits_without_order(text: str) -> list[Word]:
     """The words LIMIT and OFFSET before which an ORDER BY may be put, those of one query once.
 
     >>> [w.start for w in _limits_without_order("SELECT a FROM (SELECT * FROM t LIMIT 3) ORDER BY a LIMIT 2")]
-    [32]
+    [31]
     """
     words = words_of(text, "query")
     found: list[Word] = []
