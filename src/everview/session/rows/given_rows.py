@@ -54,7 +54,7 @@ def _frame_of(module: str) -> Any:
 
 
 def as_arrow(data: Any) -> Any:
-    """Arrow data, and a PySpark DataFrame or what else exports a stream of it, as a batch, or a table of several; all else as it is.
+    """Arrow data, and a PySpark DataFrame or what else exports a stream of it, as a batch or a table; all else as it is.
 
     Arrow takes some microseconds longer to answer about a table than about a batch, which is much where there is one row.
     """
