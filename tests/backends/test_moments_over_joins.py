@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 import everview as ev
+from everview.backends.embedded.tree.machine import RegisterMachine
 from everview.backends.embedded.tree.tree_operator import TreeOperator
 
 if TYPE_CHECKING:
@@ -44,6 +45,44 @@ def test_a_covariance_over_three_tables_is_a_tree(db: ev.Database) -> None:
     db.verify("cov")
     db.table("sale").delete([(i, i % 8, i / 8) for i in range(0, 400, 3)])
     db.verify("cov")
+
+
+@pytest.fixture
+def met(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many rows each run of a view tree's machine has held: those of the change, and what each look-up finds for them."""
+    counts: list[int] = []
+    run = RegisterMachine._run
+
+    def count_rows(self: RegisterMachine) -> None:
+        run(self)
+        counts.append(int(self._rows.sum()))
+
+    monkeypatch.setattr(RegisterMachine, "_run", count_rows)
+    return counts
+
+
+def test_a_changed_dimension_row_costs_look_ups_whatever_is_there(db: ev.Database, met: list[int]) -> None:
+    """Ten times the sales and items, in a view that is made on them: a maker two joins away from the sales meets no more rows."""
+    db.apply({"maker": [(i, float(i)) for i in range(4)]})
+    rows: list[dict[str, int]] = []
+    for name, count in (("few", 300), ("many", 3000)):
+        start = len(db.table("item"))
+        db.apply({"item": [(i, i % 4) for i in range(start, count)]})
+        db.apply({"sale": [(i, i % count, i / 8) for i in range(10 * start, 10 * count)]})
+        view = db.create_view(name, QUERY)
+        for table in ("sale", "item", "maker"):
+            assert f"a changed row of {table} costs O(1): " in view.explain()
+        rows.append({})
+        changes = {"maker": (2, count / 7), "item": (count - 2, 1)}
+        for table, row in changes.items():
+            met.clear()
+            db.table(table).upsert([row])
+            rows[-1][table] = sum(met)
+        db.verify(name)
+        db.drop(name)
+        met.clear()
+    assert rows[0] == rows[1]
+    assert max(rows[0].values()) <= 30
 
 
 def test_what_comes_and_goes_leaves_no_trace(db: ev.Database) -> None:

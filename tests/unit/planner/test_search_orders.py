@@ -128,6 +128,18 @@ def test_wide_views_are_inlined_for_engines_that_cannot_afford_them() -> None:
     assert narrow.materialized == {"R", "S", "T", narrow.tree.roots[0].name}
 
 
+def test_constant_updates_come_before_estimates_in_listings() -> None:
+    """Of a snowflake with few rows of M, i - m is estimated cheaper, and one changed row of M would meet a share of I."""
+    rows = {"F": 1e6, "I": 1e4, "M": 10.0}
+    query = join_query("Q[] = F[i] I[i, m] M[m]", "i -> m", rows=rows)
+    tempting = plan_tree(query, order=parse_order(query, "i - m"))
+    assert tempting.estimated_cost < plan_tree(query).estimated_cost
+    assert {c.atom: c.bound.exponent for c in tempting.costs} == {"F": 0, "I": 0, "M": 1}
+    assert {c.bound.exponent for c in plan_tree(query).costs} == {0}
+    static = only_updates_to(query, "F I")
+    assert search_order(static).parents() == tempting.order.parents(), "what never changes may be joined in advance"
+
+
 def test_guarantees_come_before_estimates_in_factorized_trees() -> None:
     """A - D - B - C would be estimated cheaper, with a view at C that no atom covers: the order found keeps updates O(N)."""
     rows = {"R": 50.0, "S": 1000.0, "T": 50.0, "U": 1000.0}
