@@ -62,7 +62,7 @@ def met(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_a_changed_dimension_row_costs_look_ups_whatever_is_there(db: ev.Database, met: list[int]) -> None:
-    """Ten times the sales and items, in a view that is made on them: a maker two joins away from the sales meets no more rows."""
+    """Ten times the sales and items, in a view that is made on them: a maker, two joins away, meets no more rows."""
     db.apply({"maker": [(i, float(i)) for i in range(4)]})
     rows: list[dict[str, int]] = []
     for name, count in (("few", 300), ("many", 3000)):

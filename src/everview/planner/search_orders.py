@@ -9,9 +9,9 @@ paths). Where there are more, only the most promising variables are tried for la
 one, and those of a single atom are placed below its others: it costs nothing to keep them there. The canonical order of a
 hierarchical query or Σ-reduct competes, and wins ties.
 
-An estimate counts each atom as often as it changes, and has to guess that from the rows: a small table weighs next to nothing, and
-its one changed row may then meet a share of the largest table. So no estimate is worth more than constant time: where some order
-promises O(1) for every atom that changes, one that does not is never taken.
+An estimate counts each atom as often as it changes, and has to guess that from the rows: a small table weighs next to nothing,
+and its one changed row may then meet a share of the largest table. So no estimate is worth more than constant time: where the
+canonical order promises O(1) for every atom that changes, one that does not is never taken.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ CLOSE = 1e-9
 def search_order(query: JoinQuery, representation: Representation = "listing") -> VariableOrder:
     """The best order found; the same for the same query. Free-top if the representation is factorized.
 
-    A query that is q-hierarchical, itself or under its dependencies, has its canonical order in a factorized representation, and
-    in a listing an order with constant updates if the canonical one has them.
+    A query that is q-hierarchical, itself or under its dependencies, has its canonical order in a factorized representation,
+    and in a listing an order with constant updates if the canonical one has them.
     """
     cost = OrderCost(query, representation)
     canonical = tuple(_canonical_orders(query, representation))
