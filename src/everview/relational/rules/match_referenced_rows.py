@@ -14,7 +14,7 @@ def match_referenced_rows(relation: Relation, references_of: ReferencesOf) -> Re
     Every row of C finds its partner, so that none is padded; likewise ⟖ with the sides exchanged. The law holds in the
     states that transactions leave, of which every foreign key is true.
 
-    >>> from everview.relational.nodes import Field
+    >>> from everview.relational.nodes import Field, Scan
     >>> from everview.relational.references import Reference
     >>> from everview.relational.rule_examples import INT64, Column, R, equal, show
     >>> sale = Scan("sale", (Field("item", INT64, False), Field("amount", INT64)))
