@@ -24,6 +24,7 @@ from everview.relational.column_names import find_column
 from everview.relational.constraints import missing_keys, repeated_keys
 from everview.relational.expressions import Literal
 from everview.relational.nodes import Relation, Scan, Schema
+from everview.relational.references import Reference
 from everview.relational.schema import schema
 from everview.relational.traverse import tables_of
 from everview.relational.unique_keys import UniqueKey
@@ -100,6 +101,15 @@ class TableDefinition:
                 columns = frozenset(self.positions(constraint.columns))
                 keys.append(UniqueKey(columns, frozenset(i for i in columns if self.fields[i].nullable)))
         return tuple(keys)
+
+    @property
+    def references(self) -> tuple[Reference, ...]:
+        """The foreign keys, once they are checked and written out."""
+        return tuple(
+            Reference(self.positions(c.columns), c.parent, c.referenced)
+            for c in self.constraints
+            if c.parent is not None
+        )
 
     @property
     def scan(self) -> Scan:

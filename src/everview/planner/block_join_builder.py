@@ -44,6 +44,7 @@ from everview.relational.expressions import (
 )
 from everview.relational.failing import can_fail, fails_otherwise, overflows
 from everview.relational.nodes import Filter, Project, Relation, Scan
+from everview.relational.references import Reference
 from everview.relational.schema import is_nullable, schema
 from everview.relational.types import BOOLEAN, is_floating
 from everview.relational.unique_keys import UniqueKey, kept_apart, unique_keys
@@ -54,13 +55,14 @@ class Facts:
     """What the planner knows of a relation: its unique keys, whether it changes, how many rows it has.
 
     ``matches`` says for some columns how many rows agree on them with a row, on average: 1 if they are unique, and more the
-    more they are skewed. None where nobody has looked.
+    more they are skewed. None where nobody has looked. ``references`` are foreign keys that every transaction is checked by.
     """
 
     keys: tuple[UniqueKey, ...] = ()
     updatable: bool = True
     rows: float = 1000.0
     matches: Callable[[tuple[int, ...]], float] | None = None
+    references: tuple[Reference, ...] = ()
 
 
 FactsOf = Callable[[Relation], Facts]

@@ -8,6 +8,10 @@ so each set C is solved once, and the search is exhaustive where few sets are re
 paths). Where there are more, only the most promising variables are tried for large sets. Variables of the same atoms are
 one, and those of a single atom are placed below its others: it costs nothing to keep them there. The canonical order of a
 hierarchical query or Σ-reduct competes, and wins ties.
+
+An estimate counts each atom as often as it changes, and has to guess that from the rows: a small table weighs next to nothing,
+and its one changed row may then meet a share of the largest table. So no estimate is worth more than constant time: where the
+canonical order promises O(1) for every atom that changes, one that does not is never taken.
 """
 
 from __future__ import annotations
@@ -16,8 +20,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from everview.planner.bit_sets import bits
-from everview.planner.build_tree import Representation
+from everview.planner.build_tree import Representation, view_tree
 from everview.planner.classes import is_hierarchical, is_q_hierarchical
+from everview.planner.cost import update_costs
 from everview.planner.dependencies import sigma_reduct
 from everview.planner.join_query import JoinQuery
 from everview.planner.order_cost import OrderCost, Part
@@ -40,8 +45,8 @@ CLOSE = 1e-9
 def search_order(query: JoinQuery, representation: Representation = "listing") -> VariableOrder:
     """The best order found; the same for the same query. Free-top if the representation is factorized.
 
-    A query that is q-hierarchical, itself or under its dependencies, has its canonical order in a factorized representation: no
-    estimate is worth more than the guarantee of constant time.
+    A query that is q-hierarchical, itself or under its dependencies, has its canonical order in a factorized representation,
+    and in a listing an order with constant updates if the canonical one has them.
     """
     cost = OrderCost(query, representation)
     canonical = tuple(_canonical_orders(query, representation))
@@ -53,7 +58,13 @@ def search_order(query: JoinQuery, representation: Representation = "listing") -
         found = cost.order(order)
         if found <= least * (1 + CLOSE):
             best, least = order, found
-    return best
+    constant = (order for order in canonical if order != best and _is_constant(query, order))
+    return best if not canonical or _is_constant(query, best) else next(constant, best)
+
+
+def _is_constant(query: JoinQuery, order: VariableOrder) -> bool:
+    """Whether each atom that changes costs O(1) in the listing tree over the order."""
+    return all(cost.is_constant for cost in update_costs(query, view_tree(query, order)))
 
 
 def _canonical_orders(query: JoinQuery, representation: Representation) -> Iterator[VariableOrder]:

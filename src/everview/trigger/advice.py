@@ -4,7 +4,7 @@ Advice to PARTITION BY changes the query's meaning, so it is told apart and not 
 
 Candidates are keys (columns by which a table is searched and of which its rows have no value twice), ``static`` for tables that
 have never changed, maintaining by deltas what is computed anew by the user's own wish, and PARTITION BY for windows over all
-rows. A foreign key is no candidate: the planner draws nothing from it.
+rows. A foreign key is no candidate: it changes what is allowed.
 """
 
 from __future__ import annotations

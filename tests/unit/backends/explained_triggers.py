@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping, Set
 from itertools import pairwise
 
@@ -44,6 +45,29 @@ def assert_same_program(view: ViewDefinition, tables: Mapping[str, TableDefiniti
     assert "on Spark: " in theirs
 
 
+def assert_same_but_for_order(ours: str, theirs: str) -> None:
+    """Both print the same, but for the rows that turn, the join in their place, and the numbers of what comes after it."""
+    own, other = (Counter(_NUMBER.sub("#", line) for line in _common(text, set())) for text in (ours, theirs))
+    assert all(_TURNING.fullmatch(line) for line in own - other), own - other
+    assert all(_COMPARED.fullmatch(line) for line in other - own), other - own
+
+
+_NUMBER = re.compile(r"#\d+")
+_TURNING = re.compile(
+    r"# := rows of # where .*"
+    r"|  δ# := σ δ#"
+    r"|  δ# \+= rows of # between old and new # .*"
+    r"|# := project \[cast\(.* as value_0\] of # .*"
+)
+"""The statement, its two rules, and what rows are compared with, which it wants as one column of the same type."""
+_COMPARED = re.compile(
+    r"# := inner join on \(cast\(.* of #, # .*"
+    r"|# := project \[.*\] of # .*"
+    r"|  δ# (:=|\+=) (δ# ⋈ #|# ⋈ δ#)    -- range of #, in the order of .*"
+    r"|  δ# := π δ#"
+    r"|  # \+= δ#"
+)
+"""The join, its two rules, the projection that drops the compared value, and what is kept for the join."""
 _SEARCH = re.compile(r"-- .*range of \S+( by .*?)?, in the order of ")
 _RANGE = re.compile(r"-- range( by .*?)? in the order of \w+, summed in O\(log N\)")
 

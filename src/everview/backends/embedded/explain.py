@@ -9,7 +9,7 @@ costs (``trigger.row_cost``), ``text`` first of all, in words, and then what dec
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from html import escape
 from typing import Any
@@ -36,6 +36,7 @@ from everview.planner.block_join_builder import FactsOf, Refused
 from everview.planner.skew_search import NoSkewPlan
 from everview.relational.expressions import columns_of
 from everview.relational.nodes import Aggregate, Project, Relation
+from everview.relational.traverse import tables_of
 from everview.trigger.advice import advice_lines
 from everview.trigger.format_program import format_program
 from everview.trigger.program import Apply, Program, ProgramStatement, scans
@@ -312,4 +313,17 @@ def _cost_lines(
 
     spread_of = spread_by(query, graph.can_be_counted)
     advice = advice_lines(planned, replan, spread_of, graph.unchanged_tables(view.plan))
-    return [*summary_lines(planned.row_costs(), spread_of), *advice]
+    return [*summary_lines(planned.row_costs(), spread_of), *_unread_lines(graph, view, planned.program), *advice]
+
+
+def _unread_lines(graph: Graph, view: ViewDefinition, program: Program) -> Iterator[str]:
+    """The tables that foreign keys have made needless."""
+    read = {source.name.lower() for source in program.inputs}
+    named = [
+        graph.tables[name.lower()].table.definition for name in tables_of(view.plan) if name.lower() in graph.tables
+    ]
+    for parent in (t for t in named if t.name.lower() not in read):
+        referring = [t.name for t in named if any(r.parent == parent.name for r in t.references)]
+        if referring:
+            why = f"what refers to it in {' and '.join(referring)} finds one row, by FOREIGN KEY"
+            yield f"a changed row of {parent.name} costs nothing: its rows are not read, as {why}"

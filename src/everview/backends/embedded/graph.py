@@ -130,7 +130,7 @@ class Graph:
         is_fixed = definition.static and source.table.has_received_rows
         rows = float(max(1000, source.table.row_count if definition.retain else 0))
         matches = partial(mean_matches, source.table) if definition.retain else None
-        return Facts(definition.unique_keys, not is_fixed, rows, matches)
+        return Facts(definition.unique_keys, not is_fixed, rows, matches, definition.references)
 
     def keeps_rows(self, name: str) -> bool:
         """Whether a table or view can be read again."""

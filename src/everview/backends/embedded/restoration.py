@@ -16,7 +16,7 @@ from everview.errors import OutOfMemory
 from everview.planner.block_join_builder import FactsOf
 from everview.planner.skew_search import NoSkewPlan
 from everview.relational.nodes import Relation
-from everview.relational.rules import WITH_TREES, run_rules
+from everview.relational.rules import WITH_TREES, run_rules, use_references
 from everview.relational.traverse import tables_of
 from everview.relational.unique_keys import unique_keys
 from everview.trigger.lower_plan import lower_factorized_view, lower_matrix_chain, lower_plan
@@ -56,7 +56,9 @@ def plan_view(graph: Graph, view: ViewDefinition, choices: ViewChoices, facts_of
     """
     if choices.representation == "matrix":
         return PlannedProgram(lower_matrix_chain(view.plan, facts_of), view.plan, {})
-    tested = TestedPlan(run_rules(view.plan, WITH_TREES), {})
+    # An assertion may be what finds the rows that break a foreign key, to sort them out.
+    plan = view.plan if view.is_assertion else use_references(view.plan, lambda scan: facts_of(scan).references)
+    tested = TestedPlan(run_rules(plan, WITH_TREES), {})
     if choices.strategy != "recompute":
         tested = expose_text_tests(tested.plan, {name: source.tests for name, source in graph.tables.items()})
     if choices.representation == "factorized":

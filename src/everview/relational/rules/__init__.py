@@ -3,6 +3,6 @@
 ``simplify`` runs the pipeline: each rule bottom-up over the plan, the plan verified after each.
 """
 
-from everview.relational.rules.pipeline import PIPELINE, SPLIT_JOINS, WITH_TREES, run_rules, simplify
+from everview.relational.rules.pipeline import PIPELINE, SPLIT_JOINS, WITH_TREES, run_rules, simplify, use_references
 
-__all__ = ["PIPELINE", "SPLIT_JOINS", "WITH_TREES", "run_rules", "simplify"]
+__all__ = ["PIPELINE", "SPLIT_JOINS", "WITH_TREES", "run_rules", "simplify", "use_references"]

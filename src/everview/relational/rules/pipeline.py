@@ -5,15 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from everview.relational.nodes import Relation
+from everview.relational.references import ReferencesOf
 from everview.relational.rules.drop_identity_project import drop_identity_project
+from everview.relational.rules.drop_referenced_join import drop_referenced_join
 from everview.relational.rules.drop_true_filter import drop_true_filter
 from everview.relational.rules.expose_keys import expose_keys
 from everview.relational.rules.filter_by_clock import filter_by_clock
 from everview.relational.rules.fold_constants import fold_constants
 from everview.relational.rules.group_by_struct_fields import group_by_struct_fields
 from everview.relational.rules.group_distinct_join import group_distinct_join
+from everview.relational.rules.match_referenced_rows import match_referenced_rows
 from everview.relational.rules.merge_filters import merge_filters
 from everview.relational.rules.merge_projects import merge_projects
 from everview.relational.rules.prune_columns import prune_columns
@@ -25,7 +29,7 @@ from everview.relational.rules.split_null_aware_anti import split_null_aware_ant
 from everview.relational.rules.split_outer_join import split_outer_join
 from everview.relational.rules.strengthen_outer_join import strengthen_outer_join
 from everview.relational.rules.take_from_constructor import take_from_constructor
-from everview.relational.traverse import rewrite_bottom_up
+from everview.relational.traverse import rewrite_bottom_up, scans_of
 from everview.relational.verify import verify
 
 Rule = Callable[[Relation], Relation | None]
@@ -91,6 +95,19 @@ class RuleRun:
 def simplify(plan: Relation, on_step: Callable[[RuleRun], None] | None = None) -> Relation:
     """The plan after the rules of ``PIPELINE``."""
     return run_rules(plan, PIPELINE, on_step)
+
+
+def use_references(plan: Relation, references_of: ReferencesOf) -> Relation:
+    """The plan without the joins that foreign keys make needless: for engines that check them at the end of each transaction.
+
+    A join that goes may have been all that read the columns of another one, so this goes on as long as one does.
+    """
+    if not any(references_of(scan) for scan in scans_of(plan)):
+        return plan
+    plan = run_rules(plan, (partial(match_referenced_rows, references_of=references_of),))
+    while (shorter := run_rules(plan, (partial(drop_referenced_join, references_of=references_of),))) is not plan:
+        plan = run_rules(shorter, (merge_projects, prune_columns, merge_projects, drop_identity_project))
+    return plan
 
 
 def run_rules(plan: Relation, rules: tuple[Rule, ...], on_step: Callable[[RuleRun], None] | None = None) -> Relation:

@@ -49,7 +49,7 @@ def executed(state: TreeState, atom: int) -> list[str]:
 @given(st.integers(0, 2**40))
 @settings(max_examples=150)
 def test_what_is_reported_is_what_is_explained_and_executed(seed: int) -> None:
-    """For random joins with and without keys, and some tables static."""
+    """For random joins with and without keys, of tables of all sizes, of which some are static."""
     rng = random.Random(seed)
     query = random_query(rng)
     keys = {
@@ -58,9 +58,11 @@ def test_what_is_reported_is_what_is_explained_and_executed(seed: int) -> None:
         if rng.random() < 0.5
     }
 
+    sizes = {t.name: rng.choice((10.0, 1e3, 1e6)) for t in query.tables}
+
     def facts(relation: Relation) -> Facts:
         name = relation.table if isinstance(relation, Scan) else ""
-        return Facts(keys=keys.get(name, ()), updatable=name not in query.static)
+        return Facts(keys=keys.get(name, ()), updatable=name not in query.static, rows=sizes.get(name, 1e3))
 
     try:
         lowered = plan_block(query.aggregate, facts, BlockOptions("factorized"))
