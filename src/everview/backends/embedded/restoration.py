@@ -22,6 +22,7 @@ from everview.relational.unique_keys import unique_keys
 from everview.trigger.lower_plan import lower_factorized_view, lower_matrix_chain, lower_plan
 from everview.trigger.plan_block import Refused
 from everview.trigger.program import Program
+from everview.trigger.restrict_groups import restrict_groups
 
 
 def add_to_graph(graph: Graph, view: ViewDefinition, choices: ViewChoices) -> Operator:
@@ -56,7 +57,10 @@ def plan_view(graph: Graph, view: ViewDefinition, choices: ViewChoices, facts_of
     """
     if choices.representation == "matrix":
         return PlannedProgram(lower_matrix_chain(view.plan, facts_of), view.plan, {})
-    tested = TestedPlan(run_rules(view.plan, WITH_TREES), {})
+    plan = run_rules(view.plan, WITH_TREES)
+    if choices.strategy == "auto" and choices.representation != "factorized":
+        plan = restrict_groups(plan, facts_of)
+    tested = TestedPlan(plan, {})
     if choices.strategy != "recompute":
         tested = expose_text_tests(tested.plan, {name: source.tests for name, source in graph.tables.items()})
     if choices.representation == "factorized":
