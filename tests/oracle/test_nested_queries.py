@@ -107,6 +107,7 @@ RANGES = {
     "greatest": "WITH g AS (SELECT a, SUM(b) AS x FROM r GROUP BY a) SELECT a, x FROM g WHERE x = (SELECT MAX(x) FROM g)",
     "restricted": "SELECT SUM(o.b) AS x FROM r o WHERE o.b = 2 AND o.d < (SELECT AVG(i.e) FROM s i WHERE i.a = o.a)",
     "least": "SELECT a, d FROM r WHERE c = 'x' AND e > (SELECT MIN(s.e) FROM s, bids WHERE s.b = volume AND s.a = r.a)",
+    "few_first": "SELECT r.a, bids.id FROM r JOIN bids ON r.b = volume JOIN s ON s.a = r.a AND s.c = 'y'",
     "listed": "SELECT a FROM s JOIN (SELECT a, COUNT(*) AS n FROM r GROUP BY a) USING (a) WHERE n > 1 AND s.c = 'y'",
     "average": "SELECT c, COUNT(*) AS n FROM r WHERE b > (SELECT AVG(b) FROM r WHERE b > 0) GROUP BY c",
 }

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from math import prod
 
+from everview.planner.block_flatten import flatten
 from everview.planner.block_join_builder import FactsOf
-from everview.relational.expressions import Call, Cast, Column, Expression, Literal, conjuncts
+from everview.relational.expressions import Call, Column
 from everview.relational.failing import can_fail
 from everview.relational.join_condition import split_join_condition
 from everview.relational.nodes import (
@@ -30,15 +30,10 @@ from everview.relational.schema import columns, schema
 from everview.relational.traverse import expressions_in, inputs, nodes_of, with_inputs
 from everview.relational.types import BOOLEAN, INT64, Decimal, is_floating, is_integral
 from everview.relational.unique_keys import unique_keys
+from everview.trigger.few_rows import leaves_few
 
-FEW = 0.25
-"""The share of its rows that a filter may let through. A row that passes costs a look-up and a stored sum more than without the
-restriction, one that does not costs about half as much; so this is well below the share at which nothing is gained."""
-GUESSED = 0.1
-"""The share of the rows that are equal to a constant, or match a pattern, where nobody has counted."""
 _WIDEST_SUMMED = 28
 """The most digits of decimals whose sum cannot overflow."""
-_PATTERNS = frozenset(("in", "like", "ilike", "rlike", "startswith", "endswith", "contains"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +131,7 @@ class _Restriction:
     def _few_of(self, relation: Relation) -> _Kept:
         """The columns of a relation of which a filtered table has all values."""
         match relation:
-            case Filter() if self._leaves_few(relation):
+            case Filter() if self._is_few(relation):
                 return {i: _Few(relation, i) for i in range(len(schema(relation)))}
             case Filter(child=child):
                 return self._few_of(child)
@@ -157,29 +152,9 @@ class _Restriction:
             case _:
                 return {}
 
-    def _leaves_few(self, filtered: Filter) -> bool:
-        """Whether a filter of a table compares with constants, and probably leaves few rows."""
-        below = filtered.child
-        while isinstance(below, Project):
-            below = below.child
-        if not isinstance(below, Scan) or can_fail(filtered.condition):
-            return False
-        return prod(self._share(part, filtered.child) for part in conjuncts(filtered.condition)) <= FEW
-
-    def _share(self, part: Expression, relation: Relation) -> float:
-        """The share of the rows of which a condition is expected to hold."""
-        match part:
-            case Call(function="=", args=(value, Literal()) | (Literal(), value)) if not isinstance(value, Literal):
-                while isinstance(value, Cast):
-                    value = value.child
-                facts = self._facts_of(relation)
-                if isinstance(value, Column) and facts.matches is not None:
-                    return facts.matches((value.index,)) / facts.rows or GUESSED
-                return GUESSED
-            case Call(function=name, args=(_, *others)) if name in _PATTERNS:
-                return min(1.0, GUESSED * len(others)) if all(isinstance(o, Literal) for o in others) else 1.0
-            case _:
-                return 1.0
+    def _is_few(self, filtered: Filter) -> bool:
+        flat = flatten(filtered)
+        return len(flat.inputs) == 1 and leaves_few(flat.conditions, flat.inputs[0], self._facts_of)
 
     def _restricted(self, aggregate: Aggregate, kept: Mapping[int, _Few]) -> Aggregate:
         """The aggregate over the rows of the groups that are wanted."""
