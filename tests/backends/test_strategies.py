@@ -210,6 +210,21 @@ def test_static_tables_are_joined_once(spark: SparkSession) -> None:
     assert not any(part.endswith(".r") for part in stored), stored
 
 
+def test_auto_refuses_quadratic_views_and_says_so(spark: SparkSession) -> None:
+    """In a cycle of four tables recursive deltas would need views of pairs: explain names one, and its size."""
+    db = ev.connect(spark=spark)
+    for name in ("ab", "bc", "cd", "da"):
+        db.create_table(name, f"{name[0]} INT, {name[1]} INT")
+    sql = "SELECT COUNT(*) AS n FROM ab JOIN bc USING (b) JOIN cd USING (c) JOIN da ON cd.d = da.d AND ab.a = da.a"
+    taken = db.create_view("auto", sql).explain()
+    assert "view tree taken: recursive deltas would store" in taken
+    assert "of up to N^2 rows" in taken
+    asked = db.create_view("asked", sql, strategy="recursive").explain()
+    assert "up to N^2 rows" in asked
+    db.apply({"ab": [(1, 2), (1, 2)], "bc": [(2, 3), (2, 4)], "cd": [(3, 5), (4, 5)], "da": [(5, 1), (6, 1)]})
+    assert db.view("auto").rows() == db.view("asked").rows() == [(4,)]
+
+
 def test_equal_views_share_their_tree(spark: SparkSession) -> None:
     """A second view with the same query costs no state of its own."""
     db = _open(spark)

@@ -37,6 +37,7 @@ from everview.relational.rules.split_outer_join import split_outer_join
 from everview.relational.schema import columns, schema
 from everview.relational.traverse import inputs, nodes_of, rewrite_bottom_up, with_inputs
 from everview.trigger.block_source import block_source
+from everview.trigger.few_rows import join_few_first
 from everview.trigger.find_nested import as_relation, find_nested, origins_of, outer_columns, without_nested
 from everview.trigger.find_threshold import find_threshold, without_threshold
 from everview.trigger.join_partners import finds_few, is_searched, is_surely_single
@@ -64,6 +65,7 @@ from everview.trigger.program import (
     ProgramStatement,
     ThresholdFilter,
     TreeBlock,
+    identity_of_statement,
 )
 from everview.trigger.verify import verify_program
 
@@ -228,7 +230,7 @@ class _Lowering:
 
     def add(self, statement: ProgramStatement, fields: Schema) -> Scan:
         """A scan of the collection that a statement makes; equal statements make one."""
-        key = _key(statement)
+        key = identity_of_statement(statement)
         if key not in self._known:
             number = len(self._collections) + 1
             while f"#{number}" in self._inputs or f"#{number}" in self._collections:
@@ -251,6 +253,8 @@ class _Lowering:
             case Join() | Filter() | Project() if (plain := self._without_nested(relation)) is not None:
                 return self.visit(plain)
             case Join() | Filter() | Project() if (plain := self._without_threshold(relation)) is not None:
+                return self.visit(plain)
+            case Join() | Filter() | Project() if (plain := self._with_few_first(relation)) is not None:
                 return self.visit(plain)
             case Project() if relation.expressions == columns(relation.child):
                 return self.visit(relation.child)  # pruning leaves projections that return their input
@@ -340,6 +344,13 @@ class _Lowering:
         filtered = self.add(ThresholdFilter(rows, value, column, found.condition), rows.fields)
         return _ready(as_relation(without_threshold(flat, found, filtered), tuple(f.name for f in schema(relation))))
 
+    def _with_few_first(self, relation: Relation) -> Relation | None:
+        """The relation with its joins in an order that keeps fewer rows; None where they are in such an order."""
+        if not self._has_order or self._blocks.strategy != "auto":
+            return None
+        flat = join_few_first(flatten(relation), self._facts_of)
+        return None if flat is None else _ready(as_relation(flat, tuple(f.name for f in schema(relation))))
+
     def _aggregate(self, aggregate: Aggregate) -> Scan:
         """The view tree of an aggregate, or an operator with the reason why it has none."""
         plain = self._without_nested(aggregate.child)
@@ -425,25 +436,6 @@ def _over(block: Block, read: Sequence[Scan]) -> Block:
 def _block_of(plan: Relation) -> Relation:
     """The part of a factorized view's plan that is its block: without the projection above an aggregate."""
     return plan.child if isinstance(plan, Project) and isinstance(plan.child, Aggregate) else plan
-
-
-def _key(statement: ProgramStatement) -> Hashable:
-    """What equal statements have in common."""
-    match statement:
-        case Apply(node=node):
-            return node
-        case CheckSingle(node=node):
-            return "check", node
-        case NestedFilter() | ThresholdFilter():
-            return statement
-        case TreeBlock():
-            return "tree", statement.source
-        case FactorizedBlock():
-            return "factorized", statement.source
-        case MatrixBlock(source=source):
-            return "matrices", source
-        case Anew(plan=plan):
-            return "anew", plan
 
 
 def _only_columns(project: Project) -> bool:

@@ -22,7 +22,7 @@ Programs are values. ``lower_plan`` makes them, ``verify`` checks them, ``format
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from enum import Enum
 from typing import TypeAlias
@@ -298,3 +298,22 @@ def kind_of_statement(statement: ProgramStatement) -> StatementKind:
             return StatementKind.LINEAR
         case Anew():
             return StatementKind.ANEW
+
+
+def identity_of_statement(statement: ProgramStatement) -> Hashable:
+    """What equal statements have in common."""
+    match statement:
+        case Apply(node=node):
+            return node
+        case CheckSingle(node=node):
+            return "check", node
+        case NestedFilter() | ThresholdFilter():
+            return statement
+        case TreeBlock():
+            return "tree", statement.source
+        case FactorizedBlock():
+            return "factorized", statement.source
+        case MatrixBlock(source=source):
+            return "matrices", source
+        case Anew(plan=plan):
+            return "anew", plan

@@ -22,6 +22,7 @@ from everview.relational.unique_keys import unique_keys
 from everview.trigger.lower_plan import lower_factorized_view, lower_matrix_chain, lower_plan
 from everview.trigger.plan_block import Refused
 from everview.trigger.program import Program
+from everview.trigger.restrict_groups import restrict_groups
 
 
 def add_to_graph(graph: Graph, view: ViewDefinition, choices: ViewChoices) -> Operator:
@@ -58,7 +59,10 @@ def plan_view(graph: Graph, view: ViewDefinition, choices: ViewChoices, facts_of
         return PlannedProgram(lower_matrix_chain(view.plan, facts_of), view.plan, {})
     # An assertion may be what finds the rows that break a foreign key, to sort them out.
     plan = view.plan if view.is_assertion else use_references(view.plan, lambda scan: facts_of(scan).references)
-    tested = TestedPlan(run_rules(plan, WITH_TREES), {})
+    plan = run_rules(plan, WITH_TREES)
+    if choices.strategy == "auto" and choices.representation != "factorized":
+        plan = restrict_groups(plan, facts_of)
+    tested = TestedPlan(plan, {})
     if choices.strategy != "recompute":
         tested = expose_text_tests(tested.plan, {name: source.tests for name, source in graph.tables.items()})
     if choices.representation == "factorized":

@@ -162,17 +162,22 @@ class FailingPairs:
     Every outer row is compared with every inner row, whatever their groups are, for Spark compares first, and groups what is
     left. Those with NULL as the key, and inner rows without a group, are not, and neither are those beside no row at all. So
     there is an error if a row that fails is on one side, and any row on the other.
+
+    But if no outer row has a group, Spark finds that the join with the groups is empty, and compares nothing (adaptive
+    execution does, its default). A count keeps outer rows without a group, too.
     """
 
     def __init__(self, statement: NestedFilter) -> None:
         assert statement.failing is not None
         outer, inner = statement.failing
         self._columns = (outer, ()), (inner, tuple(i for _, i in statement.groups))
+        self._outer_groups = () if statement.call.function == "count" else tuple(o for o, _ in statement.groups)
         self.clear()
 
     def clear(self) -> None:
         """Forgets all rows."""
         self._counts: Ints = np.zeros((2, 2), dtype=np.int64)
+        self._joined = self._joined_committed = 0
         self._committed = self._counts.copy()
 
     def add(self, outer: Batch | None, inner: Batch | None) -> None:
@@ -186,19 +191,21 @@ class FailingPairs:
                 ((*_, fails), known) = known_keys(batch, (*groups, column))
                 weights = batch.weights[known]
                 self._counts[side] += weights.sum(), weights[fails.values.astype(np.bool_)].sum()
+        if outer is not None:
+            self._joined += int(outer.weights[known_keys(outer, self._outer_groups)[1]].sum())
         (outers, outer_fails), (inners, inner_fails) = self._counts.tolist()
-        if (outer_fails and inners) or (inner_fails and outers):
+        if self._joined and ((outer_fails and inners) or (inner_fails and outers)):
             raise EvaluationError(
                 "a key that is compared is beyond what its type can hold.", condition="ARITHMETIC_OVERFLOW"
             )
 
     def commit(self) -> None:
         """Makes the changes final."""
-        self._committed = self._counts.copy()
+        self._committed, self._joined_committed = self._counts.copy(), self._joined
 
     def rollback(self) -> None:
         """Takes back the changes since the last commit."""
-        self._counts = self._committed.copy()
+        self._counts, self._joined = self._committed.copy(), self._joined_committed
 
 
 def known_keys(batch: Batch, columns: Sequence[int]) -> tuple[list[Vector], Bools]:
