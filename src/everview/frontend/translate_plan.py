@@ -42,6 +42,7 @@ from everview.frontend.translation import (
     with_columns,
     with_type,
 )
+from everview.frontend.user_names import foreign_rows
 from everview.relational.definitions.spark_aggregates import is_python_aggregate
 from everview.relational.expressions import TRUE, Expression
 from everview.relational.nodes import (
@@ -65,7 +66,6 @@ from everview.relational.schema import columns, schema
 
 _TRANSPARENT = frozenset(
     {
-        "SubqueryAlias",
         "PipeOperator",
         "ResolvedHint",
         "Repartition",
@@ -89,17 +89,19 @@ _NOTHING = Scope({})
 _FOREIGN_LEAVES = frozenset({"LogicalRDD", "LogicalRelation", "DataSourceV2Relation", "InMemoryRelation"})
 
 
-def translate_plan(root: CatalystNode, fields_of: Callable[[str], Schema], zone: str) -> Relation:
-    """The algebra of a whole plan; ``fields_of`` gives the columns of a table or view of the database."""
+def translate_plan(root: CatalystNode, fields_of: Callable[[str], Schema | None], zone: str) -> Relation:
+    """The algebra of a whole plan; ``fields_of`` gives the columns of a table or view of the database, None of others."""
     return _PlanTranslator(fields_of, zone).translate(root).relation
 
 
 class _PlanTranslator:
-    def __init__(self, fields_of: Callable[[str], Schema], zone: str) -> None:
+    def __init__(self, fields_of: Callable[[str], Schema | None], zone: str) -> None:
         self._fields_of = fields_of
         self._zone = zone
         self._common_tables: dict[int, Translation] = {}
         self._table: str | None = None
+        self._alias: str | None = None
+        """What the query calls the rows below, for messages."""
         self._loops: dict[int, Schema] = {}
         """The columns of the recursive common tables at hand."""
         self._marks: set[int] = set()
@@ -115,11 +117,7 @@ class _PlanTranslator:
             translated: Translation = method(node)
             return translated
         if node.name in _FOREIGN_LEAVES:
-            raise UnsupportedQuery(
-                "the query reads data that is not a table of this database.",
-                operator=node.name,
-                hint="create a table for it with db.create_table, and build DataFrames from db.spark_table(name).",
-            )
+            raise foreign_rows(self._alias, node.name)
         if node.name == "Sample":
             raise UnsupportedQuery(
                 "TABLESAMPLE draws rows by chance, so a view over it has no well-defined content.",
@@ -141,21 +139,18 @@ class _PlanTranslator:
         finally:
             self._table = outer
 
+    def _translate_subquery_alias(self, node: CatalystNode) -> Translation:
+        outer, self._alias = self._alias, node.fields["identifier"]["name"]
+        try:
+            return self.translate(node.children[0])
+        finally:
+            self._alias = outer
+
     def _translate_logical_rdd(self, node: CatalystNode) -> Translation:
-        if self._table is None:
-            raise UnsupportedQuery(
-                "the query reads data that is not a table of this database.",
-                operator=node.name,
-                hint="create a table for it with db.create_table, and build DataFrames from db.spark_table(name).",
-            )
-        output, fields = node.trees("output"), self._fields_of(self._table)
-        if [a.fields["name"] for a in output] != [f.name for f in fields]:
-            raise UnsupportedQuery(
-                f"the query reads '{self._table}' of its session, and the database has another one with other columns.",
-                operator="temporary view",
-                hint=f"give one of them another name; db.spark_table('{self._table}') is the database's.",
-            )
-        return Translation(Scan(self._table, fields), tuple(expr_id(a) for a in output))
+        fields = None if self._table is None else self._fields_of(self._table)
+        if self._table is None or fields is None:
+            raise foreign_rows(self._alias, node.name)
+        return Translation(Scan(self._table, fields), tuple(expr_id(a) for a in node.trees("output")))
 
     def _translate_local_relation(self, node: CatalystNode) -> Translation:
         output = node.trees("output")
