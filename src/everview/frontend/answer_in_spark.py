@@ -131,11 +131,8 @@ def _check(session: Any, plan: Any, names: frozenset[str]) -> list[str]:
     """What of these names a plan reads; raises if its answer depends on more than that."""
     refuse_nondeterministic(plan.toJSON())
     read: dict[str, None] = {}
-    alias: str | None = None
-    for node in _nodes(plan, names, read):
+    for node, alias in _nodes(plan, names, read, None):
         kind = node.nodeName()
-        if kind == "SubqueryAlias":
-            alias = node.identifier().name()
         if not node.children().size() and kind not in _CONSTANT:
             raise foreign_rows(alias, kind)
         if kind == "Sample":
@@ -157,15 +154,23 @@ def _check(session: Any, plan: Any, names: frozenset[str]) -> list[str]:
     return list(read)
 
 
-def _nodes(plan: Any, names: frozenset[str], read: dict[str, None]) -> Iterator[Any]:
-    """The nodes of a plan and of its subqueries, but for what is below views of the database, which are noted in ``read``."""
+def _nodes(
+    plan: Any, names: frozenset[str], read: dict[str, None], alias: str | None
+) -> Iterator[tuple[Any, str | None]]:
+    """The nodes of a plan and of its subqueries, each with the nearest name above it.
+
+    What is below views of the database is left out; they are noted in ``read``.
+    """
     name = table_of_view(plan)
     if name in names:
         read[name] = None
         return
-    yield plan
-    for below in (*sequence(plan.children()), *sequence(plan.subqueries())):
-        yield from _nodes(below, names, read)
+    yield plan, alias
+    below = plan.identifier().name() if plan.nodeName() == "SubqueryAlias" else alias
+    for child in sequence(plan.children()):
+        yield from _nodes(child, names, read, below)
+    for subquery in sequence(plan.subqueries()):
+        yield from _nodes(subquery, names, read, None)
 
 
 def _is_ordered(limit: Any) -> bool:
