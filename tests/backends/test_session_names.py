@@ -36,7 +36,7 @@ def test_a_dataframe_reads_what_it_was_built_from(session: SparkSession, db: ev.
     """The session's view of that name is refused, the database's table is what ``spark_table`` gives."""
     for frame in (session.table("t"), session.sql("SELECT id FROM t"), session.table("t").groupBy("v").count()):
         for strategy in ("auto", "recompute"):
-            with pytest.raises(ev.UnsupportedQuery, match=r"'t' of the Spark session, that is not a table"):
+            with pytest.raises(ev.UnsupportedQuery, match=r"'t' of the Spark session, which is not a table"):
                 db.create_view("w", frame, strategy=strategy)
     view = db.create_view("w", db.spark_table("t").select("v"))
     db.table("t").insert([(2, "ours too")])
@@ -60,7 +60,7 @@ def test_views_over_a_view_of_the_same_name(session: SparkSession, db: ev.Databa
     session.table("t").select("v").createTempView("by_frame")
     session.sql("CREATE TEMP VIEW over_text AS SELECT v FROM by_text")
     for name in ("by_text", "by_frame", "over_text"):
-        with pytest.raises(ev.UnsupportedQuery, match=r"'t' of the Spark session, that is not a table"):
+        with pytest.raises(ev.UnsupportedQuery, match=r"'t' of the Spark session, which is not a table"):
             db.create_view("w", f"SELECT v FROM {name}")
         asked = db.sql(f"SELECT v FROM {name} UNION SELECT v FROM t")
         assert isinstance(asked, ev.Result)

@@ -51,9 +51,9 @@ def told_apart(session: Any, plan: Any, own: set[str]) -> Any:
 
 def foreign_rows(name: str | None, operator: str) -> UnsupportedQuery:
     """The refusal of rows that are no table of the database, by the name that the query has for them."""
-    what = "data" if name is None else f"'{name}' of the Spark session,"
+    what = "data that" if name is None else f"'{name}' of the Spark session, which"
     return UnsupportedQuery(
-        f"the query reads {what} that is not a table of this database.",
+        f"the query reads {what} is not a table of this database.",
         operator=operator,
         hint="db.create_table(name, frame) takes rows in; db.spark_table(name) is a DataFrame over a table that is there.",
     )
