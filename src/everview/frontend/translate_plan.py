@@ -118,6 +118,12 @@ class _PlanTranslator:
             return translated
         if node.name in _FOREIGN_LEAVES:
             raise foreign_rows(self._alias, node.name)
+        if node.name.startswith("StreamingRelation"):
+            raise UnsupportedQuery(
+                "the query reads a stream, which has no content yet.",
+                operator=node.name,
+                hint="feed a table from it with db.stream(table, frame, checkpoint=…); views over the table follow.",
+            )
         if node.name == "Sample":
             raise UnsupportedQuery(
                 "TABLESAMPLE draws rows by chance, so a view over it has no well-defined content.",
