@@ -67,6 +67,24 @@ def test_views_over_a_view_of_the_same_name(session: SparkSession, db: ev.Databa
         assert sorted(asked.rows()) == [("ours",), ("theirs",)]
 
 
+def test_views_that_do_not_live_in_the_session(session: SparkSession, db: ev.Database) -> None:
+    """A view that sessions share, or one of a catalog, may have the name of a table of the database."""
+    session.table("t").createOrReplaceGlobalTempView("t")
+    session.sql("CREATE OR REPLACE VIEW default.t AS SELECT * FROM VALUES (7, 'theirs') AS t(id, v)")
+    try:
+        for strategy in ("auto", "recompute"):
+            with pytest.raises(ev.UnsupportedQuery, match="'t' of the Spark session"):
+                db.create_view("w", "SELECT v FROM global_temp.t", strategy=strategy)
+            constant = db.create_view(
+                f"c_{strategy}", "SELECT d.v FROM default.t AS d JOIN t ON t.id > 0", strategy=strategy
+            )
+            assert constant.rows() == [("theirs",)]
+            db.verify(constant.name)
+    finally:
+        session.catalog.dropGlobalTempView("t")
+        session.sql("DROP VIEW default.t")
+
+
 def test_in_text_the_name_is_the_databases(session: SparkSession, db: ev.Database) -> None:
     """SQL that is handed to the database means its tables first."""
     view = db.create_view("w", "SELECT v FROM t")

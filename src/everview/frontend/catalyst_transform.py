@@ -42,11 +42,11 @@ def view_leaves(session: Any, plan: Any) -> list[str]:
 
 
 def table_of_view(node: Any) -> str | None:
-    """The name, in lower case, of a temporary view of a session; None for any other node, also for a view of a catalog."""
-    if node.nodeName() != "View" or not node.isTempView():
+    """The name, in lower case, of a view that lives in a session; None for any other node, also for a view of a catalog."""
+    if node.nodeName() != "View":
         return None
-    name: str = node.desc().identifier().table().lower()
-    return name
+    identifier = node.desc().identifier()
+    return identifier.table().lower() if identifier.database().isEmpty() else None
 
 
 def rewrite_subqueries(session: Any, plan: Any, rewrite: Callable[[Any], Any]) -> Any:

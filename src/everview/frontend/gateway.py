@@ -122,6 +122,7 @@ class SparkGateway:
         self._known: tuple[str, SessionSettings, str | None] | None = None
         self._applied: SessionSettings | None = None
         self._copied_views: set[str] = set()
+        self._has_views = False
         self._is_lent = False
         self.started: tuple[str, SessionReach] | None = None
         """In what environment we have started Spark ourselves, and what that session reached then."""
@@ -311,7 +312,7 @@ class SparkGateway:
             with quiet_spark_log():
                 _require_query(session, query)
                 plan = plan_of_frame(session.sql(query))
-                return told_apart(session, plan, set(self._fields)) if self._copied_views else plan
+                return told_apart(session, plan, set(self._fields)) if self._has_views else plan
         except PySparkException as error:
             raise from_spark_error(error, [n for n, _ in self._fields.values()]) from None
         except Py4JJavaError as error:  # what Spark did not foresee: its own mistake
@@ -347,7 +348,7 @@ class SparkGateway:
                 self._applied = settings
             remember_session(self.user_session)
             copy_functions(self.user_session, self._session)
-            copy_views(self.user_session, self._session, self._copied_views, set(self._fields))
+            self._has_views = copy_views(self.user_session, self._session, self._copied_views, set(self._fields))
             if self._rings is not None:
                 self._rings.register_new()
             for key in sorted(self._pending):

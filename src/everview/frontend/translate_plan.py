@@ -139,7 +139,9 @@ class _PlanTranslator:
     # Leaves
 
     def _translate_view(self, node: CatalystNode) -> Translation:
-        outer, self._table = self._table, node.fields["desc"]["identifier"]["table"]
+        identifier = node.fields["desc"]["identifier"]
+        is_in_session = identifier.get("database") is None  # else it is a view of a catalog, or one that sessions share
+        outer, self._table = self._table, identifier["table"] if is_in_session else None
         try:
             return self.translate(node.children[0])
         finally:

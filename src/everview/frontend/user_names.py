@@ -18,13 +18,17 @@ from everview.frontend.spark_text import sequence
 from everview.relational.quoting import quote
 
 
-def copy_views(source: SparkSession, target: SparkSession, copied: set[str], own: set[str]) -> None:
+def copy_views(source: SparkSession, target: SparkSession, copied: set[str], own: set[str]) -> bool:
     """Makes the temp views of one session known in another; ``copied`` are those that were, and is brought up to date.
 
     Spark holds a view made by SQL as its text. One that mentions a name of ``own`` is copied as it is resolved at its home.
+
+    Returns:
+        Whether there are temp views of whatever name, also such as all sessions share: they may read others.
     """
     theirs, ours = (_state(s).catalog() for s in (source, target))
-    names = {n.table().lower() for n in sequence(theirs.listLocalTempViews("*"))} - own
+    local = {n.table().lower() for n in sequence(theirs.listLocalTempViews("*"))}
+    names = local - own
     for gone in (copied - names) - own:
         ours.dropTempView(gone)
     for name in names:
@@ -37,6 +41,7 @@ def copy_views(source: SparkSession, target: SparkSession, copied: set[str], own
             ours.createTempView(name, view, True)
     copied.clear()
     copied.update(names)
+    return bool(local) or bool(theirs.globalTempViewManager().listViewNames("*").nonEmpty())
 
 
 def told_apart(session: Any, plan: Any, own: set[str]) -> Any:
