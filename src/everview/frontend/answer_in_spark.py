@@ -17,7 +17,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from everview.errors import CorruptDatabase, EvaluationError, UnsupportedQuery
 from everview.frontend.arrow_of_frame import arrow_of_frame
-from everview.frontend.catalyst_plan import refuse_nondeterministic
+from everview.frontend.catalyst_plan import refuse_empty_pivots, refuse_nondeterministic
 from everview.frontend.catalyst_transform import rebind_leaves, table_of_view
 from everview.frontend.clock_functions import with_clock
 from everview.frontend.hide_expressions import function_name, refuse_chance, refused_as_nondeterministic
@@ -129,7 +129,9 @@ class SparkAnswers:
 
 def _check(session: Any, plan: Any, names: frozenset[str]) -> list[str]:
     """What of these names a plan reads; raises if its answer depends on more than that."""
-    refuse_nondeterministic(plan.toJSON())
+    written = plan.toJSON()
+    refuse_nondeterministic(written)
+    refuse_empty_pivots(written)
     read: dict[str, None] = {}
     for node, alias in _nodes(plan, names, read, None):
         kind = node.nodeName()

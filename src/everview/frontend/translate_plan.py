@@ -86,6 +86,19 @@ _JOIN_KINDS = {
     "ExistenceJoin": JoinKind.MARK,
 }
 _NOTHING = Scope({})
+_FRAME_METHODS = {
+    "CoGroup": "cogroup",
+    "CollectMetrics": "observe",
+    "FlatMapCoGroupsInArrow": "cogroup(…).applyInArrow",
+    "FlatMapCoGroupsInPandas": "cogroup(…).applyInPandas",
+    "FlatMapGroupsInArrow": "groupBy(…).applyInArrow",
+    "FlatMapGroupsInPandas": "groupBy(…).applyInPandas",
+    "MapInArrow": "mapInArrow",
+    "MapInPandas": "mapInPandas",
+    "ScriptTransformation": "TRANSFORM",
+    "Transpose": "transpose",
+}
+"""What users call operators that have no translation."""
 _FOREIGN_LEAVES = frozenset({"LogicalRDD", "LogicalRelation", "DataSourceV2Relation", "InMemoryRelation"})
 
 
@@ -130,9 +143,10 @@ class _PlanTranslator:
                 operator="TABLESAMPLE",
                 hint="choose rows by a condition, such as hash(id) % 10 = 0.",
             )
+        called = _FRAME_METHODS.get(node.name)
         raise UnsupportedQuery(
-            f"the operator {node.name} is not supported.",
-            operator=node.name,
+            f"the operator {node.name} is not supported." if called is None else f"{called} is not supported.",
+            operator=called or node.name,
             hint="docs/supported-sql.md lists what is.",
         )
 
