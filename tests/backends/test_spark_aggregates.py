@@ -159,5 +159,5 @@ def test_a_temporary_view_of_a_taken_name(session: SparkSession) -> None:
     session.createDataFrame([(1, "a")], "k INT, s STRING").createOrReplaceTempView("taken")
     with ev.connect(spark=session) as db:
         db.create_table("taken", "x BIGINT")
-        with pytest.raises(ev.UnsupportedQuery, match=r"another one with other columns.*spark_table"):
+        with pytest.raises(ev.UnsupportedQuery, match=r"'taken' of the Spark session.*spark_table"):
             db.create_view("v", session.table("taken"))

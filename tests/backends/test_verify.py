@@ -73,6 +73,8 @@ def test_a_table_is_not_verified(plain_db: ev.Database) -> None:
         "INTERVAL '1' MONTH * k",
         "struct(INTERVAL '1-2' YEAR TO MONTH * k AS `a.b`, k AS c)",
         "CASE WHEN k > 1 THEN struct(INTERVAL '1' MONTH * -k AS m) END",
+        "array(INTERVAL '1' MONTH * k, NULL)",
+        "map(1, array(INTERVAL '1' MONTH * k))",
     ],
 )
 def test_intervals_of_months_are_read_and_verified(db: ev.Database, value: str) -> None:

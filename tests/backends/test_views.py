@@ -419,7 +419,7 @@ def test_a_date_beyond_the_year_9999(db: ev.Database) -> None:
 
 
 def test_results_that_no_table_has_are_frames_too(db: ev.Database, backend: str) -> None:
-    """Intervals of months and columns of nothing but NULL; inside of other types months are refused in words about results."""
+    """Intervals of months, inside of other types too, and columns of nothing but NULL."""
     db.create_table("t", "id INT", primary_key="id").insert([(1,), (30,)])
     view = db.create_view("v", "SELECT id, INTERVAL 1 MONTH * id AS `a b`, NULL AS nothing FROM t")
     frame = view.to_spark()
@@ -430,6 +430,19 @@ def test_results_that_no_table_has_are_frames_too(db: ev.Database, backend: str)
     ]
     if backend == "spark":
         return  # whose files have no such type
-    nested = db.create_view("n", "SELECT array(INTERVAL 1 MONTH * id) AS v FROM t")
-    with pytest.raises(ev.UnsupportedOperation, match="column 'v' has intervals of months inside"):
-        nested.to_spark()
+    deep = "array(INTERVAL 1 MONTH * id, NULL) AS l, map(id, struct(INTERVAL 1 YEAR * id AS `x y`)) AS m"
+    nested = db.create_view(
+        "n", f"SELECT id, {deep}, CASE WHEN id > 1 THEN struct(INTERVAL 1 MONTH AS a) END AS s FROM t"
+    )
+    shown = (
+        nested.to_spark().selectExpr("id", "CAST(l AS STRING) AS l", "CAST(m AS STRING) AS m", "s.a AS a").orderBy("id")
+    )
+    assert [tuple(row) for row in shown.selectExpr("l", "m", "CAST(a AS STRING)").collect()] == [
+        ("[INTERVAL '0-1' YEAR TO MONTH, null]", "{1 -> {INTERVAL '1-0' YEAR TO MONTH}}", None),
+        (
+            "[INTERVAL '2-6' YEAR TO MONTH, null]",
+            "{30 -> {INTERVAL '30-0' YEAR TO MONTH}}",
+            "INTERVAL '0-1' YEAR TO MONTH",
+        ),
+    ]
+    db.verify()

@@ -36,6 +36,15 @@ SELECT COUNT(*) AS n FROM (SELECT a FROM t1 LIMIT 3) q;
 -- name: offset_without_order
 SELECT a FROM t1 OFFSET 2;
 
+-- name: sort_by_limit
+SELECT a FROM t1 SORT BY a LIMIT 3;
+
+-- name: cluster_by_limit
+SELECT a, b FROM t1 CLUSTER BY a LIMIT 3;
+
+-- name: sort_by_limit_in_subquery
+SELECT COUNT(*) AS n FROM (SELECT a FROM t1 SORT BY b LIMIT 3) q;
+
 -- name: tablesample_percent
 SELECT a FROM t1 TABLESAMPLE (50 PERCENT);
 

@@ -17,8 +17,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from everview.errors import CorruptDatabase, EvaluationError, UnsupportedQuery
 from everview.frontend.arrow_of_frame import arrow_of_frame
-from everview.frontend.catalyst_plan import refuse_nondeterministic
-from everview.frontend.catalyst_transform import rebind_leaves
+from everview.frontend.catalyst_plan import refuse_empty_pivots, refuse_nondeterministic
+from everview.frontend.catalyst_transform import rebind_leaves, table_of_view
 from everview.frontend.clock_functions import with_clock
 from everview.frontend.hide_expressions import function_name, refuse_chance, refused_as_nondeterministic
 from everview.frontend.spark_frames import empty_rows, frame_of_plan, frame_of_rows, plan_of_frame
@@ -26,6 +26,7 @@ from everview.frontend.spark_rings import SparkRings
 from everview.frontend.spark_text import is_a, sequence
 from everview.frontend.spark_types import from_spark_json
 from everview.frontend.translated import SessionSettings
+from everview.frontend.user_names import foreign_rows
 from everview.relational.arrow import arrow_schema
 from everview.relational.nodes import Field, Scan, Schema, SparkQuery
 from everview.relational.quoting import quote
@@ -128,16 +129,14 @@ class SparkAnswers:
 
 def _check(session: Any, plan: Any, names: frozenset[str]) -> list[str]:
     """What of these names a plan reads; raises if its answer depends on more than that."""
-    refuse_nondeterministic(plan.toJSON())
+    written = plan.toJSON()
+    refuse_nondeterministic(written)
+    refuse_empty_pivots(written)
     read: dict[str, None] = {}
-    for node in _nodes(plan, names, read):
+    for node, alias in _nodes(plan, names, read, None):
         kind = node.nodeName()
         if not node.children().size() and kind not in _CONSTANT:
-            raise UnsupportedQuery(
-                "the query reads data that is not a table of this database.",
-                operator=kind,
-                hint="create a table for it with db.create_table, and build DataFrames from db.spark_table(name).",
-            )
+            raise foreign_rows(alias, kind)
         if kind == "Sample":
             raise UnsupportedQuery("TABLESAMPLE draws rows by chance.", operator="TABLESAMPLE")
         if kind in _LIMITS and not _is_ordered(node):
@@ -157,14 +156,23 @@ def _check(session: Any, plan: Any, names: frozenset[str]) -> list[str]:
     return list(read)
 
 
-def _nodes(plan: Any, names: frozenset[str], read: dict[str, None]) -> Iterator[Any]:
-    """The nodes of a plan and of its subqueries, but for what is below views of the database, which are noted in ``read``."""
-    if plan.nodeName() == "View" and (name := plan.desc().identifier().table().lower()) in names:
+def _nodes(
+    plan: Any, names: frozenset[str], read: dict[str, None], alias: str | None
+) -> Iterator[tuple[Any, str | None]]:
+    """The nodes of a plan and of its subqueries, each with the nearest name above it.
+
+    What is below views of the database is left out; they are noted in ``read``.
+    """
+    name = table_of_view(plan)
+    if name in names:
         read[name] = None
         return
-    yield plan
-    for below in (*sequence(plan.children()), *sequence(plan.subqueries())):
-        yield from _nodes(below, names, read)
+    yield plan, alias
+    below = plan.identifier().name() if plan.nodeName() == "SubqueryAlias" else alias
+    for child in sequence(plan.children()):
+        yield from _nodes(child, names, read, below)
+    for subquery in sequence(plan.subqueries()):
+        yield from _nodes(subquery, names, read, None)
 
 
 def _is_ordered(limit: Any) -> bool:

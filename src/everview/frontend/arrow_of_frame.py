@@ -1,34 +1,28 @@
-"""The rows of a DataFrame as Arrow, intervals of months included, which PySpark does not convert.
-
-Such a column leaves Spark as numbers of months, at any depth, and is made a column of intervals again here. Other columns are
-PySpark's to convert.
-"""
+"""The rows of a DataFrame as Arrow, intervals of months included, which PySpark does not convert."""
 
 from __future__ import annotations
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F  # noqa: N812 -- as everybody calls it
+from pyspark.sql import DataFrame
 from pyspark.sql.types import ArrayType, DataType, MapType, StructType, YearMonthIntervalType
 
+from everview.frontend.month_intervals import as_numbers, with_numbers
 from everview.frontend.spark_types import from_spark_json
-from everview.relational import types
 from everview.relational.arrow import column_to_arrow, internal_values
 
 
 def arrow_of_frame(frame: DataFrame) -> pa.Table:
     """What ``frame.toArrow()`` is, for intervals of months too."""
     fields = list(frame.schema)
-    if not any(_has_months(f.dataType) for f in fields):
+    months = {i: from_spark_json(f.dataType.jsonValue()) for i, f in enumerate(fields) if _has_months(f.dataType)}
+    if not months:
         return frame.toArrow()
     numbered = frame.toDF(*(f"c{i}" for i in range(len(fields))))  # names may occur twice, or have dots
-    columns = [_as_numbers(numbered[f"c{i}"], f.dataType).alias(f"c{i}") for i, f in enumerate(fields)]
-    found = numbered.select(*columns).toArrow()
-    arrays = [
-        column_to_arrow(internal_values(column, _with_numbers(whole)), whole) if _has_months(f.dataType) else column
-        for column, f in zip(found.columns, fields, strict=True)
-        for whole in [from_spark_json(f.dataType.jsonValue())]
-    ]
+    columns = [numbered[f"c{i}"] for i in range(len(fields))]
+    sent = [as_numbers(c, months[i]).alias(f"c{i}") if i in months else c for i, c in enumerate(columns)]
+    arrays = list(numbered.select(*sent).toArrow().columns)
+    for i, whole in months.items():
+        arrays[i] = column_to_arrow(internal_values(arrays[i], with_numbers(whole)), whole)
     return pa.table(arrays, names=[f.name for f in fields])
 
 
@@ -44,40 +38,3 @@ def _has_months(spark_type: DataType) -> bool:
             return any(_has_months(f.dataType) for f in spark_type)
         case _:
             return False
-
-
-def _as_numbers(column: Column, spark_type: DataType) -> Column:
-    """The value with every interval of months as the number of its months."""
-    if not _has_months(spark_type):
-        return column
-    match spark_type:
-        case ArrayType():
-            return F.transform(column, lambda e: _as_numbers(e, spark_type.elementType))
-        case MapType():
-            entries = F.transform(
-                F.map_entries(column),
-                lambda e: F.struct(
-                    _as_numbers(e["key"], spark_type.keyType), _as_numbers(e["value"], spark_type.valueType)
-                ),
-            )
-            return F.map_from_entries(entries)
-        case StructType():
-            parts = [_as_numbers(column.getField(f.name), f.dataType).alias(f.name) for f in spark_type]
-            return F.when(column.isNotNull(), F.struct(*parts))
-        case _:
-            return F.extract(F.lit("YEAR"), column) * 12 + F.extract(F.lit("MONTH"), column)
-
-
-def _with_numbers(whole: types.DataType) -> types.DataType:
-    """The type that :func:`_as_numbers` leaves."""
-    match whole:
-        case types.Array(element):
-            return types.Array(_with_numbers(element))
-        case types.Map(key, value):
-            return types.Map(_with_numbers(key), _with_numbers(value))
-        case types.Struct(names, parts):
-            return types.Struct(names, tuple(_with_numbers(p) for p in parts))
-        case types.YearMonthInterval():
-            return types.INT32
-        case _:
-            return whole

@@ -30,6 +30,7 @@ _OPTIMIZER = "org.apache.spark.sql.catalyst.optimizer"
 
 _SHORT_HANDS = (
     "EliminateSQLFunctionNode",  # a function written in SQL becomes its body
+    "ReplaceUpdateFieldsExpression",  # Column.withField and dropFields make a struct anew
     "ReplaceExpressions",  # nullif, to_date and other short-hands become what they stand for
 )
 _PREPARE = (
@@ -106,7 +107,9 @@ def export_plan(spark: Any, analyzed: Any, text: str | None) -> CatalystNode:
     Raises:
         UnsupportedQuery: the query calls a function whose value depends on the moment or on chance.
     """
-    refuse_nondeterministic(analyzed.toJSON())
+    written = analyzed.toJSON()
+    refuse_nondeterministic(written)
+    refuse_empty_pivots(written)
     return Exporter(spark, text is None or "try_" in text.lower()).export(analyzed)
 
 
@@ -120,6 +123,20 @@ def refuse_nondeterministic(plan_json: str) -> None:
                 operator=name,
                 hint="compute the value when the rows are made, and store it in a column.",
             )
+
+
+def refuse_empty_pivots(plan_json: str) -> None:
+    """Looks for a pivot of a DataFrame without values: Spark has asked the rows for them, and a table's stand-in has none.
+
+    Raises:
+        UnsupportedQuery: there is one.
+    """
+    if '"pivotColumnValues":[]' in plan_json:
+        raise UnsupportedQuery(
+            "a pivot without a list of values has the columns that there are rows for when the DataFrame is built: none.",
+            operator="PIVOT",
+            hint="list the values, as in pivot('status', ['open', 'paid']); instead of crosstab, pivot and count.",
+        )
 
 
 _CLASS = re.compile(r'"class":"([^"]*\.expressions\.[^"]*)"')

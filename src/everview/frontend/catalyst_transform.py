@@ -21,9 +21,7 @@ def rebind_leaves(session: Any, plan: Any, contents: dict[str, Any]) -> Any:
     """
 
     def replace(node: Any) -> Any:
-        if node.nodeName() != "View":
-            return node
-        name = node.desc().identifier().table().lower()
+        name = table_of_view(node)
         return _aliased(session._jvm, contents[name], node) if name in contents else node
 
     return run_transform(session, plan.transformUpWithSubqueries, replace)
@@ -34,12 +32,21 @@ def view_leaves(session: Any, plan: Any) -> list[str]:
     found: dict[str, None] = {}
 
     def note(node: Any) -> Any:
-        if node.nodeName() == "View":
-            found[node.desc().identifier().table().lower()] = None
+        name = table_of_view(node)
+        if name is not None:
+            found[name] = None
         return node
 
     run_transform(session, plan.transformUpWithSubqueries, note)
     return list(found)
+
+
+def table_of_view(node: Any) -> str | None:
+    """The name, in lower case, of a view that lives in a session; None for any other node, also for a view of a catalog."""
+    if node.nodeName() != "View":
+        return None
+    identifier = node.desc().identifier()
+    return identifier.table().lower() if identifier.database().isEmpty() else None
 
 
 def rewrite_subqueries(session: Any, plan: Any, rewrite: Callable[[Any], Any]) -> Any:

@@ -27,6 +27,7 @@ from everview.frontend.answer_in_spark import SparkAnswers
 from everview.frontend.catalyst_plan import quiet_spark_log
 from everview.frontend.catalyst_transform import scala_list
 from everview.frontend.gateway import SparkGateway
+from everview.frontend.month_intervals import has_months, with_numbers
 from everview.frontend.python_functions import python_function
 from everview.frontend.session_settings import apply_settings, working_in
 from everview.frontend.spark_frames import empty_rows, struct_type
@@ -34,10 +35,10 @@ from everview.frontend.spark_types import schema_to_spark_json
 from everview.frontend.translated import SessionSettings
 from everview.frontend.user_functions import copy_all_functions, introduce
 from everview.relational import spark_code
-from everview.relational.arrow import arrow_type, column_to_arrow
+from everview.relational.arrow import arrow_type, column_to_arrow, internal_values
 from everview.relational.expressions import SparkExpression
 from everview.relational.nodes import Field, Schema, SparkQuery
-from everview.relational.types import YEAR_MONTH_INTERVAL, Array, DataType, Map, Struct
+from everview.relational.types import Array, DataType, Map, Struct
 
 _ROWS_A_MESSAGE: Final = 1 << 20
 _FEWEST_BITS: Final = 4
@@ -288,20 +289,20 @@ def _strings(session: Any, texts: Sequence[str]) -> Any:
 
 
 def _sent_type(data_type: DataType) -> pa.DataType:
-    """Of the type of a column, what Spark's Arrow has in its place: months as an integer, all else as we have it."""
-    return pa.int32() if data_type == YEAR_MONTH_INTERVAL else arrow_type(data_type)
+    """Of the type of a column, what Spark's Arrow has in its place: months as integers, all else as we have it."""
+    return arrow_type(with_numbers(data_type))
 
 
 def _sent(array: pa.Array, data_type: DataType) -> pa.Array:
-    wanted = _sent_type(data_type)
-    if data_type == YEAR_MONTH_INTERVAL:
-        return pa.array([None if v is None else v.months for v in array.to_pylist()], wanted)
+    if has_months(data_type):
+        return column_to_arrow(internal_values(pa.chunked_array([array]), data_type), with_numbers(data_type))
+    wanted = arrow_type(data_type)
     return array if array.type == wanted else array.cast(wanted)
 
 
 def _received(array: pa.Array, data_type: DataType) -> pa.Array:
-    if data_type == YEAR_MONTH_INTERVAL:
-        return column_to_arrow(array.to_pylist(), data_type)
+    if has_months(data_type):
+        return column_to_arrow(internal_values(pa.chunked_array([array]), with_numbers(data_type)), data_type)
     return array
 
 

@@ -51,7 +51,7 @@ from everview.frontend.spark_types import from_spark_json
 from everview.frontend.translate_plan import translate_plan
 from everview.frontend.translated import SessionReach, SessionSettings, Translated
 from everview.frontend.user_functions import copy_functions, remember_session
-from everview.frontend.user_names import copy_views, has_session_names
+from everview.frontend.user_names import copy_views, has_session_names, told_apart
 from everview.relational.clock import CLOCK, CLOCK_FIELDS
 from everview.relational.evaluate import compile_expression
 from everview.relational.nodes import (
@@ -122,6 +122,7 @@ class SparkGateway:
         self._known: tuple[str, SessionSettings, str | None] | None = None
         self._applied: SessionSettings | None = None
         self._copied_views: set[str] = set()
+        self._has_views = False
         self._is_lent = False
         self.started: tuple[str, SessionReach] | None = None
         """In what environment we have started Spark ourselves, and what that session reached then."""
@@ -247,7 +248,7 @@ class SparkGateway:
                 operator="Catalyst",
                 hint="write its subqueries as joins.",
             ) from error
-        plan = translate_plan(exported, lambda name: self._fields[name.lower()][1], settings.time_zone)
+        plan = translate_plan(exported, self._fields_of, settings.time_zone)
         _refuse_compared_maps(plan)
         for expression in (e for node in nodes_of(plan) for e in expressions_in(node)):
             compile_expression(expression)  # some functions are known and refuse some arguments
@@ -291,6 +292,10 @@ class SparkGateway:
         """The rows as a DataFrame of the user's session."""
         return frame_of_answer(self.user_session, rows)
 
+    def _fields_of(self, name: str) -> Schema | None:
+        known = self._fields.get(name.lower())
+        return None if known is None else known[1]
+
     def _filled(self, name: str, rows: pa.Table) -> Any:
         """The analyzed plan of a DataFrame with these rows and the table's exact schema."""
         session = self._session
@@ -302,11 +307,12 @@ class SparkGateway:
         session = self._session
         assert session is not None, "only called while working in it"
         if isinstance(query, DataFrame):
-            return plan_of_frame(query)
+            return told_apart(session, plan_of_frame(query), set(self._fields))
         try:
             with quiet_spark_log():
                 _require_query(session, query)
-                return plan_of_frame(session.sql(query))
+                plan = plan_of_frame(session.sql(query))
+                return told_apart(session, plan, set(self._fields)) if self._has_views else plan
         except PySparkException as error:
             raise from_spark_error(error, [n for n, _ in self._fields.values()]) from None
         except Py4JJavaError as error:  # what Spark did not foresee: its own mistake
@@ -342,7 +348,7 @@ class SparkGateway:
                 self._applied = settings
             remember_session(self.user_session)
             copy_functions(self.user_session, self._session)
-            copy_views(self.user_session, self._session, self._copied_views, set(self._fields))
+            self._has_views = copy_views(self.user_session, self._session, self._copied_views, set(self._fields))
             if self._rings is not None:
                 self._rings.register_new()
             for key in sorted(self._pending):

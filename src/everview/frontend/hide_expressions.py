@@ -79,7 +79,8 @@ _OPERATORS: Final = {
 def hide_expressions(session: Any, plan: Any, settings: SessionSettings) -> tuple[Any, bool]:
     """The analyzed plan with stand-ins, and whether there is any."""
     hider = _Hider(session, settings)
-    plan = session._jvm.org.apache.spark.sql.catalyst.optimizer.EliminateSQLFunctionNode.apply(plan)
+    rules = session._jvm.org.apache.spark.sql.catalyst.optimizer
+    plan = rules.ReplaceUpdateFieldsExpression.apply(rules.EliminateSQLFunctionNode.apply(plan))
     with quiet_spark_log():
         plan = run_transform(session, plan.transformDownWithSubqueries, hider.visit_plan)
     return plan, hider.has_hidden

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any, Final
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.functions import expr
 from pyspark.sql.types import StructType
 
-from everview.errors import UnsupportedOperation
+from everview.frontend.month_intervals import as_intervals, has_months, with_numbers
 from everview.frontend.spark_types import schema_to_spark_json
-from everview.relational.arrow import data_type_from_arrow, without_empty_batches
+from everview.relational.arrow import column_to_arrow, data_type_from_arrow, internal_values, without_empty_batches
 from everview.relational.nodes import Field, Schema
-
-_MONTHS: Final = pa.month_day_nano_interval()
 
 
 def struct_type(fields: Schema) -> StructType:
@@ -35,34 +32,18 @@ def frame_of_rows(session: SparkSession, rows: pa.Table, fields: Schema) -> Data
 
 
 def frame_of_answer(session: SparkSession, rows: pa.Table) -> DataFrame:
-    """The rows of a view or of an answer, which may have columns that no table can have: intervals of months, and only NULLs.
-
-    Raises:
-        UnsupportedOperation: there are intervals of months inside of arrays, maps or structs.
-    """
-    months = [f.type == _MONTHS for f in rows.schema]
-    columns: list[pa.ChunkedArray] = []
-    for field, column, is_months in zip(rows.schema, rows.columns, months, strict=True):
-        if not is_months and str(_MONTHS) in str(field.type):
-            raise UnsupportedOperation(
-                f"column '{field.name}' has intervals of months inside of {field.type}, which PySpark cannot take in.",
-                hint="read the view with to_arrow(), or let the query have them as numbers of months.",
-            )
-        numbers = [None if v is None else v.months for v in column.to_pylist()] if is_months else None
-        columns.append(column if numbers is None else pa.chunked_array([pa.array(numbers, pa.int32())]))
-    sent = pa.table(columns, names=rows.column_names)
-    fields = tuple(
-        Field(f.name, data_type_from_arrow(c.type), f.nullable) for f, c in zip(rows.schema, columns, strict=True)
-    )
-    frame = frame_of_rows(session, sent, fields)
-    if not any(months):
-        return frame
-    numbered = [f"c{i}" for i in range(len(months))]
-    shown = [
-        expr(f"make_ym_interval(0, {n})" if is_months else n).alias(name)
-        for n, name, is_months in zip(numbered, rows.column_names, months, strict=True)
+    """The rows of a view or of an answer, which may have columns that no table can have: intervals of months, only NULLs."""
+    fields = tuple(Field(f.name, data_type_from_arrow(f.type), f.nullable) for f in rows.schema)
+    if not any(has_months(f.type) for f in fields):
+        return frame_of_rows(session, rows, fields)
+    numbered = tuple(Field(f"c{i}", with_numbers(f.type), f.nullable) for i, f in enumerate(fields))
+    columns = [
+        column_to_arrow(internal_values(c, f.type), n.type) if has_months(f.type) else c
+        for c, f, n in zip(rows.columns, fields, numbered, strict=True)
     ]
-    return frame.toDF(*numbered).select(*shown)
+    frame = frame_of_rows(session, pa.table(columns, names=[n.name for n in numbered]), numbered)
+    shown = [as_intervals(frame[n.name], f.type).alias(f.name) for n, f in zip(numbered, fields, strict=True)]
+    return frame.select(*shown)
 
 
 def frame_of_plan(session: Any, plan: Any) -> DataFrame:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 from decimal import Decimal as PythonDecimal
+from functools import reduce
 from typing import Any
 
 from everview.errors import InternalError, UnsupportedQuery
@@ -25,6 +26,7 @@ from everview.relational.types import (
     BINARY,
     BOOLEAN,
     DATE,
+    INT32,
     INT64,
     INTERVALS,
     NAN,
@@ -87,6 +89,8 @@ def translate_expression(node: CatalystNode, scope: Scope) -> Expression:
             return _case([(condition, then)], otherwise)
         case "In" | "InSet":
             return _in_list(node, scope)
+        case "AtLeastNNonNulls":
+            return _at_least_known(node, scope)
         case "ScalarSubquery" | "Exists" | "GroupColumn":
             return scope.columns[expr_id(node)]
         case "InSubquery":
@@ -195,6 +199,24 @@ def _in_list(node: CatalystNode, scope: Scope) -> Expression:
         values = sorted((literal_value(v, args[0].type) for v in node.fields["values"]), key=repr)
         args = (*args, *(Literal(v, args[0].type) for v in values))
     return Call("in", args, BOOLEAN)
+
+
+def _at_least_known(node: CatalystNode, scope: Scope) -> Expression:
+    """What ``DataFrame.dropna`` asks of a row: that at least n values are neither NULL nor NaN."""
+    args = [translate_expression(c, scope) for c in node.children]
+    known = [_is_known(a) for a in args]
+    if int(node.fields["n"]) == len(known):
+        return reduce(lambda a, b: Call("and", (a, b), BOOLEAN), known)
+    counted: list[Expression] = [Case(((k, Literal(1, INT32)),), Literal(0, INT32)) for k in known]
+    total = reduce(lambda a, b: Call("+", (a, b), INT32), counted)
+    return Call(">=", (total, Literal(int(node.fields["n"]), INT32)), BOOLEAN)
+
+
+def _is_known(value: Expression) -> Expression:
+    there = Call("isnotnull", (value,), BOOLEAN)
+    if not is_floating(value.type):
+        return there
+    return Call("and", (there, Call("not", (Call("isnan", (value,), BOOLEAN),), BOOLEAN)), BOOLEAN)
 
 
 def _plus_calendar_interval(node: CatalystNode, scope: Scope) -> Expression:

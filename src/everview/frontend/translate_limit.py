@@ -105,6 +105,8 @@ class LimitTranslator:
                 return _Ordered(inner.input, inner.order, limit_left, inner.offset + skip, inner.projections)
             case "Sort":
                 child = self._translate(node.children[0])
+                if not node.fields["global"]:  # SORT BY: each partition by itself, and rows are in any partition
+                    return _Ordered(child, None)
                 order = tuple(sort_key_of(e, child.scope) for e in node.trees("order"))
                 return _Ordered(child, order)
             case "Project" if _leads_to_sort(node):
@@ -171,7 +173,8 @@ def _arbitrary_rows() -> UnsupportedQuery:
     return UnsupportedQuery(
         "LIMIT or OFFSET without ORDER BY keeps arbitrary rows, so the view has no well-defined content.",
         operator="GlobalLimit",
-        hint="add an ORDER BY, or declare the order: create_view(…, order_by='primary key').",
+        hint="add an ORDER BY (SORT BY orders each partition by itself), or declare the order: "
+        "create_view(…, order_by='primary key').",
     )
 
 

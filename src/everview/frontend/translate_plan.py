@@ -42,6 +42,7 @@ from everview.frontend.translation import (
     with_columns,
     with_type,
 )
+from everview.frontend.user_names import foreign_rows
 from everview.relational.definitions.spark_aggregates import is_python_aggregate
 from everview.relational.expressions import TRUE, Expression
 from everview.relational.nodes import (
@@ -65,7 +66,6 @@ from everview.relational.schema import columns, schema
 
 _TRANSPARENT = frozenset(
     {
-        "SubqueryAlias",
         "PipeOperator",
         "ResolvedHint",
         "Repartition",
@@ -86,20 +86,35 @@ _JOIN_KINDS = {
     "ExistenceJoin": JoinKind.MARK,
 }
 _NOTHING = Scope({})
+_FRAME_METHODS = {
+    "CoGroup": "cogroup",
+    "CollectMetrics": "observe",
+    "FlatMapCoGroupsInArrow": "cogroup(…).applyInArrow",
+    "FlatMapCoGroupsInPandas": "cogroup(…).applyInPandas",
+    "FlatMapGroupsInArrow": "groupBy(…).applyInArrow",
+    "FlatMapGroupsInPandas": "groupBy(…).applyInPandas",
+    "MapInArrow": "mapInArrow",
+    "MapInPandas": "mapInPandas",
+    "ScriptTransformation": "TRANSFORM",
+    "Transpose": "transpose",
+}
+"""What users call operators that have no translation."""
 _FOREIGN_LEAVES = frozenset({"LogicalRDD", "LogicalRelation", "DataSourceV2Relation", "InMemoryRelation"})
 
 
-def translate_plan(root: CatalystNode, fields_of: Callable[[str], Schema], zone: str) -> Relation:
-    """The algebra of a whole plan; ``fields_of`` gives the columns of a table or view of the database."""
+def translate_plan(root: CatalystNode, fields_of: Callable[[str], Schema | None], zone: str) -> Relation:
+    """The algebra of a whole plan; ``fields_of`` gives the columns of a table or view of the database, None of others."""
     return _PlanTranslator(fields_of, zone).translate(root).relation
 
 
 class _PlanTranslator:
-    def __init__(self, fields_of: Callable[[str], Schema], zone: str) -> None:
+    def __init__(self, fields_of: Callable[[str], Schema | None], zone: str) -> None:
         self._fields_of = fields_of
         self._zone = zone
         self._common_tables: dict[int, Translation] = {}
         self._table: str | None = None
+        self._alias: str | None = None
+        """What the query calls the rows below, for messages."""
         self._loops: dict[int, Schema] = {}
         """The columns of the recursive common tables at hand."""
         self._marks: set[int] = set()
@@ -115,10 +130,12 @@ class _PlanTranslator:
             translated: Translation = method(node)
             return translated
         if node.name in _FOREIGN_LEAVES:
+            raise foreign_rows(self._alias, node.name)
+        if node.name.startswith("StreamingRelation"):
             raise UnsupportedQuery(
-                "the query reads data that is not a table of this database.",
+                "the query reads a stream, which has no content yet.",
                 operator=node.name,
-                hint="create a table for it with db.create_table, and build DataFrames from db.spark_table(name).",
+                hint="feed a table from it with db.stream(table, frame, checkpoint=…); views over the table follow.",
             )
         if node.name == "Sample":
             raise UnsupportedQuery(
@@ -126,36 +143,36 @@ class _PlanTranslator:
                 operator="TABLESAMPLE",
                 hint="choose rows by a condition, such as hash(id) % 10 = 0.",
             )
+        called = _FRAME_METHODS.get(node.name)
         raise UnsupportedQuery(
-            f"the operator {node.name} is not supported.",
-            operator=node.name,
+            f"the operator {node.name} is not supported." if called is None else f"{called} is not supported.",
+            operator=called or node.name,
             hint="docs/supported-sql.md lists what is.",
         )
 
     # Leaves
 
     def _translate_view(self, node: CatalystNode) -> Translation:
-        outer, self._table = self._table, node.fields["desc"]["identifier"]["table"]
+        identifier = node.fields["desc"]["identifier"]
+        is_in_session = identifier.get("database") is None  # else it is a view of a catalog, or one that sessions share
+        outer, self._table = self._table, identifier["table"] if is_in_session else None
         try:
             return self.translate(node.children[0])
         finally:
             self._table = outer
 
+    def _translate_subquery_alias(self, node: CatalystNode) -> Translation:
+        outer, self._alias = self._alias, node.fields["identifier"]["name"]
+        try:
+            return self.translate(node.children[0])
+        finally:
+            self._alias = outer
+
     def _translate_logical_rdd(self, node: CatalystNode) -> Translation:
-        if self._table is None:
-            raise UnsupportedQuery(
-                "the query reads data that is not a table of this database.",
-                operator=node.name,
-                hint="create a table for it with db.create_table, and build DataFrames from db.spark_table(name).",
-            )
-        output, fields = node.trees("output"), self._fields_of(self._table)
-        if [a.fields["name"] for a in output] != [f.name for f in fields]:
-            raise UnsupportedQuery(
-                f"the query reads '{self._table}' of its session, and the database has another one with other columns.",
-                operator="temporary view",
-                hint=f"give one of them another name; db.spark_table('{self._table}') is the database's.",
-            )
-        return Translation(Scan(self._table, fields), tuple(expr_id(a) for a in output))
+        fields = None if self._table is None else self._fields_of(self._table)
+        if self._table is None or fields is None:
+            raise foreign_rows(self._alias, node.name)
+        return Translation(Scan(self._table, fields), tuple(expr_id(a) for a in node.trees("output")))
 
     def _translate_local_relation(self, node: CatalystNode) -> Translation:
         output = node.trees("output")

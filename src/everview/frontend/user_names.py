@@ -1,7 +1,8 @@
 """Temp views of the user's session, made known to sessions of ours.
 
 A session of ours is new: it shares the user's tables but not the views that live in a session. Before a query is read they
-are copied, as Spark holds them. Names of the database's own tables and views win over the user's.
+are copied. In a text the names of the database's own tables and views win over the user's. Where Spark has already read a name
+in the user's session, in a DataFrame or below one of their views, it stays what it is there (``told_apart``).
 """
 
 from __future__ import annotations
@@ -10,19 +11,63 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from everview.errors import UnsupportedQuery
+from everview.frontend.catalyst_transform import run_transform, table_of_view
+from everview.frontend.spark_frames import frame_of_plan, plan_of_frame
 from everview.frontend.spark_text import sequence
+from everview.relational.quoting import quote
 
 
-def copy_views(source: SparkSession, target: SparkSession, copied: set[str], own: set[str]) -> None:
-    """Makes the temp views of one session known in another; ``copied`` are those that were, and is brought up to date."""
+def copy_views(source: SparkSession, target: SparkSession, copied: set[str], own: set[str]) -> bool:
+    """Makes the temp views of one session known in another; ``copied`` are those that were, and is brought up to date.
+
+    Spark holds a view made by SQL as its text. One that mentions a name of ``own`` is copied as it is resolved at its home.
+
+    Returns:
+        Whether there are temp views of whatever name, also such as all sessions share: they may read others.
+    """
     theirs, ours = (_state(s).catalog() for s in (source, target))
-    names = {n.table().lower() for n in sequence(theirs.listLocalTempViews("*"))} - own
+    local = {n.table().lower() for n in sequence(theirs.listLocalTempViews("*"))}
+    names = local - own
     for gone in (copied - names) - own:
         ours.dropTempView(gone)
     for name in names:
-        ours.createTempView(name, theirs.getRawTempView(name).get(), True)
+        view = theirs.getRawTempView(name).get()
+        text = view.tableMeta().viewText() if view.plan().isEmpty() else None
+        if text is not None and text.isDefined() and any(mentioned in text.get().lower() for mentioned in own):
+            resolved = plan_of_frame(source.table(quote(name)))
+            frame_of_plan(target, resolved).createOrReplaceTempView(quote(name))
+        else:
+            ours.createTempView(name, view, True)
     copied.clear()
     copied.update(names)
+    return bool(local) or bool(theirs.globalTempViewManager().listViewNames("*").nonEmpty())
+
+
+def told_apart(session: Any, plan: Any, own: set[str]) -> Any:
+    """The plan without views of other sessions that have a name of ``own``: what is below them takes their places."""
+
+    def visit(node: Any) -> Any:
+        is_another = table_of_view(node) in own and not _is_stand_in(session, node)
+        return node.child() if is_another else node
+
+    return run_transform(session, plan.transformUpWithSubqueries, visit)
+
+
+def foreign_rows(name: str | None, operator: str) -> UnsupportedQuery:
+    """The refusal of rows that are no table of the database, by the name that the query has for them."""
+    what = "data that" if name is None else f"'{name}' of the Spark session, which"
+    return UnsupportedQuery(
+        f"the query reads {what} is not a table of this database.",
+        operator=operator,
+        hint="db.create_table(name, frame) takes rows in; db.spark_table(name) is a DataFrame over a table that is there.",
+    )
+
+
+def _is_stand_in(session: Any, view: Any) -> bool:
+    """Whether a view is one of those that we have made, in this session, to stand for tables."""
+    leaf = view.child()
+    return bool(leaf.nodeName() == "LogicalRDD" and leaf.otherCopyArgs().apply(0).equals(session._jsparkSession))
 
 
 def has_session_names(session: SparkSession) -> bool:

@@ -180,6 +180,7 @@ _FROM_ARROW: Final[tuple[tuple[Callable[[pa.DataType], bool], DataType], ...]] =
     (is_arrow_binary, BINARY),
     (pa.types.is_date, DATE),
     (pa.types.is_duration, DAY_TIME_INTERVAL),
+    (pa.types.is_interval, YEAR_MONTH_INTERVAL),
 )
 
 
@@ -197,25 +198,26 @@ def fields_from_arrow(schema: pa.Schema) -> Schema:
     """The columns of an Arrow schema.
 
     Raises:
-        UnsupportedQuery: a table cannot have them. A query may make values that are nothing but NULL, a table holds others too.
+        UnsupportedQuery: a table cannot have them. A query may make intervals of months, and values that are nothing but NULL.
     """
     fields = tuple(Field(f.name, data_type_from_arrow(f.type), f.nullable) for f in schema)
     for given, field in zip(schema, fields, strict=True):
-        if _is_never_a_value(field.type):
+        if _is_made_by_queries(field.type):
             raise _no_column(given.type)
     return fields
 
 
-def _is_never_a_value(data_type: DataType) -> bool:
+def _is_made_by_queries(data_type: DataType) -> bool:
+    """Whether only queries have values of the type, and no table."""
     match data_type:
         case Array(element):
-            return _is_never_a_value(element)
+            return _is_made_by_queries(element)
         case Struct(_, types):
-            return any(_is_never_a_value(t) for t in types)
+            return any(_is_made_by_queries(t) for t in types)
         case Map(key, value):
-            return _is_never_a_value(key) or _is_never_a_value(value)
+            return _is_made_by_queries(key) or _is_made_by_queries(value)
         case _:
-            return data_type == NULL
+            return data_type in (NULL, YEAR_MONTH_INTERVAL)
 
 
 def rows_from_arrow(table: pa.Table, fields: Schema) -> list[Row]:

@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from everview.backends.base import Backend
 from everview.catalog import ViewDefinition
 from everview.errors import UnsupportedQuery
-from everview.relational.definitions.spark_aggregates import is_python_aggregate, is_sketch, is_spark_aggregate
+from everview.relational.definitions.spark_aggregates import (
+    is_bitmap,
+    is_python_aggregate,
+    is_sketch,
+    is_spark_aggregate,
+)
 from everview.relational.expressions import SparkExpression, walk
 from everview.relational.format import format_aggregate, format_plan
 from everview.relational.nodes import Aggregate, Relation
@@ -31,6 +36,10 @@ _AGGREGATES_BY_PYTHON = (
 _SKETCHES = (
     "sketches that grow and shrink with their rows:",
     "  each keeps for every group how many rows have each register and rank: O(log N) a row, and a deleted row needs no other",
+)
+_BITMAPS = (
+    "bitmaps that grow and shrink with their rows:",
+    "  each keeps for every group how many rows set each bit: O(log N) for each bit of a row, and a deleted row needs no other",
 )
 _BY_PYTHON = (
     "computed by functions of Python:",
@@ -58,7 +67,7 @@ def explain_spark_code(plan: Relation, *, keeps_sketches: bool) -> str:
     """Lines that name each such expression and say what a batch costs; none where we compute all ourselves."""
     found = dict(_found(plan, keeps_sketches))
     lines = []
-    for title, cost in (_BY_SPARK, _BY_PYTHON, _SKETCHES, _AGGREGATES_BY_SPARK, _AGGREGATES_BY_PYTHON):
+    for title, cost in (_BY_SPARK, _BY_PYTHON, _SKETCHES, _BITMAPS, _AGGREGATES_BY_SPARK, _AGGREGATES_BY_PYTHON):
         texts = [text for text, kind in found.items() if kind == title]
         lines += [title, *(f"  {text}" for text in texts), cost] if texts else []
     return "".join(f"{line}\n" for line in lines)
@@ -74,5 +83,8 @@ def _found(plan: Relation, keeps_sketches: bool) -> Iterator[tuple[str, str]]:
         for call in node.aggregates if isinstance(node, Aggregate) else ():
             if is_spark_aggregate(call):
                 kind = _AGGREGATES_BY_PYTHON if is_python_aggregate(call) else _AGGREGATES_BY_SPARK
-                kind = _SKETCHES if keeps_sketches and is_sketch(call) else kind
+                if keeps_sketches and is_sketch(call):
+                    kind = _SKETCHES
+                elif keeps_sketches and is_bitmap(call):
+                    kind = _BITMAPS
                 yield format_aggregate(call, names), kind[0]

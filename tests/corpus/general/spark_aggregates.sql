@@ -16,3 +16,12 @@ FROM emp GROUP BY dept_id HAVING approx_count_distinct(id) > 0;
 -- name: spark_aggregate_of_pairs
 SELECT region, percentile(qty, 0.5, abs(qty) + 1) AS p, count_min_sketch(product, 0.5d, 0.5d, 1) AS s
 FROM sale GROUP BY region;
+
+-- name: spark_aggregate_bitmaps
+SELECT dept_id, bitmap_construct_agg(id % 100) AS m, bitmap_count(bitmap_construct_agg(bitmap_bit_position(level))) AS n
+FROM emp GROUP BY dept_id;
+
+-- name: spark_aggregate_of_bitmaps
+SELECT region, bitmap_or_agg(m) AS m, bitmap_count(bitmap_or_agg(DISTINCT m)) AS n
+FROM (SELECT region, product, bitmap_construct_agg(qty + 20) AS m FROM sale GROUP BY region, product) q
+GROUP BY region;

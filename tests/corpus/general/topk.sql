@@ -65,5 +65,8 @@ SELECT id, title FROM doc ORDER BY title DESC NULLS LAST, id LIMIT 12;
 -- name: order_without_limit
 SELECT id, name FROM emp ORDER BY name, id;
 
+-- name: sort_by_without_limit
+SELECT id, name FROM emp WHERE id IN (SELECT id FROM emp ORDER BY id LIMIT 7) DISTRIBUTE BY id SORT BY name;
+
 -- name: top_per_join_group
 SELECT d.id, COUNT(*) AS n FROM dept d JOIN emp e ON e.dept_id = d.id GROUP BY d.id ORDER BY n DESC, d.id LIMIT 2 OFFSET 1;

@@ -39,7 +39,8 @@ BY_A = expression(
     direction=scala_object("expressions.Ascending"),
     nullOrdering=scala_object("expressions.NullsFirst"),
 )
-SORTED_R = plan("Sort", SPARK_R, order=[BY_A])
+SORTED_R = plan("Sort", SPARK_R, order=[BY_A], **{"global": True})
+SORTED_APART_R = plan("Sort", SPARK_R, order=[BY_A], **{"global": False})
 POSITIVE = Call(">", (A, Literal(0, INT32)), BOOLEAN)
 
 
@@ -69,7 +70,7 @@ def test_filter_and_project() -> None:
 @pytest.mark.parametrize("name", ["SubqueryAlias", "ResolvedHint", "Repartition", "RebalancePartitions"])
 def test_transparent_nodes_disappear(name: str) -> None:
     """Aliases, hints and the distribution of rows say nothing about the bag."""
-    assert _translate(plan(name, SPARK_R)) == R
+    assert _translate(plan(name, SPARK_R, identifier={"name": "r", "qualifier": []})) == R
 
 
 @pytest.mark.parametrize(
@@ -222,6 +223,7 @@ def test_explode_drops_the_columns_that_spark_drops() -> None:
             "json_tuple",
         ),
         (plan("GlobalLimit", SORTED_R, limitExpr=attribute("a", 1)), "GlobalLimit"),
+        (plan("GlobalLimit", SORTED_APART_R, limitExpr=literal("1")), "GlobalLimit"),
         (plan("Project", SPARK_R, projectList=[alias("x", 9, expression("NoSuch", attribute("a", 1)))]), "NoSuch"),
     ],
 )

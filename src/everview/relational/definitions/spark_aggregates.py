@@ -41,6 +41,9 @@ CLOSED: Final = frozenset(
 )
 """Functions whose value depends on neither the order nor the partitions of the rows."""
 
+_BITMAPS: Final = frozenset({"bitmap_construct_agg", "bitmap_or_agg"})
+"""Not ``bitmap_and_agg``: what it makes of bitmaps of several lengths is not the same in every version of Spark."""
+
 
 def spark_aggregate(
     function: SparkExpression, *, distinct: bool = False, condition: Expression | None = None
@@ -66,6 +69,11 @@ def spark_function(call: AggregateCall) -> SparkExpression:
 def is_spark_aggregate(call: AggregateCall) -> bool:
     """Whether Spark's own code computes the call."""
     return call.function == SPARK_AGGREGATE
+
+
+def is_bitmap(call: AggregateCall) -> bool:
+    """Whether the call is one of which engines with ordered state count the rows that set each bit."""
+    return is_spark_aggregate(call) and spark_function(call).name in _BITMAPS
 
 
 def is_sketch(call: AggregateCall) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.accumulator import Accumulator
+from everview.backends.embedded.operators.bitmaps import BitmapAccumulator
 from everview.backends.embedded.operators.distinct_sketch import DistinctSketchAccumulator
 from everview.backends.embedded.operators.extremes import ExtremeAccumulator
 from everview.backends.embedded.operators.moments import MomentAccumulator
@@ -35,7 +36,7 @@ from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.state.weight_map import WeightMap
 from everview.backends.embedded.vectors import Ints, KeyLayout, Vector
 from everview.relational.definitions.ordered_aggregates import ORDERED_AGGREGATES, PERCENTILES
-from everview.relational.definitions.spark_aggregates import is_sketch
+from everview.relational.definitions.spark_aggregates import is_bitmap, is_sketch
 from everview.relational.definitions.sum_aggregates import SUM_AGGREGATES, Summed
 from everview.relational.nodes import AggregateCall
 from everview.relational.schema import is_nullable
@@ -80,6 +81,8 @@ def _ordered(call: AggregateCall, groups: KeyMap, dictionary: Dictionary) -> Acc
             return BitAccumulator(call, groups)
         case "spark_aggregate" if is_sketch(call):
             return DistinctSketchAccumulator(call, dictionary)
+        case "spark_aggregate" if is_bitmap(call):
+            return BitmapAccumulator(call, dictionary)
         case "spark_aggregate":
             return SparkAccumulator(call, dictionary)
         case _:

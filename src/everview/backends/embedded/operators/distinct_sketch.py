@@ -22,8 +22,8 @@ import numpy.typing as npt
 from everview.algebra.moments import Floats
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.dictionary_memo import MemoisedFunction
-from everview.backends.embedded.operators.ordered_aggregates import OrderedValues
-from everview.backends.embedded.ordered_rows import OrderTerm
+from everview.backends.embedded.operators.accumulator import without_nulls
+from everview.backends.embedded.operators.counted_places import CountedPlaces
 from everview.backends.embedded.state.xxhash_kernels import P1, P2, P3, P4, P5, SEED, WORD, hash_text
 from everview.backends.embedded.vectors import Ints, Kind, Vector, canonical_floats, kind_of
 from everview.relational import spark_code
@@ -39,35 +39,24 @@ _CORRECTED: Final = 19
 _RANKS: Final = 64
 
 
-class DistinctSketchAccumulator(OrderedValues):
+class DistinctSketchAccumulator(CountedPlaces):
     """Entries (group, register and complement of the rank), each with its number of rows."""
 
     def __init__(self, call: AggregateCall, dictionary: Dictionary) -> None:
-        super().__init__((0,), (OrderTerm(INT64),), 0, dictionary)
+        super().__init__(dictionary)
         self._bits = math.ceil(2.0 * math.log(1.106 / deviation_of(call)) / math.log(2.0))
         self._text_hashes = text_hashes(dictionary)
 
     def add(self, slots: Ints, args: Sequence[Vector], weights: Ints) -> None:
-        (values, *_) = args
-        if values.nulls is not None:
-            kept = ~values.nulls
-            slots, values, weights = slots[kept], values.take(kept), weights[kept]
-        if not len(slots):
-            return
+        slots, (values, *_), weights = without_nulls(slots, args[:1], weights)
         hashes = hash_of(values, self._text_hashes)
         bits = np.uint64(self._bits)
         rest = (hashes << bits) | (np.uint64(1) << (bits - np.uint64(1)))
         places = (hashes >> (WORD - bits)).astype(np.int64) * _RANKS + (_RANKS - 1 - _leading_zeros(rest) - 1)
-        rows = np.stack([slots, places], axis=1)
-        distinct, inverse = np.unique(rows, axis=0, return_inverse=True)
-        counts = np.zeros(len(distinct), dtype=np.int64)
-        np.add.at(counts, inverse.reshape(-1), weights)
-        moved = counts != 0
-        self._values.add(distinct[moved, :1], [Vector(INT64, distinct[moved, 1])], counts[moved])
+        self.count(slots, places, weights)
 
     def result(self, slots: Ints) -> Vector:
-        rows, entries = self._entries(slots)
-        places = self._values.value_at(entries, 0).values
+        rows, places = self.places(slots)
         registers = places // _RANKS
         first = np.ones(len(places), dtype=np.bool_)
         first[1:] = (rows[1:] != rows[:-1]) | (registers[1:] != registers[:-1])
