@@ -65,7 +65,7 @@ if TYPE_CHECKING:
 MEMORY = "6g"
 """The memory of Spark's process; this one needs about 4 GB at scale 1 besides."""
 QUICK = Plan(0.01, ("q03", "q12"), (0.001, 0.01), ("recent",), rounds=2, recomputations=2, seconds=10.0)
-TABLE_WIDTH = 170
+TABLE_WIDTH = 200
 
 
 def run(*, quick: bool, scale: float | None = None, lookup_bytes: int | None = None) -> Iterator[Figure]:
