@@ -4,6 +4,7 @@
     python benchmarks/spark.py --lookups executors                                    # nothing of the tables at the driver
     python benchmarks/spark.py --scale 0.1 --queries q03 q18 --shares 0.001 0.01      # a part of it
     python benchmarks/spark.py --scale 0.1 --queries q03 --strategies factorized first_order
+    python benchmarks/spark.py --scale 0.1 --shares 0.1 --refreshes incremental full auto
     python benchmarks/spark.py --lookups executors --scales 1 10 --shares 0.001       # the same change as the data grows
 
 The tables are loaded in bulk with their primary keys; then each query is a view alone in the database. A change deletes and
@@ -23,9 +24,11 @@ loaded tables, mode ``load`` the load.
 
 ``jobs`` are the Spark jobs of a refresh and ``jobs_for`` what each was for; ``bytes_read`` were read by Spark's tasks,
 ``driver_bytes`` by this process, and ``looked_up_bytes`` by look-ups: of copies the memory pages that they touched.
-``ratio_to_spark`` is the time of recomputation over that of the refresh: above 1, we are faster. ``crossing`` is the share of
-changed rows at which both take as long, by interpolation. With ``--scales`` the ``exponent`` is that of the seconds and bytes
-of a change of as many rows at each scale. Every answer is compared with DuckDB's, and where that differs with Spark's.
+``ratio_to_spark`` is the time of recomputation over that of the refresh: above 1, we are faster. ``ratio_to_better`` is the
+time of ``refresh="auto"`` over that of the better of ``incremental`` and ``full``, where all three were measured. ``crossing``
+is the share of changed rows at which both take as long, by interpolation. With ``--scales`` the ``exponent`` is that of the
+seconds and bytes of a change of as many rows at each scale. Every answer is compared with DuckDB's, and where that differs
+with Spark's.
 """
 
 from __future__ import annotations
@@ -62,7 +65,7 @@ if TYPE_CHECKING:
 MEMORY = "6g"
 """The memory of Spark's process; this one needs about 4 GB at scale 1 besides."""
 QUICK = Plan(0.01, ("q03", "q12"), (0.001, 0.01), ("recent",), rounds=2, recomputations=2, seconds=10.0)
-TABLE_WIDTH = 170
+TABLE_WIDTH = 200
 
 
 def run(*, quick: bool, scale: float | None = None, lookup_bytes: int | None = None) -> Iterator[Figure]:
@@ -93,15 +96,16 @@ def measure_growth(spark: SparkSession, plan: Plan, scales: Sequence[float]) -> 
             told = figure.params
             if figure.metric == "seconds" and told["mode"] == "incremental":
                 size = round(told["share"] * scale / scales[0], 9)
-                own = points.setdefault((figure.case, told["lookups"], told["strategy"], told["order"], size), {})
+                where = (told["lookups"], told["strategy"], told["option"], told["order"])
+                own = points.setdefault((figure.case, *where, size), {})
                 read = told["bytes_read"] + told["looked_up_bytes"]
                 for what, value in (("seconds", figure.value), ("bytes", float(read))):
                     own.setdefault(what, []).append((scale, value))
-    for (case, lookups, strategy, order, size), measured in points.items():
-        where = {"lookups": lookups, "strategy": strategy, "order": order, "share_of_smallest": size}
+    for (case, lookups, strategy, option, order, size), measured in points.items():
+        told = {"lookups": lookups, "strategy": strategy, "option": option, "order": order, "share_of_smallest": size}
         for what, found in measured.items():
             (first, least), (last, most) = found[0], found[-1]
-            ratio = {"of": what, **where, "scales": f"{first:g} to {last:g}", "ratio": most / least if least else None}
+            ratio = {"of": what, **told, "scales": f"{first:g} to {last:g}", "ratio": most / least if least else None}
             if all(value for _, value in found):
                 yield Figure(str(case), "exponent", exponent(*zip(*found, strict=True)), "", ratio)
 
@@ -120,15 +124,15 @@ def _measure_lookups(
         common = {"scale": plan.scale, "lookups": lookups, **options}
         rows = workload.row_count(list(db.tables))
         yield Figure("load", "seconds", seconds, "s", {**common, "mode": "load", "rows": rows})
-        for query, strategy in product(chosen, plan.strategies):
-            for found in Case(db, place, spark, counters, query, plan, strategy).outcomes(workload):
+        for query, strategy, refresh in product(chosen, plan.strategies, plan.refreshes):
+            for found in Case(db, place, spark, counters, query, plan, strategy, refresh).outcomes(workload):
                 if isinstance(found, Outcome):
                     outcomes.append(found)
                 yield from _results(found, common)
             for order in plan.orders:
-                wanted = (query.name, strategy, order)
-                own = [o for o in outcomes if (o.query, o.strategy, o.change.order) == wanted]
-                yield from _ratios(own, common)
+                wanted = (query.name, strategy, refresh, order)
+                yield from _ratios([o for o in outcomes if o.series == wanted], common)
+        yield from _choices(outcomes, common)
     console = Console(width=max(Console().width, TABLE_WIDTH))
     console.print(comparison(outcomes, plan, lookups))
     console.print(explanation(outcomes))
@@ -136,7 +140,8 @@ def _measure_lookups(
 
 def _results(found: Filled | Outcome, common: dict[str, Any]) -> Iterator[Figure]:
     if isinstance(found, Filled):
-        told = {**common, "mode": "fill", "strategy": found.strategy, "rows": found.rows, "answer": found.answer}
+        told = {**common, "mode": "fill", "strategy": found.strategy, "option": found.option}
+        told |= {"rows": found.rows, "answer": found.answer}
         yield Figure(found.query, "seconds", found.seconds, "s", told)
         yield Figure(found.query, "state_bytes", found.state_bytes, "B", told)
         return
@@ -154,10 +159,23 @@ def _ratios(outcomes: list[Outcome], common: dict[str, Any]) -> Iterator[Figure]
         yield Figure(found.query, "ratio_to_spark", found.ratio, "x", {**common, **_told(found), "crossing": where})
 
 
+def _choices(outcomes: list[Outcome], common: dict[str, Any]) -> Iterator[Figure]:
+    """For what ``auto`` has refreshed: its time over that of the better of the other two options, if they were measured."""
+    seconds = {(*o.series, o.change.share): o.refresh.median for o in outcomes}
+    for found in outcomes:
+        query, strategy, option, order = found.series
+        others = [seconds.get((query, strategy, o, order, found.change.share)) for o in ("incremental", "full")]
+        known = [s for s in others if s is not None]
+        if option == "auto" and len(known) == len(others):
+            told = {**common, **_told(found), "refresh": found.how}
+            yield Figure(found.query, "ratio_to_better", found.refresh.median / min(known), "x", told)
+
+
 def _told(found: Outcome) -> dict[str, Any]:
     change = found.change
     return {
         "strategy": found.strategy,
+        "option": found.option,
         "order": change.order,
         "share": change.share,
         "rows": found.rows,
@@ -183,6 +201,8 @@ def comparison(outcomes: list[Outcome], plan: Plan, lookups: str = "driver") -> 
     headings = (
         "query",
         "strategy",
+        "option",
+        "refresh",
         "order",
         "share",
         "rows",
@@ -197,17 +217,16 @@ def comparison(outcomes: list[Outcome], plan: Plan, lookups: str = "driver") -> 
         "MB copies",
         "crossing",
     )
-    for heading in headings:
-        table.add_column(
-            heading, justify="left" if heading in ("query", "strategy", "order") else "right", no_wrap=True
-        )
+    for number, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if number <= headings.index("order") else "right", no_wrap=True)
     for found in outcomes:
         read = found.refresh.counted.bytes_read + (found.refresh.counted.driver_bytes or 0)
-        wanted = (found.query, found.strategy, found.change.order)
-        own = [o for o in outcomes if (o.query, o.strategy, o.change.order) == wanted]
+        own = [o for o in outcomes if o.series == found.series]
         table.add_row(
             found.query,
             found.strategy,
+            found.option,
+            found.how,
             found.change.order,
             f"{found.change.share:.2%}",
             f"{found.rows:,}",
@@ -230,14 +249,15 @@ def explanation(outcomes: list[Outcome]) -> Table:
     table = Table(
         title="The Spark jobs of a refresh, by the relation and the number of columns read", title_justify="left"
     )
-    for heading in ("query", "strategy", "changes", "jobs"):
+    for heading in ("query", "strategy", "option", "changes", "jobs"):
         table.add_column(heading)
-    changes: dict[tuple[str, str, str], list[str]] = {}
+    changes: dict[tuple[str, str, str, str], list[str]] = {}
     for found in outcomes:
         named = f"{found.change.order} {found.change.share:.2%}"
-        changes.setdefault((found.query, found.strategy, found.refresh.counted.explained), []).append(named)
-    for (query, strategy, explained), own in changes.items():
-        table.add_row(query, strategy, ", ".join(own), explained)
+        key = (found.query, found.strategy, found.option, found.refresh.counted.explained)
+        changes.setdefault(key, []).append(named)
+    for (query, strategy, option, explained), own in changes.items():
+        table.add_row(query, strategy, option, ", ".join(own), explained)
     return table
 
 
@@ -257,14 +277,16 @@ def main() -> int:
     parser.add_argument(
         "--seconds", type=float, help="how long the rounds of a change may take: more on a busy machine"
     )
-    parser.add_argument("--refresh", choices=REFRESHES, help="how views are refreshed, by default incremental")
+    parser.add_argument(
+        "--refreshes", nargs="+", choices=REFRESHES, help="how views are refreshed, by default incremental"
+    )
     parser.add_argument("--lookup-bytes", type=int, help="disk for the driver's copies; 0 for none")
     parser.add_argument("--memory", default=MEMORY, help=f"of Spark's process, by default {MEMORY}")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    single = ("scale", "rounds", "recomputations", "seconds", "refresh", "lookup_bytes")
+    single = ("scale", "rounds", "recomputations", "seconds", "lookup_bytes")
     chosen = {name: getattr(given, name) for name in single if getattr(given, name) is not None}
-    several = ("queries", "shares", "orders", "strategies", "lookups")
+    several = ("queries", "shares", "orders", "strategies", "lookups", "refreshes")
     chosen |= {name: tuple(getattr(given, name)) for name in several if getattr(given, name)}
     plan = replace(QUICK if given.quick else Plan(), **chosen)
     results = []

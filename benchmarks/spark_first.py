@@ -2,11 +2,13 @@
 
     python benchmarks/spark_first.py [--scale 0.1] [--queries q03 q05] [--share 0.001]
 
-For each query a process makes a database with a view of it, and ends. Three more follow. Two, one after the other, connect,
+For each query a process makes a database with a view of it, and ends. Four more follow. Three, one after the other, connect,
 apply a change of scattered orders and lines (``first``), take it back (``second``), and go on so; ``warm`` is the median of the
-later ones. The former of them leaves compiled kernels and copies to search, and the latter is told. The last is the yardstick:
-plain Spark runs the query over Parquet files, for the first time and again. All have run one small job before anything is
-timed: Spark's own start is in none. Rows are looked up by executors.
+later ones. The first of them leaves compiled kernels and copies to search. The second is told: it applies its change as soon
+as it has connected. The third waits for ``--wait`` seconds before (``waited``), as one does that is there before its first
+change. The last is the yardstick: plain Spark runs the query over Parquet files, for the first time and again. All have run
+one small job before anything is timed: Spark's own start is in none. Rows are looked up by executors. ``driver MB`` is the most
+memory that the second process has had, without Spark's JVM, in which the executors are, too.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import argparse
 import cProfile
 import json
 import pstats
+import resource
 import statistics
 import subprocess
 import sys
@@ -45,7 +48,20 @@ if TYPE_CHECKING:
 
 ROUNDS = 5
 """A change and its undoing, so often."""
-HEADINGS = ("query", "connect", "first", "second", "warm", "first/warm", "Spark first", "Spark warm", "first/warm")
+HEADINGS = (
+    "query",
+    "connect",
+    "first",
+    "second",
+    "warm",
+    "first/warm",
+    "waited",
+    "waited/warm",
+    "Spark first",
+    "Spark warm",
+    "first/warm",
+    "driver MB",
+)
 PROFILED = 60
 """Lines of a profile."""
 
@@ -60,8 +76,8 @@ def make(folder: Path, name: str, scale: float) -> None:
         db.create_view(name, query.sql, refresh="incremental")
 
 
-def refresh(folder: Path, name: str, scale: float, profile: Path | None) -> dict[str, Any]:
-    """The seconds of connecting and of every refresh of the view."""
+def refresh(folder: Path, name: str, scale: float, wait: float, profile: Path | None) -> dict[str, Any]:
+    """The seconds of connecting and of every refresh of the view, and the memory of this process in kilobytes."""
     tables = tables_read(_query(name).sql)
     there = {n: pq.read_table(folder / f"change-{n}.parquet") for n in CHANGED if n in tables}
     with spark_session({"driver.memory": "4g"}) as spark:
@@ -69,13 +85,15 @@ def refresh(folder: Path, name: str, scale: float, profile: Path | None) -> dict
         started = time.perf_counter()
         with _connected(folder, spark, scale, name) as db:
             connected = time.perf_counter() - started
+            time.sleep(wait)
             seconds: list[float] = []
             for _ in range(ROUNDS):
                 for rows in (there, undone(there)):
                     with _profiled(None if seconds else profile):
                         seconds.append(_timed(partial(db.apply, rows)))
+            memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             assert db.verify()
-    return {"connect": connected, "seconds": seconds}
+    return {"connect": connected, "seconds": seconds, "memory": memory}
 
 
 def recompute(folder: Path, name: str) -> dict[str, Any]:
@@ -88,7 +106,7 @@ def recompute(folder: Path, name: str) -> dict[str, Any]:
         return {"seconds": [_timed(lambda: spark.sql(query.sql).collect()) for _ in range(ROUNDS)]}
 
 
-def measure(scale: float, names: list[str], share: float, profile: Path | None) -> Table:
+def measure(scale: float, names: list[str], share: float, wait: float, profile: Path | None) -> Table:
     """Runs the processes, one after another."""
     table = Table(
         title=f"First refresh of a process, scale {scale:g}, {share:.2%} changed, seconds", title_justify="left"
@@ -103,15 +121,17 @@ def measure(scale: float, names: list[str], share: float, profile: Path | None) 
             pq.write_table(rows, folder / f"change-{name}.parquet")
         for name in names:
             _child(folder, scale, "make", name)
-            _child(folder, scale, "refresh", name)
-            ours = _child(folder, scale, "refresh", name, *([str(profile)] if profile else []))
+            _child(folder, scale, "refresh", name, "0")
+            ours = _child(folder, scale, "refresh", name, "0", *([str(profile)] if profile else []))
+            waited = _child(folder, scale, "refresh", name, str(wait))
             theirs = _child(folder, scale, "recompute", name)
             first, second, *later = ours["seconds"]
             warm = statistics.median(later[2:])
+            late = waited["seconds"][0], waited["seconds"][0] / statistics.median(waited["seconds"][4:])
             again = statistics.median(theirs["seconds"][1:])
             cold = theirs["seconds"][0]
-            figures = (ours["connect"], first, second, warm, first / warm, cold, again, cold / again)
-            table.add_row(name, *(f"{figure:.2f}" for figure in figures))
+            figures = (ours["connect"], first, second, warm, first / warm, *late, cold, again, cold / again)
+            table.add_row(name, *(f"{figure:.2f}" for figure in figures), f"{ours['memory'] / 1024:.0f}")
     return table
 
 
@@ -162,18 +182,22 @@ def main() -> None:
     parser.add_argument("--scale", type=float, default=0.1)
     parser.add_argument("--queries", nargs="+", choices=QUERIES, default=["q03", "q05"])
     parser.add_argument("--share", type=float, default=0.001)
+    parser.add_argument(
+        "--wait", type=float, default=5.0, help="seconds that a process is there before its first change"
+    )
     parser.add_argument("--profile", type=Path, help="where to write what the driver's Python did in the first refresh")
     parser.add_argument("--child", nargs="+", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.child is None:
-        Console(width=130).print(measure(given.scale, given.queries, given.share, given.profile))
+        Console(width=150).print(measure(given.scale, given.queries, given.share, given.wait, given.profile))
         return
-    folder, what, name, *profile = given.child
+    folder, what, name, *more = given.child
     if what == "make":
         make(Path(folder), name, given.scale)
         print("{}")
     elif what == "refresh":
-        print(json.dumps(refresh(Path(folder), name, given.scale, Path(profile[0]) if profile else None)))
+        wait, *profile = more
+        print(json.dumps(refresh(Path(folder), name, given.scale, float(wait), Path(profile[0]) if profile else None)))
     else:
         print(json.dumps(recompute(Path(folder), name)))
 

@@ -41,10 +41,11 @@ LOCAL_ROWS = 200_000
 class Plan:
     """What a run covers. ``seconds`` is how long the rounds of one change may take before the next is left out.
 
-    ``refresh`` is the option of the views; by default changes are taken in as deltas, however many they are. ``lookup_bytes``
-    is the disk that the driver may take for copies of tables and state, in which it looks rows up; with 0 Spark jobs do. Each
-    query is a view of each of the ``strategies``, one after another. ``lookups`` says who looks rows up: the ``driver`` in its
-    copies, or ``executors`` in theirs, and then tables are loaded by executors too, and nothing of them is at the driver.
+    ``refreshes`` are the options of the views; by default changes are taken in as deltas, however many they are.
+    ``lookup_bytes`` is the disk that the driver may take for copies of tables and state, in which it looks rows up; with 0
+    Spark jobs do. Each query is a view of each of the ``strategies`` with each of the ``refreshes``, one after another.
+    ``lookups`` says who looks rows up: the ``driver`` in its copies, or ``executors`` in theirs, and then tables are loaded by
+    executors too, and nothing of them is at the driver.
     """
 
     scale: float = 1.0
@@ -54,7 +55,7 @@ class Plan:
     rounds: int = 3
     recomputations: int = 3
     seconds: float = 40.0
-    refresh: str = "incremental"
+    refreshes: tuple[str, ...] = ("incremental",)
     lookup_bytes: int = LOOKUP_BYTES
     strategies: tuple[str, ...] = ("auto",)
     lookups: tuple[str, ...] = LOOKUPS
@@ -106,6 +107,8 @@ class Outcome:
 
     query: str
     strategy: str
+    option: str
+    """For which ``refresh`` the view was made; ``how`` is what that came to."""
     change: Change
     rows: int
     refresh: Timed
@@ -114,6 +117,11 @@ class Outcome:
     answer: str
     copied_bytes: int
     """What the driver's copies of large segments take on disk."""
+
+    @property
+    def series(self) -> tuple[str, str, str, str]:
+        """What it has in common with those that differ in the share of changed rows only."""
+        return self.query, self.strategy, self.option, self.change.order
 
     @property
     def ratio(self) -> float:
@@ -127,6 +135,7 @@ class Filled:
 
     query: str
     strategy: str
+    option: str
     seconds: float
     rows: int
     state_bytes: int
@@ -134,7 +143,7 @@ class Filled:
 
 
 class Case:
-    """One query, maintained by one strategy, over the loaded database, which is in a folder."""
+    """One query, maintained by one strategy with one ``refresh``, over the loaded database, which is in a folder."""
 
     def __init__(
         self,
@@ -145,6 +154,7 @@ class Case:
         query: Query,
         plan: Plan,
         strategy: str = "auto",
+        refresh: str = "incremental",
     ) -> None:
         self._db = db
         self._folder = folder
@@ -152,19 +162,21 @@ class Case:
         self._counters = counters
         self._query = query
         self._strategy = strategy
+        self._option = refresh
         self._plan = plan
         self._tables = tables_read(query.sql)
 
     def outcomes(self, workload: Workload) -> Iterator[Filled | Outcome]:
         """Makes the view, measures it after every change, and drops it; the tables are as before in the end."""
         started = time.perf_counter()
-        options = {"refresh": self._plan.refresh, "strategy": self._strategy}
+        options = {"refresh": self._option, "strategy": self._strategy}
         view = self._db.create_view(self._query.name, self._query.sql, **options)
         seconds = time.perf_counter() - started
         rows = workload.row_count(self._tables)
         before = view.rows()
         answer = self._check(before, workload.loaded, lambda: self._session(workload.loaded))
-        yield Filled(self._query.name, self._strategy, seconds, rows, sum(view.stats()["bytes"].values()), answer)
+        size = sum(view.stats()["bytes"].values())
+        yield Filled(self._query.name, self._strategy, self._option, seconds, rows, size, answer)
         for change in workload.changes:
             yield self._measure(view, change, before)
         self._db.drop(view.name)
@@ -199,7 +211,7 @@ class Case:
         answer = "right" if answers == {"right"} else "WRONG"
         told = "+".join(sorted(how))
         copied, name = self._copied_bytes(), self._query.name
-        return Outcome(name, self._strategy, change, rows, timed, recomputed, told, answer, copied)
+        return Outcome(name, self._strategy, self._option, change, rows, timed, recomputed, told, answer, copied)
 
     def _apply(self, rows: Mapping[str, Any]) -> tuple[float, ev.Commit]:
         started = time.perf_counter()

@@ -1,75 +1,26 @@
 """Incremental view maintenance for PySpark: the answers of Spark SQL queries, kept fresh while their tables change.
 
-Importing everview starts no JVM and imports no Spark; that happens when the first query is translated.
+Importing everview starts no JVM and imports no Spark; that happens when the first query is translated. The public names, listed
+in ``everview.session.public``, are loaded when the first of them is asked for: Spark's tasks, which need only the part of
+everview that runs in them, do not wait for the rest.
 """
 
-from everview import learn
-from everview.algebra.ring import Ring
-from everview.backends.base import Suspension, VersionedDelta
-from everview.errors import (
-    AlreadyExists,
-    AssertionViolated,
-    CorruptDatabase,
-    DatabaseLocked,
-    DependencyError,
-    EvaluationError,
-    EverviewError,
-    InternalError,
-    InvalidChange,
-    InvalidQuery,
-    OutOfMemory,
-    StorageFailed,
-    UnknownName,
-    UnsupportedOperation,
-    UnsupportedQuery,
-    VerificationFailed,
-    ViewSuspended,
-)
-from everview.session.connecting import connect
-from everview.session.database import Assertion, Commit, Database, Subscription, Table, Transaction, View
-from everview.session.open_backend import backend_of
-from everview.session.queries import UnionMaxQuery, union_max
-from everview.session.results import Changes, Result
-from everview.session.rings import register_ring
-from everview.session.rows.factorized_change import Product
-from everview.session.verification import VerificationReport
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "AlreadyExists",
-    "Assertion",
-    "AssertionViolated",
-    "Changes",
-    "Commit",
-    "CorruptDatabase",
-    "Database",
-    "DatabaseLocked",
-    "DependencyError",
-    "EvaluationError",
-    "EverviewError",
-    "InternalError",
-    "InvalidChange",
-    "InvalidQuery",
-    "OutOfMemory",
-    "Product",
-    "Result",
-    "Ring",
-    "StorageFailed",
-    "Subscription",
-    "Suspension",
-    "Table",
-    "Transaction",
-    "UnionMaxQuery",
-    "UnknownName",
-    "UnsupportedOperation",
-    "UnsupportedQuery",
-    "VerificationFailed",
-    "VerificationReport",
-    "VersionedDelta",
-    "View",
-    "ViewSuspended",
-    "backend_of",
-    "connect",
-    "learn",
-    "register_ring",
-    "union_max",
-]
+if TYPE_CHECKING:
+    from everview.session.public import *  # noqa: F403  # its __all__ is ours
+else:
+
+    def __getattr__(name: str) -> Any:
+        if name.startswith("_") and name != "__all__":
+            raise AttributeError(f"module 'everview' has no attribute {name!r}")
+        public = import_module("everview.session.public")
+        if name == "__all__" or name in public.__all__:
+            globals()[name] = getattr(public, name)
+        if name in globals():  # or a part of everview that has just been imported
+            return globals()[name]
+        raise AttributeError(f"module 'everview' has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *import_module("everview.session.public").__all__})

@@ -7,18 +7,19 @@ Contract: ``definition_from_json(definition_to_json(d))`` has equal fields.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, Final
 
-from everview import catalog
 from everview.catalog import Definition, TableDefinition, ViewDefinition
 from everview.errors import CorruptDatabase
 from everview.relational.serialize import value_from_json, value_to_json
 
+_CATALOG: Final = TableDefinition.__module__
 _CLASSES: Final[dict[str, type[Any]]] = {
     c.__name__: c
-    for c in vars(catalog).values()
-    if isinstance(c, type) and is_dataclass(c) and c.__module__ == catalog.__name__
+    for c in vars(sys.modules[_CATALOG]).values()
+    if isinstance(c, type) and is_dataclass(c) and c.__module__ == _CATALOG
 }
 
 
@@ -59,7 +60,7 @@ def _to_json(value: Any) -> Any:
 
 
 def _is_ours(value: Any) -> bool:
-    return type(value).__name__ in _CLASSES and type(value).__module__ == catalog.__name__
+    return type(value).__name__ in _CLASSES and type(value).__module__ == _CATALOG
 
 
 def _from_json(written: Any) -> Any:

@@ -7,6 +7,7 @@ added as segments, and commits with one record. State in memory is a cache of wh
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ import pyarrow as pa
 
 from everview.backends import rejections
 from everview.backends.base import Change, Refresh, Suspension, VersionedDelta, without_sources_of
+from everview.backends.embedded.numba_start import start_numba
 from everview.backends.spark.catalog_file import Entry
 from everview.backends.spark.commit_log import Move
 from everview.backends.spark.compaction import compaction_of
@@ -97,8 +99,11 @@ class SparkBackend:
         self._refreshed: dict[str, Refresh] = {}
         self._summed: dict[str, list[Segment]] = {}
         self._shown = ShownViews(self._files, shown_in, lambda rows, view: self._reading().bag_frame(rows, view.fields))
-        if self.version and not self._files.copies.are_on and shown_in() is not None:
-            self._engine.lookups.warm_up()
+        self._starting = threading.Thread(target=start_numba, name="everview-numba", daemon=True)
+        if self.version:  # a first change is to come, which would wait for this
+            self._starting.start()
+            if not self._files.copies.are_on and shown_in() is not None:
+                self._engine.lookups.warm_up()
         try:
             self._files.open(self._take_in)
             self._engine.lookups.forget_others(self._files.relations.values())
@@ -428,6 +433,8 @@ class SparkBackend:
     def close(self) -> None:
         """Lets others open the directory; a temporary one goes."""
         self._shown.close()
+        if self._starting.is_alive():
+            self._starting.join()
         write_costs(self.path / COSTS, {key: view.costs for key, view in self._views.items()})
         self._engine.close()
         self._files.close()
