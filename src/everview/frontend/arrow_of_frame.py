@@ -1,7 +1,7 @@
 """The rows of a DataFrame as Arrow, intervals of months included, which PySpark does not convert.
 
 Such a column leaves Spark as numbers of months, at any depth, and is made a column of intervals again here. Other columns are
-PySpark's to convert.
+PySpark's to convert; but its strings may be any bytes, and Arrow's are UTF-8.
 """
 
 from __future__ import annotations
@@ -14,10 +14,16 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType, YearMont
 from everview.frontend.spark_types import from_spark_json
 from everview.relational import types
 from everview.relational.arrow import column_to_arrow, internal_values
+from everview.relational.arrow_text import as_java_reads
 
 
 def arrow_of_frame(frame: DataFrame) -> pa.Table:
-    """What ``frame.toArrow()`` is, for intervals of months too."""
+    """What ``frame.toArrow()`` is, for intervals of months too, and with text that is text."""
+    found = _converted(frame)
+    return pa.table([as_java_reads(column) for column in found.columns], schema=found.schema)
+
+
+def _converted(frame: DataFrame) -> pa.Table:
     fields = list(frame.schema)
     if not any(_has_months(f.dataType) for f in fields):
         return frame.toArrow()
