@@ -499,6 +499,43 @@ def test_changes_must_be_a_mapping(plain_db: ev.Database) -> None:
     assert str(caught.value) == "changes are of type list. Hint: give a dict from table names to rows."
 
 
+class _Batch:
+    """A batch of another library, which exports it and no stream."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> object:
+        return self._data.__arrow_c_array__(requested_schema)
+
+
+def test_batches_of_other_libraries(plain_db: ev.Database) -> None:
+    """They come by Arrow's C interface; a column is no table, and the error says so."""
+    batch = pa.record_batch({"a": pa.array([1], pa.int32())})
+    table = plain_db.create_table("t", _Batch(batch))
+    table.insert(_Batch(batch))
+    assert table.rows() == [(1,), (1,)]
+    for column in (_Batch(pa.array([1])), pa.chunked_array([[1]]), pa.array([1])):
+        with pytest.raises(ev.InvalidChange, match="which is no table"):
+            table.insert(column)
+        with pytest.raises(ev.InvalidChange, match="which is no table"):
+            plain_db.create_table("u", column)
+
+
+def test_objects_of_pandas_that_have_no_type(plain_db: ev.Database) -> None:
+    """The error names the row, as for a list; values that only pyarrow refuses together are taken."""
+    table = plain_db.create_table("t", "s string, n decimal(5,2)")
+    with pytest.raises(ev.InvalidChange, match=r"column 's' of table 't' .* cannot take 5 of type int \(row 1\)"):
+        table.insert(pd.DataFrame({"s": ["x", 5, None], "n": [1, 2, 3]}))
+    mixed = [decimal.Decimal("1.5"), 2, float("nan")]
+    table.insert(pd.DataFrame({"s": ["x", pd.NA, None], "n": pd.Series(mixed, dtype=object)}))
+    assert sorted(table.rows(), key=str) == [("x", decimal.Decimal("1.50")), (None, decimal.Decimal(2)), (None, None)]
+    with pytest.raises(ev.InvalidChange, match=r"Sparse\[float64, nan\], cannot be read"):
+        table.insert(pd.DataFrame({"s": ["x"], "n": pd.arrays.SparseArray([1.0])}))
+    with pytest.raises(ev.InvalidQuery, match="no types that pyarrow finds"):
+        plain_db.create_table("u", pd.DataFrame({"s": ["x", 5]}))
+
+
 def test_later_changes_to_a_pandas_frame_do_not_matter(plain_db: ev.Database) -> None:
     """Rows are taken when they are given, even inside a transaction that commits later."""
     table = plain_db.create_table("t", "a bigint, b double")

@@ -25,7 +25,14 @@ from typing import Any, Final
 from everview.errors import CorruptDatabase, StorageFailed
 from everview.storage.disk import Disk, storage_failed
 from everview.storage.records import BrokenPiece, Bytes, LogPiece, LogRecord, pieces_of, records_from
-from everview.storage.sqlite_errors import error_for, is_lasting, told_of
+from everview.storage.sqlite_errors import (
+    broken_page,
+    error_for,
+    is_lasting,
+    not_what_was_written,
+    told_of,
+    uri_of,
+)
 from everview.storage.wal_tail import changed_at
 
 FILE: Final = "everview.sqlite"
@@ -79,7 +86,7 @@ class ChangeLog:
         if not read_only:
             self._check_not_half_there(folder)
         with told_of(self.path, "opening"):
-            place = f"file:{_quoted(self.path)}?mode={'ro' if read_only else 'rwc'}"
+            place = uri_of(self.path, "ro" if read_only else "rwc")
             self._connection = sqlite3.connect(
                 place, uri=True, isolation_level=None, check_same_thread=False, timeout=30.0, cached_statements=32
             )
@@ -140,17 +147,13 @@ class ChangeLog:
 
     def _check_whole(self, frames: int) -> None:
         """Raises unless the pages are a sound tree, and the WAL ends where a crash may end it."""
-        problem = self._execute("PRAGMA integrity_check(1)")[0][0]
-        if problem != "ok":
-            raise CorruptDatabase(f"'{self.path}' is not what was written: {problem}.")
+        broken = broken_page(self._connection)
+        if broken is not None:
+            raise not_what_was_written(self.path, *broken)
         if self._about("durability") == "commit":
             at = changed_at(self._wal, max(frames, 0))
             if at is not None:
-                raise CorruptDatabase(
-                    f"'{self._wal}' is not what was written: committed transactions stand behind bytes that changed, "
-                    f"at offset {at}.",
-                    hint="restore the database from a backup.",
-                )
+                raise not_what_was_written(self._wal, "committed transactions stand behind bytes that changed", at)
 
     # Writing
 
@@ -309,14 +312,8 @@ class ChangeLog:
         for path in (self._wal, self.path):
             at = _offset_in(path, broken.near)
             if at is not None:
-                return CorruptDatabase(
-                    f"'{path}' is not what was written, at offset {at}: {what} {broken.number}: {broken}.",
-                    hint="restore the database from a backup.",
-                )
-        return CorruptDatabase(
-            f"'{self.path}' is not what was written: {what} {broken.number}: {broken}.",
-            hint="restore the database from a backup.",
-        )
+                return not_what_was_written(path, f"{what} {broken.number}: {broken}", at)
+        return not_what_was_written(self.path, f"{what} {broken.number}: {broken}", None)
 
     def close(self) -> None:
         """Lets go of the file; what was appended is on disk."""
@@ -360,11 +357,6 @@ class _Flusher:
         self._ended.set()
         self._asked.set()
         self._thread.join()
-
-
-def _quoted(path: Path) -> str:
-    """A path inside a URI of SQLite's."""
-    return str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
 def _offset_in(path: Path, near: bytes) -> int | None:
