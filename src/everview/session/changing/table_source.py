@@ -145,6 +145,8 @@ def _read(path: str) -> pa.Table:
             return _read_csv(path)
         if path.lower().endswith(".parquet") or os.path.isdir(path):
             return importlib.import_module("pyarrow.parquet").read_table(path)
+    except FileNotFoundError as error:
+        raise InvalidQuery(f"there is no file '{path}'.") from error
     except (OSError, pa.ArrowException) as error:
         raise InvalidQuery(f"'{path}' cannot be read: {error}") from error
     raise UnsupportedOperation(
