@@ -73,6 +73,7 @@ VALUES: list[tuple[pa.DataType, strategies.SearchStrategy[Any]]] = [
     (pa.struct([("p", pa.int32())]), strategies.just({"p": 1})),
     (pa.null(), strategies.none()),
     (pa.string(), strategies.sampled_from([b"a", b"\xff"])),  # Arrow takes any bytes for text
+    (pa.timestamp("s"), strategies.sampled_from([0, 2**62])),  # which Python does not know
     (pa.time64("us"), strategies.times()),
 ]
 USUAL = {

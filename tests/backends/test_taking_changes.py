@@ -192,6 +192,14 @@ def test_python_values_that_do_not_fit(table: ev.Table, column: str, value: Any,
         ),
         ("ntz", pa.array([0, 1000, 1001], pa.timestamp("ns")), "timestamp_ntz and cannot hold"),
         *(
+            (name, pa.array([0, 2**62, 0], kind), f"{name_of} and cannot hold {2**62} as {kind} (row 1).")
+            for name, name_of, kind in (
+                ("ts", "timestamp", pa.timestamp("s", "UTC")),
+                ("day", "date", pa.timestamp("s")),
+                ("day", "date", pa.date64()),
+            )
+        ),
+        *(
             (
                 "s",
                 values,

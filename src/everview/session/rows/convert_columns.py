@@ -160,8 +160,15 @@ def _checked(column: pa.ChunkedArray, is_wrong: pa.ChunkedArray, hint: str | Non
     """The column, unless some of its values are marked wrong."""
     if pc.any(is_wrong).as_py():
         rows = pc.indices_nonzero(pc.fill_null(is_wrong, False)).to_pylist()
-        raise Unfit(f"cannot hold {show_value(column[rows[0]].as_py())}", rows=rows, hint=hint)
+        raise Unfit(f"cannot hold {_shown(column[rows[0]])}", rows=rows, hint=hint)
     return column
+
+
+def _shown(value: pa.Scalar) -> str:
+    try:
+        return show_value(value.as_py())
+    except (OverflowError, ValueError):  # a time that Python does not know; its number says how far off it is
+        return f"{value.value} as {value.type}"
 
 
 def _outside(column: pa.ChunkedArray, low: int, high: int) -> pa.ChunkedArray:
