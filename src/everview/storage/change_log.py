@@ -22,7 +22,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
-from everview.errors import CorruptDatabase, StorageFailed
+from everview.errors import CorruptDatabase, DatabaseLocked, StorageFailed
 from everview.storage.disk import Disk, storage_failed
 from everview.storage.records import BrokenPiece, Bytes, LogPiece, LogRecord, pieces_of, records_from
 from everview.storage.sqlite_errors import (
@@ -79,6 +79,7 @@ class ChangeLog:
         self._wal = folder / f"{FILE}-wal"
         self._disk = disk or Disk()
         self._guard = threading.RLock()
+        self._process = os.getpid()
         self._durability = durability
         self._lost: StorageFailed | None = None
         """Why nothing can be appended any more."""
@@ -316,7 +317,9 @@ class ChangeLog:
         return not_what_was_written(self.path, f"{what} {broken.number}: {broken}", None)
 
     def close(self) -> None:
-        """Lets go of the file; what was appended is on disk."""
+        """Lets go of the file; what was appended is on disk. In a forked process SQLite must not be spoken to."""
+        if self._process != os.getpid():
+            return
         if self._flusher is not None:
             self._flusher.stop()
             self._flusher = None
@@ -324,6 +327,12 @@ class ChangeLog:
             self._connection.close()
 
     def _begin(self) -> None:
+        if self._process != os.getpid():  # it has inherited the lock, the connection and a copy of the engine
+            raise DatabaseLocked(
+                f"the database '{self.path.parent}' was opened by process {self._process}, "
+                f"from which process {os.getpid()} was forked.",
+                hint="change it in that process; others read along with connect(path, read_only=True).",
+            )
         self._execute("BEGIN IMMEDIATE")
 
     def _execute(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
