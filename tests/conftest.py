@@ -18,8 +18,10 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 # Quick runs try the same examples every time, so that a red run means a change; long runs look for new ones.
-hypothesis.settings.register_profile("quick", max_examples=30, deadline=None, derandomize=True)
-hypothesis.settings.register_profile("long", max_examples=1000, deadline=None)
+# How long it takes to draw an example says how busy the machine is, so that is no reason to fail.
+_UNHURRIED = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("quick", max_examples=30, derandomize=True, **_UNHURRIED)
+hypothesis.settings.register_profile("long", max_examples=1000, **_UNHURRIED)
 hypothesis.settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
 # Queries over a handful of rows end before Java's second compiler has paid for itself, and a small heap needs no threads to

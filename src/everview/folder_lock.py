@@ -15,8 +15,12 @@ from typing import TextIO
 from everview.errors import DatabaseLocked
 
 
-def lock_folder(path: Path) -> TextIO:
+def lock_folder(path: Path, instead: str = "open another directory") -> TextIO:
     """The lock file, held until it is closed.
+
+    Args:
+        path: The folder.
+        instead: What whoever comes second may do, for the hint.
 
     Raises:
         DatabaseLocked: somebody else holds it.
@@ -28,7 +32,7 @@ def lock_folder(path: Path) -> TextIO:
         file.seek(0)
         holder = file.read()
         file.close()
-        raise _locked_by(holder, path) from error
+        raise _locked_by(holder, path, instead) from error
     file.truncate(0)
     file.write(_this_process())
     file.flush()
@@ -39,11 +43,11 @@ def _this_process() -> str:
     return f"{os.getpid()} on {socket.gethostname()}"
 
 
-def _locked_by(holder: str, path: Path) -> DatabaseLocked:
+def _locked_by(holder: str, path: Path, instead: str) -> DatabaseLocked:
     if holder == _this_process():
         return DatabaseLocked(
             f"the database '{path}' is already open in this process.",
             hint="use the Database that is open, or close it first.",
         )
     who = f"process {holder}" if holder else "another process"  # which may not have written its number yet
-    return DatabaseLocked(f"the database '{path}' is open in {who}.", hint="close it there, or open another directory.")
+    return DatabaseLocked(f"the database '{path}' is open in {who}.", hint=f"close it there, or {instead}.")

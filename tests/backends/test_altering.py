@@ -98,6 +98,9 @@ def test_rows_that_lack_a_column_get_its_default(db: ev.Database) -> None:
         table.insert([{"k": 1, "z": 1}])
     with pytest.raises(ev.InvalidChange, match="2 values"):
         table.insert([(7, 7)])
+    db.sql("ALTER TABLE later ADD COLUMN plain string")
+    table.insert([{"k": 8, "x": 8}])
+    assert table.lookup(k=8) == [(8, 8, "none", 7, None)]
 
 
 def test_defaults_are_there_again(tmp_path: Path) -> None:
@@ -158,6 +161,18 @@ def test_other_names(db: ev.Database) -> None:
     with pytest.raises(ev.InvalidChange, match="FOREIGN KEY"):
         db.table("children").insert([(9,)])
     db.verify()
+
+
+def test_only_what_reads_a_column_keeps_its_name(db: ev.Database) -> None:
+    """Views that stood over the table through several changes of it do not read what came later."""
+    db.sql(
+        "ALTER TABLE t ADD COLUMN first int; ALTER TABLE t ADD COLUMN second int; ALTER TABLE t ADD COLUMN third int"
+    )
+    db.sql("ALTER TABLE t RENAME COLUMN first TO one; ALTER TABLE t RENAME COLUMN second TO two")
+    assert db.table("t").columns == ("k", "s", "x", "one", "two", "third")
+    assert sorted(db.view("all_of_t").rows()) == [(1, "a", 5), (2, "b", None)]
+    with pytest.raises(ev.DependencyError, match=r"renamed: view 'all_of_t', UNIQUE \(s\) of table 't' read it"):
+        db.sql("ALTER TABLE t RENAME COLUMN s TO text")
 
 
 def test_a_view_that_cannot_be_made_anew_undoes_it(spark: SparkSession) -> None:

@@ -44,6 +44,24 @@ def test_a_uri_that_cannot_be_opened(
 
 
 @pytest.mark.parametrize("backend", ["embedded", "spark"])
+@pytest.mark.parametrize("place", ["", "a\0b"])
+def test_what_is_no_path(backend: str, place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty text, of a variable that is not set perhaps, does not make a database of the working directory."""
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ev.UnsupportedOperation, match="is no path"):
+        ev.connect(place, backend=backend)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_directory_of_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """``~`` is what it is in a shell, and no directory of that name."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    with ev.connect("~/shop"):
+        assert [p.name for p in tmp_path.iterdir()] == ["shop"]
+
+
+@pytest.mark.parametrize("backend", ["embedded", "spark"])
 def test_a_database_at_a_file_uri(backend: str, tmp_path: Path) -> None:
     """It is the directory that the URI says."""
     path = tmp_path / "my shop"

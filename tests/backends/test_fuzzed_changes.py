@@ -72,6 +72,8 @@ VALUES: list[tuple[pa.DataType, strategies.SearchStrategy[Any]]] = [
     (pa.large_list(pa.int64()), strategies.lists(_integers, max_size=2)),
     (pa.struct([("p", pa.int32())]), strategies.just({"p": 1})),
     (pa.null(), strategies.none()),
+    (pa.string(), strategies.sampled_from([b"a", b"\xff"])),  # Arrow takes any bytes for text
+    (pa.timestamp("s"), strategies.sampled_from([0, 2**62])),  # which Python does not know
     (pa.time64("us"), strategies.times()),
 ]
 USUAL = {
@@ -127,6 +129,8 @@ def _sized(values: strategies.SearchStrategy[Any], size: int) -> strategies.Sear
 def _array(values: list[Any], arrow: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(arrow):
         return pa.array(values, arrow.value_type).dictionary_encode()
+    if any(isinstance(v, bytes) for v in values) and pa.types.is_string(arrow):
+        return pa.array(values, pa.binary()).view(arrow)
     return pa.array(values, arrow)
 
 

@@ -28,6 +28,10 @@ def table(plain_db: ev.Database) -> ev.Table:
     return plain_db.create_table("t", WIDE)
 
 
+NO_TEXT = pa.array([b"a", b"\xff", None]).view(pa.string())
+"""Bytes that Arrow takes for a string without a look."""
+
+
 def row(**values: Any) -> dict[str, Any]:
     """A row of NULLs but for these values."""
     return {"id": 1, **dict.fromkeys(["x", "d", "f", "n", "s", "day", "ts", "ntz"]), **values}
@@ -187,6 +191,31 @@ def test_python_values_that_do_not_fit(table: ev.Table, column: str, value: Any,
             "date and cannot take values of Arrow type timestamp[us, tz=UTC]. Hint: convert the column to dates first.",
         ),
         ("ntz", pa.array([0, 1000, 1001], pa.timestamp("ns")), "timestamp_ntz and cannot hold"),
+        *(
+            (name, pa.array([0, 2**62, 0], kind), f"{name_of} and cannot hold {2**62} as {kind} (row 1).")
+            for name, name_of, kind in (
+                ("ts", "timestamp", pa.timestamp("s", "UTC")),
+                ("day", "date", pa.timestamp("s")),
+                ("day", "date", pa.date64()),
+            )
+        ),
+        *(
+            (
+                "s",
+                values,
+                "string and cannot hold b'\\xff', which is not UTF-8 (row 1). Hint: a binary column takes any bytes.",
+            )
+            for values in (
+                NO_TEXT,
+                NO_TEXT.cast(pa.large_string()),
+                pa.DictionaryArray.from_arrays(pa.array([0, 1, 2]), NO_TEXT),
+            )
+        ),
+        (
+            "s",
+            pa.DictionaryArray.from_arrays(pa.array([0, 7, 1]), pa.array(["a", "b"]), safe=False),
+            "string and cannot take these values of Arrow type dictionary<values=string, indices=int64, ordered=0>: Index 7",
+        ),
     ],
 )
 def test_arrow_columns_that_do_not_fit(table: ev.Table, column: str, values: pa.Array, message: str) -> None:
@@ -195,6 +224,34 @@ def test_arrow_columns_that_do_not_fit(table: ev.Table, column: str, values: pa.
     with pytest.raises(ev.InvalidChange) as caught:
         table.insert(pa.table({**columns, "id": pa.array([1, 2, 3]), column: values}))
     assert str(caught.value).startswith(f"column '{column}' of table 't' is {message}")
+
+
+def test_text_that_is_none(plain_db: ev.Database) -> None:
+    """In whatever way it comes in, and inside arrays too; of a table that keeps no rows only where a view reads it."""
+    table = plain_db.create_table("one", "s string")
+    for many in (1, 500):
+        with pytest.raises(ev.InvalidChange, match=r"b'.xff', which is not UTF-8"):
+            table.insert(pa.table({"s": pa.concat_arrays([NO_TEXT] * many)}))
+        table.insert(pa.table({"s": ["é"] * many}))
+    inside = plain_db.create_table("inside", "a array<string>")
+    with pytest.raises(ev.InvalidChange, match="array<string> and cannot hold text that is not UTF-8"):
+        inside.insert(pa.table({"a": pa.ListArray.from_arrays([0, 3], NO_TEXT)}))
+    with pytest.raises(ev.InvalidChange, match="not UTF-8"):
+        plain_db.create_table("made", pa.table({"s": NO_TEXT}))
+    assert list(plain_db.tables) == ["one", "inside"]
+
+
+def test_text_that_is_none_passes_where_nothing_reads_it(spark: SparkSession) -> None:
+    """A table that keeps no rows is looked at in the columns that views read, in tests of their text too."""
+    with ev.connect(spark=spark) as db:
+        table = db.create_table("t", "s string, tested string, unread string", retain=False)
+        view = db.create_view("v", "SELECT s, count(*) AS n FROM t WHERE tested LIKE 'a%' GROUP BY s")
+        good = pa.array(["a", "b", None])
+        for column in ("s", "tested"):
+            with pytest.raises(ev.InvalidChange, match=f"column '{column}' .* not UTF-8"):
+                table.insert(pa.table({"s": good, "tested": good, "unread": NO_TEXT, column: NO_TEXT}))
+        table.insert(pa.table({"s": good, "tested": good, "unread": NO_TEXT}))
+        assert view.rows() == [("a", 1)]
 
 
 def test_times_without_a_zone_are_the_sessions(db: ev.Database, spark: SparkSession) -> None:
@@ -448,6 +505,43 @@ def test_changes_must_be_a_mapping(plain_db: ev.Database) -> None:
     with pytest.raises(ev.InvalidChange) as caught:
         plain_db.apply([("t", [])])  # type: ignore[arg-type]
     assert str(caught.value) == "changes are of type list. Hint: give a dict from table names to rows."
+
+
+class _Batch:
+    """A batch of another library, which exports it and no stream."""
+
+    def __init__(self, data: Any) -> None:
+        self._data = data
+
+    def __arrow_c_array__(self, requested_schema: object = None) -> object:
+        return self._data.__arrow_c_array__(requested_schema)
+
+
+def test_batches_of_other_libraries(plain_db: ev.Database) -> None:
+    """They come by Arrow's C interface; a column is no table, and the error says so."""
+    batch = pa.record_batch({"a": pa.array([1], pa.int32())})
+    table = plain_db.create_table("t", _Batch(batch))
+    table.insert(_Batch(batch))
+    assert table.rows() == [(1,), (1,)]
+    for column in (_Batch(pa.array([1])), pa.chunked_array([[1]]), pa.array([1])):
+        with pytest.raises(ev.InvalidChange, match="which is no table"):
+            table.insert(column)
+        with pytest.raises(ev.InvalidChange, match="which is no table"):
+            plain_db.create_table("u", column)
+
+
+def test_objects_of_pandas_that_have_no_type(plain_db: ev.Database) -> None:
+    """The error names the row, as for a list; values that only pyarrow refuses together are taken."""
+    table = plain_db.create_table("t", "s string, n decimal(5,2)")
+    with pytest.raises(ev.InvalidChange, match=r"column 's' of table 't' .* cannot take 5 of type int \(row 1\)"):
+        table.insert(pd.DataFrame({"s": ["x", 5, None], "n": [1, 2, 3]}))
+    mixed = [decimal.Decimal("1.5"), 2, float("nan")]
+    table.insert(pd.DataFrame({"s": ["x", pd.NA, None], "n": pd.Series(mixed, dtype=object)}))
+    assert sorted(table.rows(), key=str) == [("x", decimal.Decimal("1.50")), (None, decimal.Decimal(2)), (None, None)]
+    with pytest.raises(ev.InvalidChange, match=r"Sparse\[float64, nan\], cannot be read"):
+        table.insert(pd.DataFrame({"s": ["x"], "n": pd.arrays.SparseArray([1.0])}))
+    with pytest.raises(ev.InvalidQuery, match="no types that pyarrow finds"):
+        plain_db.create_table("u", pd.DataFrame({"s": ["x", 5]}))
 
 
 def test_later_changes_to_a_pandas_frame_do_not_matter(plain_db: ev.Database) -> None:

@@ -114,6 +114,22 @@ def test_a_changed_byte_in_the_log(original: Path) -> None:
     assert abs(offset - at) < 4096
 
 
+@pytest.mark.parametrize("read_only", [False, True])
+def test_a_changed_page_of_sqlite(original: Path, *, read_only: bool) -> None:
+    """The error has the offset of the page, in a line, also where SQLite stumbles over it only when it reads."""
+    file = original / change_log.FILE
+    data = bytearray(file.read_bytes())
+    page = next(at for at in range(4096, len(data), 4096) if data[at] == 0x0D)  # a leaf, by its first byte
+    for at, offset in ((page, page), (0, 0)):
+        broken = bytearray(data)
+        broken[at] ^= 0xFF
+        file.write_bytes(broken)
+        with pytest.raises(ev.CorruptDatabase) as caught:
+            ev.connect(original, read_only=read_only)
+        assert f"at offset {offset}:" in str(caught.value)
+        assert "\n" not in str(caught.value)
+
+
 def test_a_definition_that_is_no_text(original: Path) -> None:
     """SQLite quotes the bytes that it does not understand, which need not be UTF-8."""
     file = original / change_log.FILE

@@ -102,6 +102,37 @@ def test_processes_read_along(folder: Path) -> None:
             assert int(out.split()[1]) == last + 1
 
 
+FORKED = """
+import os, sys, everview as ev
+db = ev.connect(sys.argv[1])
+table = db.create_table("t", "a INT")
+table.insert([(1,)])
+if (child := os.fork()) == 0:
+    for change in (lambda: table.insert([(2,)]), lambda: db.create_table("u", "a INT"), db.checkpoint):
+        try:
+            change()
+        except ev.DatabaseLocked as error:
+            assert f"opened by process {os.getppid()}" in str(error)
+        else:
+            os._exit(2)
+    assert table.rows() == [(1,)]
+    db.close()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+table.insert([(3,)])
+db.close()
+"""
+
+
+def test_a_forked_process_is_no_second_writer(folder: Path) -> None:
+    """It has inherited the database and the lock: it may read its copy, changes are refused, and its parent goes on."""
+    command = [sys.executable, "-c", FORKED, str(folder)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    with ev.connect(folder) as db:
+        assert db.table("t").rows() == [(1,), (3,)]
+
+
 def test_a_reader_follows(folder: Path) -> None:
     """It sees rows, new views and drops of the writer, tells its subscribers, and changes nothing itself."""
     with ev.connect(folder) as db:

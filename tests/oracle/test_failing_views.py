@@ -238,6 +238,21 @@ def test_any_stream(engine: str, data: st.DataObject) -> None:
     played.check(lazy=lazy)
 
 
+@given(st.data())
+def test_two_databases_in_turns(data: st.DataObject) -> None:
+    """The law for each of two databases of one process, with views of the same names, some of the same plans."""
+    plans = st.lists(st.sampled_from(sorted(PLANS)), min_size=1, max_size=3, unique=True)
+    both = []
+    for _ in range(2):
+        chosen = data.draw(plans)
+        named = {f"v{i}": PLANS[name] for i, name in enumerate(chosen)}
+        both.append(Played(EmbeddedBackend(), named, set()))
+    for turn, drawn in data.draw(st.lists(st.tuples(st.integers(0, 1), TRANSACTIONS), max_size=8)):
+        both[turn].apply(_transaction(both[turn].tables, drawn))
+        for played in both:
+            played.check(lazy=set())
+
+
 @pytest.mark.parametrize("kind", [JoinKind.LEFT, JoinKind.INNER, JoinKind.SEMI, JoinKind.ANTI])
 @pytest.mark.parametrize("key", [False, True])
 def test_a_bound_fails_beside_rows_without_a_value(kind: JoinKind, key: bool) -> None:

@@ -101,11 +101,14 @@ class Verdict:
     def report(self) -> str:
         """All of it, for people."""
         latencies = np.array([t for c in self.cycles[1:] for t in c.latencies]) * 1e3
+        worked = np.array([t for c in self.cycles[1:] for _, t in c.worked]) * 1e3
         changes = sum(c.rows for c in self.cycles)
         lines = [
             f"{len(self.cycles)} cycles, {len(latencies):,} transactions, {changes:,} changed rows, {len(VIEWS)} views",
             "latency, but for the first cycle, in which kernels may be compiled: "
             f"p50 {np.median(latencies):.2f} ms, p99 {np.quantile(latencies, 0.99):.2f} ms, max {latencies.max():.1f} ms",
+            f"of it processor time: p50 {np.median(worked):.2f} ms, p99 {np.quantile(worked, 0.99):.2f} ms, "
+            f"max {worked.max():.1f} ms; the rest was waiting for the machine",
             f"largest error of a sum of floats {max(c.float_error for c in self.cycles):.1e}",
             "MB with empty tables: " + " ".join(f"{c.empty_bytes / 2**20:.0f}" for c in self.cycles),
             "processor time of a row by cycle, µs: " + " ".join(f"{c.seconds_a_row() * 1e6:.1f}" for c in self.cycles),

@@ -16,7 +16,7 @@ from everview.errors import (
     ViewSuspended,
 )
 from everview.relational.display import show_internal_rows
-from everview.relational.nodes import Schema
+from everview.relational.nodes import Field, Schema
 from everview.relational.types import Row
 
 
@@ -49,6 +49,14 @@ def repeated_keys(table: TableDefinition, kind: str, rows: Sequence[Row], fields
     columns = ", ".join(table.primary_key)
     shown = show_internal_rows(rows, fields)
     return InvalidChange(f"one {kind} on table '{table.name}' names the same primary key ({columns}) twice: {shown}.")
+
+
+def no_text(table: TableDefinition, column: Field) -> InvalidChange:
+    """Arrow data with strings that are not UTF-8, which Arrow does not look at."""
+    return InvalidChange(
+        f"column '{column.name}' of table '{table.name}' is {column.type} and cannot hold text that is not UTF-8.",
+        hint="a binary column takes any bytes.",
+    )
 
 
 def static_changed(table: TableDefinition) -> InvalidChange:

@@ -1,4 +1,7 @@
-"""The rows of a DataFrame as Arrow, intervals of months included, which PySpark does not convert."""
+"""The rows of a DataFrame as Arrow, intervals of months included, which PySpark does not convert.
+
+Other columns are PySpark's to convert; but its strings may be any bytes, and Arrow's are UTF-8.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,16 @@ from pyspark.sql.types import ArrayType, DataType, MapType, StructType, YearMont
 from everview.frontend.month_intervals import as_numbers, with_numbers
 from everview.frontend.spark_types import from_spark_json
 from everview.relational.arrow import column_to_arrow, internal_values
+from everview.relational.arrow_text import as_java_reads
 
 
 def arrow_of_frame(frame: DataFrame) -> pa.Table:
-    """What ``frame.toArrow()`` is, for intervals of months too."""
+    """What ``frame.toArrow()`` is, for intervals of months too, and with text that is text."""
+    found = _converted(frame)
+    return pa.table([as_java_reads(column) for column in found.columns], schema=found.schema)
+
+
+def _converted(frame: DataFrame) -> pa.Table:
     fields = list(frame.schema)
     months = {i: from_spark_json(f.dataType.jsonValue()) for i, f in enumerate(fields) if _has_months(f.dataType)}
     if not months:

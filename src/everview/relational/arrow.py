@@ -202,22 +202,9 @@ def fields_from_arrow(schema: pa.Schema) -> Schema:
     """
     fields = tuple(Field(f.name, data_type_from_arrow(f.type), f.nullable) for f in schema)
     for given, field in zip(schema, fields, strict=True):
-        if _is_made_by_queries(field.type):
+        if _holds(field.type, lambda t: t in (NULL, YEAR_MONTH_INTERVAL)):  # only queries have values of these
             raise _no_column(given.type)
     return fields
-
-
-def _is_made_by_queries(data_type: DataType) -> bool:
-    """Whether only queries have values of the type, and no table."""
-    match data_type:
-        case Array(element):
-            return _is_made_by_queries(element)
-        case Struct(_, types):
-            return any(_is_made_by_queries(t) for t in types)
-        case Map(key, value):
-            return _is_made_by_queries(key) or _is_made_by_queries(value)
-        case _:
-            return data_type in (NULL, YEAR_MONTH_INTERVAL)
 
 
 def rows_from_arrow(table: pa.Table, fields: Schema) -> list[Row]:
@@ -363,15 +350,25 @@ def _is_canonical(array: pa.Array) -> bool:
 
 def has_floats(data_type: DataType) -> bool:
     """Whether values of the type are floats, or hold some."""
+    return _holds(data_type, is_floating)
+
+
+def has_text(data_type: DataType) -> bool:
+    """Whether values of the type are strings, or hold some."""
+    return _holds(data_type, lambda t: t == STRING)
+
+
+def _holds(data_type: DataType, is_wanted: Callable[[DataType], bool]) -> bool:
+    """Whether a type, or one that is inside it, is one of the wanted."""
     match data_type:
         case Array(element):
-            return has_floats(element)
+            return _holds(element, is_wanted)
         case Struct(_, types):
-            return any(has_floats(t) for t in types)
+            return any(_holds(t, is_wanted) for t in types)
         case Map(key, value):
-            return has_floats(key) or has_floats(value)
+            return _holds(key, is_wanted) or _holds(value, is_wanted)
         case _:
-            return is_floating(data_type)
+            return is_wanted(data_type)
 
 
 def canonical_rows(rows: Iterable[Row], fields: Schema) -> list[Row]:

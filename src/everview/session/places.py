@@ -29,18 +29,22 @@ def scheme_of(place: str) -> str | None:
 
 
 def local_directory(place: str | os.PathLike[str], owner: str) -> str:
-    """The path of a directory of this machine, given as a path or as a ``file:`` URI.
+    """The path of a directory of this machine, given as a path (``~`` is the user's own) or as a ``file:`` URI.
 
     >>> local_directory("file:///tmp/my%20shop", "the database"), local_directory("shop/", "the database")
     ('/tmp/my shop', 'shop/')
 
     Raises:
-        UnsupportedOperation: it is a URI of another place; ``owner`` says what was to be there.
+        UnsupportedOperation: it is a URI of another place, or no path; ``owner`` says what was to be there.
     """
     text = os.fspath(place)
+    if not text or "\0" in text:
+        raise UnsupportedOperation(
+            f"{owner} is kept in a directory, and {text!r} is no path.", hint="give the path of one."
+        )
     scheme = scheme_of(text)
     if scheme is None:
-        return text
+        return os.path.expanduser(text)
     parts = urlsplit(text)
     if scheme == "file" and parts.netloc in ("", "localhost"):
         return url2pathname(parts.path)

@@ -6,6 +6,7 @@ Contract: a bag is given as rows repeated by multiplicity, in no particular orde
 from __future__ import annotations
 
 import datetime
+import operator
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
@@ -17,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.backends.base import WEIGHT, VersionedDelta
+from everview.errors import UnsupportedOperation
 from everview.relational.arrow import arrow_schema, public_rows, python_values
 from everview.relational.display import html_table, show_table
 from everview.relational.nodes import Schema
@@ -43,15 +45,27 @@ class Shown(ABC):
 
     def head(self, n: int = 5) -> list[tuple[Any, ...]]:
         """The first ``n`` rows, as tuples of Python values."""
-        return public_rows(self.to_arrow().slice(0, n))
+        return public_rows(self.to_arrow().slice(0, _count_of_rows(n)))
 
     def show(self, n: int = 20) -> None:
         """Prints the first ``n`` rows under their column names."""
-        print(show_table(self.to_arrow(), limit=n))
+        print(show_table(self.to_arrow(), limit=_count_of_rows(n)))
 
     def _repr_html_(self) -> str:
         """The first rows, for notebooks."""
         return html_table(self.to_arrow())
+
+
+def _count_of_rows(n: Any) -> int:
+    """A number of rows to show, of whatever type of integers.
+
+    Raises:
+        UnsupportedOperation: it is none.
+    """
+    count = operator.index(n) if hasattr(n, "__index__") else -1
+    if count < 0:
+        raise UnsupportedOperation(f"{n!r} is no number of rows.", hint="rows() and to_arrow() give all of them.")
+    return count
 
 
 class _NamedRow(tuple[Any, ...]):
@@ -93,7 +107,7 @@ class Readable(Shown):
 
     def head(self, n: int = 5) -> list[tuple[Any, ...]]:
         """The first ``n`` rows, as tuples of Python values; no more are enumerated where the backend can."""
-        return list(islice(self, n))
+        return list(islice(self, _count_of_rows(n)))
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         """The rows as tuples that know their columns' names, which ``pd.DataFrame(view)`` reads."""

@@ -22,10 +22,17 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any, Final
 
-from everview.errors import CorruptDatabase, StorageFailed
+from everview.errors import CorruptDatabase, DatabaseLocked, StorageFailed
 from everview.storage.disk import Disk, storage_failed
 from everview.storage.records import BrokenPiece, Bytes, LogPiece, LogRecord, pieces_of, records_from
-from everview.storage.sqlite_errors import error_for, is_lasting, told_of
+from everview.storage.sqlite_errors import (
+    broken_page,
+    error_for,
+    is_lasting,
+    not_what_was_written,
+    told_of,
+    uri_of,
+)
 from everview.storage.wal_tail import changed_at
 
 FILE: Final = "everview.sqlite"
@@ -72,6 +79,7 @@ class ChangeLog:
         self._wal = folder / f"{FILE}-wal"
         self._disk = disk or Disk()
         self._guard = threading.RLock()
+        self._process = os.getpid()
         self._durability = durability
         self._lost: StorageFailed | None = None
         """Why nothing can be appended any more."""
@@ -79,7 +87,7 @@ class ChangeLog:
         if not read_only:
             self._check_not_half_there(folder)
         with told_of(self.path, "opening"):
-            place = f"file:{_quoted(self.path)}?mode={'ro' if read_only else 'rwc'}"
+            place = uri_of(self.path, "ro" if read_only else "rwc")
             self._connection = sqlite3.connect(
                 place, uri=True, isolation_level=None, check_same_thread=False, timeout=30.0, cached_statements=32
             )
@@ -140,17 +148,13 @@ class ChangeLog:
 
     def _check_whole(self, frames: int) -> None:
         """Raises unless the pages are a sound tree, and the WAL ends where a crash may end it."""
-        problem = self._execute("PRAGMA integrity_check(1)")[0][0]
-        if problem != "ok":
-            raise CorruptDatabase(f"'{self.path}' is not what was written: {problem}.")
+        broken = broken_page(self._connection)
+        if broken is not None:
+            raise not_what_was_written(self.path, *broken)
         if self._about("durability") == "commit":
             at = changed_at(self._wal, max(frames, 0))
             if at is not None:
-                raise CorruptDatabase(
-                    f"'{self._wal}' is not what was written: committed transactions stand behind bytes that changed, "
-                    f"at offset {at}.",
-                    hint="restore the database from a backup.",
-                )
+                raise not_what_was_written(self._wal, "committed transactions stand behind bytes that changed", at)
 
     # Writing
 
@@ -309,17 +313,13 @@ class ChangeLog:
         for path in (self._wal, self.path):
             at = _offset_in(path, broken.near)
             if at is not None:
-                return CorruptDatabase(
-                    f"'{path}' is not what was written, at offset {at}: {what} {broken.number}: {broken}.",
-                    hint="restore the database from a backup.",
-                )
-        return CorruptDatabase(
-            f"'{self.path}' is not what was written: {what} {broken.number}: {broken}.",
-            hint="restore the database from a backup.",
-        )
+                return not_what_was_written(path, f"{what} {broken.number}: {broken}", at)
+        return not_what_was_written(self.path, f"{what} {broken.number}: {broken}", None)
 
     def close(self) -> None:
-        """Lets go of the file; what was appended is on disk."""
+        """Lets go of the file; what was appended is on disk. In a forked process SQLite must not be spoken to."""
+        if self._process != os.getpid():
+            return
         if self._flusher is not None:
             self._flusher.stop()
             self._flusher = None
@@ -327,6 +327,12 @@ class ChangeLog:
             self._connection.close()
 
     def _begin(self) -> None:
+        if self._process != os.getpid():  # it has inherited the lock, the connection and a copy of the engine
+            raise DatabaseLocked(
+                f"the database '{self.path.parent}' was opened by process {self._process}, "
+                f"from which process {os.getpid()} was forked.",
+                hint="change it in that process; others read along with connect(path, read_only=True).",
+            )
         self._execute("BEGIN IMMEDIATE")
 
     def _execute(self, statement: str, values: tuple[Any, ...] = ()) -> list[Any]:
@@ -360,11 +366,6 @@ class _Flusher:
         self._ended.set()
         self._asked.set()
         self._thread.join()
-
-
-def _quoted(path: Path) -> str:
-    """A path inside a URI of SQLite's."""
-    return str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
 
 
 def _offset_in(path: Path, near: bytes) -> int | None:

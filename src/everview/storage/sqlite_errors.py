@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -45,7 +46,35 @@ def error_for(path: Path, what: str, error: sqlite3.Error) -> EverviewError:
         return StorageFailed(f"{what} '{path}' failed: the disk is full.", hint="make room on the disk.")
     if name.startswith(_OF_THE_DISK):
         return StorageFailed(f"{what} '{path}' failed: {error} ({name}).")
-    return CorruptDatabase(f"'{path}' is not what was written: {error}{f' ({name})' if name else ''}.")
+    problem, at = f"{error}{f' ({name})' if name else ''}", 0 if name == "SQLITE_NOTADB" else None
+    if name.startswith("SQLITE_CORRUPT"):
+        with suppress(sqlite3.Error), closing(sqlite3.connect(uri_of(path, "ro"), uri=True)) as connection:
+            problem, at = broken_page(connection) or (problem, at)
+    return not_what_was_written(path, problem, at)
+
+
+def broken_page(connection: sqlite3.Connection) -> tuple[str, int | None] | None:
+    """What SQLite finds wrong with its pages, in a line, and the offset of the page; None if they are a sound tree."""
+    problem = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
+    if problem == "ok":
+        return None
+    page = re.search(r"\bpage (\d+)", problem, re.IGNORECASE)
+    size = int(connection.execute("PRAGMA page_size").fetchone()[0])
+    return problem.rpartition("\n")[2], None if page is None else (int(page[1]) - 1) * size
+
+
+def not_what_was_written(path: Path, problem: str, at: int | None) -> CorruptDatabase:
+    """The error for a file that has been changed, at an offset if that is known."""
+    where = "" if at is None else f", at offset {at}"
+    return CorruptDatabase(
+        f"'{path}' is not what was written{where}: {problem}.", hint="restore the database from a backup."
+    )
+
+
+def uri_of(path: Path, mode: str) -> str:
+    """A file as a URI of SQLite's."""
+    text = str(path.absolute()).replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    return f"file:{text}?mode={mode}"
 
 
 def is_lasting(error: BaseException) -> bool:

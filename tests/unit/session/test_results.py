@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from typing import Any
 
 import duckdb
 import pandas as pd
@@ -10,7 +11,8 @@ import pyarrow as pa
 import pytest
 
 import everview as ev
-from everview.session.results import Result
+from everview.session.database_lock import DatabaseLock
+from everview.session.results import Changes, Result
 
 
 def _no_spark(_rows: pa.Table) -> object:
@@ -71,3 +73,13 @@ def test_a_result() -> None:
     assert pa.table(result) == result.to_arrow()
     assert result.head() == [(7,)]
     assert "<td>7</td>" in result._repr_html_()
+
+
+@pytest.mark.parametrize("n", [-1, "5", None, 2.5])
+def test_numbers_of_rows_that_are_none(n: Any) -> None:
+    """Of all that can be shown, and before anything is."""
+    with ev.connect() as db:
+        table = db.create_table("t", "a int")
+        for show in (table.head, table.show, Changes([], (), "weights", DatabaseLock(), _no_spark).head):
+            with pytest.raises(ev.UnsupportedOperation, match="is no number of rows"):
+                show(n)

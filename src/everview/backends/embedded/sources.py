@@ -21,7 +21,9 @@ from everview.backends.embedded.text_tests import TextTest
 from everview.backends.embedded.vectors import Batch, Ints, Vector, empty_batch
 from everview.backends.factorized_rows import FactorizedChange, ProductRows
 from everview.backends.rank_change import RankChange
-from everview.relational.arrow import arrow_schema
+from everview.backends.rejections import no_text
+from everview.relational.arrow import arrow_schema, has_text
+from everview.relational.arrow_text import is_unicode
 from everview.relational.expressions import Literal
 from everview.relational.nodes import Schema, Values
 
@@ -46,6 +48,8 @@ class TableInput:
         self._read_for: tuple[tuple[int, ...], ...] = ()
         self._reader = ColumnReader(self.fields, (), dictionary)
         self._read_tests: dict[int, TextTest] = {}
+        self._unseen_texts: tuple[int, ...] = ()
+        """Columns of text that are read, and that nobody has looked at before: those of a table that keeps no rows."""
         self._arrangement = TableArrangement(lambda: self.all_fields, self._rows_to_arrange)
         self._number = 0
         """That of the change at hand."""
@@ -197,6 +201,12 @@ class TableInput:
             self._read_tests = self._tests_among(wanted)
             self._reader = ColumnReader(self.fields, [c for c in wanted if c < len(self.fields)], self._dictionary)
             self._read_for = scans
+            if not self.table.definition.retain:
+                read = {*(c for c in wanted if c < len(self.fields)), *(t.column for t in self._read_tests.values())}
+                self._unseen_texts = tuple(c for c in sorted(read) if has_text(self.fields[c].type))
+        for c in self._unseen_texts:
+            if not is_unicode(self._rows.column(c)):
+                raise no_text(self.table.definition, self.fields[c])
         vectors = self._reader.read(self._rows)
         for c, test in self._read_tests.items():
             vectors[c] = test.read(self._rows.column(test.column))

@@ -37,7 +37,7 @@ def with_column(core: Core, table: TableDefinition, field: Field, filling: Liter
     """Adds a column behind the others; rows get ``filling`` in it, those that are there, and those that come without it."""
     fields = (*table.fields, field)
     check_columns(f"table '{table.name}'", fields)
-    defaults = table.defaults if filling.value is None else (*table.defaults, (field.name, filling))
+    defaults = (*table.defaults, (field.name, filling))
     wider = replace(table, fields=fields, defaults=defaults)
     altered = AlteredTable(wider, (*range(len(table.fields)), None), filling)
     _alter(core, table, altered, field.name)

@@ -10,6 +10,7 @@ from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import DependencyError, UnsupportedOperation
 from everview.relational.expressions import columns_of
 from everview.relational.nodes import Project, Relation, Scan
+from everview.relational.rules.prune_columns import prune_columns
 from everview.relational.traverse import inputs, nodes_of, tables_of
 
 if TYPE_CHECKING:
@@ -27,7 +28,11 @@ def views_over(core: Core, name: str) -> list[ViewDefinition]:
 
 
 def columns_read(plan: Relation, name: str) -> set[int]:
-    """The columns of a relation that a plan computes with: those of projections over it, all of them under other operators."""
+    """The columns of a relation that a plan computes with: those of projections over it, all of them under other operators.
+
+    Projections that only hand columns on, as those over an altered table or a replaced view do, read what is above them.
+    """
+    plan = prune_columns(plan)
     found: set[int] = set()
     for node in (*nodes_of(plan), None):
         below = (plan,) if node is None else inputs(node)

@@ -17,6 +17,7 @@ import pyarrow as pa
 from everview.catalog import TableDefinition
 from everview.errors import InvalidQuery, UnsupportedOperation
 from everview.session.feeds.lake_storage import StagesFrames
+from everview.session.rows.given_rows import as_arrow
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -103,16 +104,13 @@ def table_source(given: Any, read_parquet: ReadParquet | None = None) -> TableSo
     if isinstance(given, str | pa.Schema):
         return None
     if pandas is not None and isinstance(given, pandas.DataFrame):
-        return _from_arrow(pa.Table.from_pandas(given.copy(), preserve_index=False))
+        return _from_arrow(_read_pandas(given))
     if pyspark is not None and isinstance(given, pyspark.DataFrame):
         return TableSource(given.schema, given)
-    if isinstance(given, pa.RecordBatch):
-        return _from_arrow(pa.Table.from_batches([given]))
-    if isinstance(given, pa.Table):
-        return _from_arrow(given)
-    if hasattr(given, "__arrow_c_stream__"):
-        return _from_arrow(pa.table(given))
-    return None
+    rows = as_arrow(given)
+    if isinstance(rows, pa.RecordBatch):
+        return _from_arrow(pa.Table.from_batches([rows]))
+    return _from_arrow(rows) if isinstance(rows, pa.Table) else None
 
 
 def _is_path(text: str) -> bool:
@@ -128,6 +126,16 @@ def _parquet_files(path: str) -> list[str]:
     return [path] if path.lower().endswith(".parquet") or os.path.isdir(path) else []
 
 
+def _read_pandas(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame.copy(), preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise InvalidQuery(
+            f"the columns of a pandas DataFrame have no types that pyarrow finds: {'; '.join(map(str, error.args))}.",
+            hint="convert the column first, or create the table with a schema and insert the frame.",
+        ) from error
+
+
 def _read(path: str) -> pa.Table:
     try:
         if os.path.isdir(os.path.join(path, "_delta_log")):
@@ -137,6 +145,8 @@ def _read(path: str) -> pa.Table:
             return _read_csv(path)
         if path.lower().endswith(".parquet") or os.path.isdir(path):
             return importlib.import_module("pyarrow.parquet").read_table(path)
+    except FileNotFoundError as error:
+        raise InvalidQuery(f"there is no file '{path}'.") from error
     except (OSError, pa.ArrowException) as error:
         raise InvalidQuery(f"'{path}' cannot be read: {error}") from error
     raise UnsupportedOperation(

@@ -70,7 +70,7 @@ class DurableBackend(EngineReads):
         self._disk = disk or Disk()
         self._disk.make_folder(path)
         with told_as_storage_failure("locking", path):
-            self._lock = lock_folder(path)
+            self._lock = lock_folder(path, instead="read along with connect(path, read_only=True)")
         try:
             self._log = ChangeLog(path, durability=durability, disk=self._disk)
             try:

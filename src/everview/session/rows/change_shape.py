@@ -22,9 +22,11 @@ from everview.relational.arrow import (
     canonical_array,
     canonical_floats,
     has_floats,
+    has_text,
     is_arrow_binary,
     is_arrow_string,
 )
+from everview.relational.arrow_text import is_unicode
 from everview.relational.types import DataType
 from everview.session.rows.quick_columns import REFUSALS, QuickColumn, quick_column
 
@@ -45,6 +47,7 @@ class Shape:
     weighted: tuple[pa.Schema, pa.Schema]
     required: list[int]
     floating: tuple[tuple[int, DataType], ...]
+    texts: tuple[int, ...]
     quick: tuple[tuple[_Getter, _Getter, QuickColumn | None], ...]
     whole: WholeRows | None
     layouts: list[tuple[pa.Schema, tuple[int, ...]]] = field(default_factory=list)
@@ -80,6 +83,7 @@ def shape_of(table: TableDefinition) -> Shape:
             tuple(exact.append(pa.field(WEIGHT, pa.int64(), nullable)) for nullable in (True, False)),
             [i for i, f in enumerate(table.fields) if not f.nullable],
             tuple((i, f.type) for i, f in enumerate(table.fields) if has_floats(f.type)),
+            tuple(i for i, f in enumerate(table.fields) if has_text(f.type)),
             tuple((operator.itemgetter(f.name), operator.itemgetter(i), quick[i]) for i, f in enumerate(table.fields)),
             _whole_rows(exact, quick),
         )
@@ -159,7 +163,8 @@ def as_it_is_with_weights(table: TableDefinition, data: Any) -> tuple[pa.RecordB
 def as_it_is(table: TableDefinition, data: Any) -> pa.Table | pa.RecordBatch | None:
     """The rows, if they are Arrow with the table's columns, but for layout, and no NULL where none may be; None otherwise.
 
-    Floats of a table that keeps its rows are made canonical here; a table that does not leaves it to whoever reads a column.
+    Floats of a table that keeps its rows are made canonical here, and its text is looked at, which Arrow does not do; a table
+    that keeps none leaves both to whoever reads a column.
     """
     if not isinstance(data, _ARROW):
         return None
@@ -168,13 +173,15 @@ def as_it_is(table: TableDefinition, data: Any) -> pa.Table | pa.RecordBatch | N
     cast = () if is_exact or data.schema.equals(shape.loose) else _columns_to_cast(shape, data.schema)
     if cast is None or (shape.required and _has_nulls(data, shape)):
         return None
-    if is_exact and not (shape.floating and table.retain):
+    if is_exact and not (table.retain and (shape.floating or shape.texts)):
         return data
     columns = data.columns
     try:
         for i in cast:
             columns[i] = columns[i].cast(shape.exact.field(i).type)
     except pa.ArrowException:  # text beyond what the layout of the table's column can hold in one piece
+        return None
+    if table.retain and not all(is_unicode(columns[i]) for i in shape.texts):
         return None
     are_same = is_exact
     for i, data_type in shape.floating:

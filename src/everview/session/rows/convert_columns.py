@@ -18,10 +18,12 @@ from everview.relational.arrow import (
     arrow_type,
     canonical_floats,
     column_to_arrow,
+    has_text,
     is_arrow_binary,
     is_arrow_list,
     is_arrow_string,
 )
+from everview.relational.arrow_text import is_unicode, rows_without_unicode
 from everview.relational.display import show_value
 from everview.relational.types import (
     BINARY,
@@ -50,9 +52,22 @@ _WIDEST: Final = 76
 
 
 def convert_column(column: pa.ChunkedArray, target: DataType) -> pa.ChunkedArray:
-    """The column in the Arrow type of ``target``, with floats in their canonical form."""
-    plain = _unpacked(column)
-    return canonical_floats(_converted(plain, target), target)
+    """The column in the Arrow type of ``target``, with floats in their canonical form, and text that is text."""
+    try:
+        made = _converted(_unpacked(column), target)
+    except pa.ArrowException as error:
+        raise Unfit(f"cannot take these values of Arrow type {column.type}: {error}") from error
+    if has_text(target) and not is_unicode(made):
+        raise _no_text(made)
+    return canonical_floats(made, target)
+
+
+def _no_text(column: pa.ChunkedArray) -> Unfit:
+    if not pa.types.is_string(column.type):
+        return Unfit("cannot hold text that is not UTF-8")
+    rows = rows_without_unicode(column)
+    shown = show_value(column[rows[0]].cast(pa.binary()).as_py())
+    return Unfit(f"cannot hold {shown}, which is not UTF-8", rows=rows, hint="a binary column takes any bytes.")
 
 
 def whole_numbers(column: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -145,8 +160,15 @@ def _checked(column: pa.ChunkedArray, is_wrong: pa.ChunkedArray, hint: str | Non
     """The column, unless some of its values are marked wrong."""
     if pc.any(is_wrong).as_py():
         rows = pc.indices_nonzero(pc.fill_null(is_wrong, False)).to_pylist()
-        raise Unfit(f"cannot hold {show_value(column[rows[0]].as_py())}", rows=rows, hint=hint)
+        raise Unfit(f"cannot hold {_shown(column[rows[0]])}", rows=rows, hint=hint)
     return column
+
+
+def _shown(value: pa.Scalar) -> str:
+    try:
+        return show_value(value.as_py())
+    except (OverflowError, ValueError):  # a time that Python does not know; its number says how far off it is
+        return f"{value.value} as {value.type}"
 
 
 def _outside(column: pa.ChunkedArray, low: int, high: int) -> pa.ChunkedArray:

@@ -54,9 +54,12 @@ def _frame_of(module: str) -> Any:
 
 
 def as_arrow(data: Any) -> Any:
-    """Arrow data, and a PySpark DataFrame or what else exports a stream of it, as a batch or a table; all else as it is.
+    """Arrow data, and a PySpark DataFrame or what else exports it, as a batch or a table; all else as it is.
 
     Arrow takes some microseconds longer to answer about a table than about a batch, which is much where there is one row.
+
+    Raises:
+        InvalidChange: what is exported has no named columns.
     """
     if isinstance(data, (pa.RecordBatch, list, _frame_of("pandas"))):
         return data
@@ -64,8 +67,14 @@ def as_arrow(data: Any) -> Any:
         data = data.toArrow()
     elif isinstance(data, pa.RecordBatchReader):
         data = data.read_all()
-    elif not isinstance(data, pa.Table) and hasattr(data, "__arrow_c_stream__"):
-        data = pa.table(data)
+    elif not isinstance(data, pa.Table) and (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):
+        try:
+            data = pa.table(data)
+        except pa.ArrowException as error:
+            raise InvalidChange(
+                f"the rows are of type {type(data).__name__}, which is no table: {error}.",
+                hint="give columns with names, as a pyarrow.Table has.",
+            ) from error
     if not isinstance(data, pa.Table):
         return data
     batches = data.to_batches()

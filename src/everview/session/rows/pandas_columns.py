@@ -18,20 +18,29 @@ from everview.session.rows.quick_columns import QuickColumn, quick_column
 _REFUSALS: Final = (pa.ArrowException, OverflowError, TypeError, ValueError)
 
 
-def frame_columns(table: str, wanted: Schema, frame: Any) -> tuple[list[str], list[pa.ChunkedArray]]:
-    """The names and columns of a frame; those that the table has are in its type, where pyarrow can do that exactly."""
+def frame_columns(table: str, wanted: Schema, frame: Any) -> tuple[list[str], list[pa.ChunkedArray | list[Any]]]:
+    """The names and columns of a frame; those that the table has are in its type, where pyarrow can do that exactly.
+
+    Objects that pyarrow takes for no type at all are left to be converted one by one.
+    """
     types = {f.name.lower(): f for f in wanted}
-    names, columns = [], []
+    names: list[str] = []
+    columns: list[pa.ChunkedArray | list[Any]] = []
     for given_name, series in frame.items():
         name = str(given_name)
         field = types.get(name.lower())
         quick = None if field is None else quick_column(field.type, nullable=True)
+        names.append(name)
         try:
             array = _objects(series.to_numpy(), quick) if series.dtype == object else _copied(series)
         except _REFUSALS as error:
-            message = f"column '{name}' of the pandas DataFrame for table '{table}' cannot be read: {error}"
-            raise InvalidChange(message) from error
-        names.append(name)
+            if series.dtype == object:
+                columns.append([None if _is_missing(value) else value for value in series])
+                continue
+            message = (
+                f"column '{name}' of the pandas DataFrame for table '{table}', {series.dtype}, cannot be read: {error}."
+            )
+            raise InvalidChange(message, hint="convert it to another of pandas' types first.") from error
         columns.append(array if isinstance(array, pa.ChunkedArray) else pa.chunked_array([array]))
     return names, columns
 
@@ -52,6 +61,10 @@ def _objects(values: Any, quick: QuickColumn | None) -> pa.Array:
         if array is not None:
             return array
     return pa.array(values, from_pandas=True)
+
+
+def _is_missing(value: Any) -> bool:
+    return value is None or (_stands_for_missing(type(value)) and not (isinstance(value, float) and value == value))  # noqa: PLR0124
 
 
 def _stands_for_missing(kind: type) -> bool:

@@ -204,7 +204,7 @@ def test_a_frame_that_changes_later(table: ev.Table) -> None:
 @pytest.mark.parametrize(
     ("column", "values", "message"),
     [
-        ("s", ["a", 1], "cannot be read"),
+        ("s", ["a", 1], "string and cannot take 1 of type int (row 1)"),
         ("s", [b"a", b"b"], "string and cannot take values of Arrow type binary"),
         ("n", [1.5, None], "decimal(6,2) and cannot take values of Arrow type double"),
         ("n", [decimal.Decimal("0.001"), None], "decimal(6,2) and cannot hold 0.001 (row 0)"),
