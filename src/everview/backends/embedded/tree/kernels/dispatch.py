@@ -49,12 +49,8 @@ from everview.backends.embedded.tree.kernels.joins import (
     scan_entries,
     slice_entries,
 )
-from everview.backends.embedded.tree.kernels.moments import (
-    lift_moments,
-    multiply_moment_rows,
-    multiply_moments,
-    take_moments,
-)
+from everview.backends.embedded.tree.kernels.moment_products import multiply_moment_rows, multiply_moments
+from everview.backends.embedded.tree.kernels.moments import lift_moments, take_moments
 from everview.backends.embedded.tree.kernels.parts import tell_parts
 from everview.backends.embedded.tree.kernels.probing import entry_at
 from everview.backends.embedded.tree.kernels.products import multiply_by_table, multiply_entries, multiply_rows
