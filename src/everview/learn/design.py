@@ -106,7 +106,9 @@ def check_features(moments: Moments, label: str, features: Sequence[str] | None)
             hint="list it in continuous=[…] of create_covariance.",
         )
     if features is None:
-        return tuple(f for f in known if f != label)
+        return tuple(
+            f for f in dict.fromkeys(known) if f != label
+        )  # what is both continuous and categorical is a number
     if label in features:
         raise UnsupportedOperation(f"the label '{label}' is among the features.", hint="leave it out of features=[…].")
     if len(set(features)) < len(features):
