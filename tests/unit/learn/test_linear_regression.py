@@ -169,7 +169,7 @@ def test_predictions_for_what_was_not_seen() -> None:
 
 
 def test_what_predictions_take_as_numbers() -> None:
-    """Integers of more than 53 bits are rounded, as doubles are everywhere; text that is no number is an error by its column."""
+    """Integers of more than 53 bits are rounded, as doubles are everywhere; text that is no number is refused by its column."""
     model = LinearRegression(Columns({"y": [1.0, 2.0, 3.0], "x": [0.0, 1.0, 2.0]}), "y", l2=0.0).fit()
     np.testing.assert_allclose(model.predict({"x": [2**53 + 1, 1]}), [2.0**53 + 1, 2.0])
     with pytest.raises(ev.UnsupportedOperation, match="column 'x' is string"):
