@@ -257,7 +257,7 @@ class KeepsNumbers(Protocol):
     def numbers(self, view: str) -> npt.NDArray[np.float64] | None:
         """The one row of a view, if it is nothing but numbers of rows and sums of floats, at most one row; else None.
 
-        A sum of no rows is 0.
+        Each is a double-double, [row, column, 2]. A sum of no rows is 0.
         """
 
 

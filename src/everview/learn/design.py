@@ -8,12 +8,15 @@ have both, the product of an indicator and a number sums that number in the cate
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from everview.errors import UnknownName, UnsupportedOperation, did_you_mean
 from everview.learn.moments import CodeArray, FloatArray, Moments
+
+_KEPT = 2.0**-34
+"""What double-doubles may lose of Σx², in roundings of a double; sums by category lose as many digits as the mean has more."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +45,11 @@ class Design:
         label_sum: 1ᵀy.
         cross: Xᵀy: (k,).
         label_square: yᵀy.
+        numbers: Which columns are continuous features.
+        deviations: Of these and the label, the sums of the products of what is left when the mean is taken off.
+        is_exact: Whether the deviations are known to more digits than the difference of sums has.
+        squares: The scale of what roundings have left in the diagonal of XᵀX: Σx² of each column, where that is all.
+        label_scale: The same of yᵀy.
     """
 
     columns: tuple[DesignColumn, ...]
@@ -51,20 +59,33 @@ class Design:
     label_sum: float
     cross: FloatArray
     label_square: float
+    numbers: CodeArray
+    deviations: FloatArray
+    is_exact: bool
+    squares: FloatArray
+    label_scale: float
 
     def centered(self) -> Design:
         """The same with the mean of each column, and of the label, taken off: what is left when the intercept is solved for."""
         if not self.count:
             return self
-        n, sums = self.count, self.sums
-        return Design(
-            self.columns,
-            n,
-            np.zeros_like(sums),
-            self.gram - np.outer(sums, sums) / n,
-            0.0,
-            self.cross - sums * (self.label_sum / n),
-            self.label_square - self.label_sum**2 / n,
+        n, sums, at = self.count, self.sums, self.numbers
+        gram, cross = self.gram - np.outer(sums, sums) / n, self.cross - sums * (self.label_sum / n)
+        gram[np.ix_(at, at)], cross[at] = self.deviations[:-1, :-1], self.deviations[:-1, -1]
+        squares, scale = self.squares.copy(), self.label_scale
+        if self.is_exact:
+            raw = np.append(squares[at], scale)
+            left = np.sqrt(raw * np.maximum(np.diag(self.deviations), 0)) + raw * _KEPT
+            squares[at], scale = left[:-1], float(left[-1])
+        return replace(
+            self,
+            sums=np.zeros_like(sums),
+            gram=gram,
+            label_sum=0.0,
+            cross=cross,
+            label_square=float(self.deviations[-1, -1]),
+            squares=squares,
+            label_scale=scale,
         )
 
 
@@ -85,7 +106,9 @@ def check_features(moments: Moments, label: str, features: Sequence[str] | None)
             hint="list it in continuous=[…] of create_covariance.",
         )
     if features is None:
-        return tuple(f for f in known if f != label)
+        return tuple(
+            f for f in dict.fromkeys(known) if f != label
+        )  # what is both continuous and categorical is a number
     if label in features:
         raise UnsupportedOperation(f"the label '{label}' is among the features.", hint="leave it out of features=[…].")
     if len(set(features)) < len(features):
@@ -125,7 +148,21 @@ def design_of(moments: Moments, label: str, features: Sequence[str]) -> Design:
             left = right
         start = end
     square = float(moments.products[y, y])
-    return Design(tuple(columns), moments.count, sums, gram, float(moments.sums[y]), cross, square)
+    deviations = moments.centred_products()[np.ix_([*held, y], [*held, y])]
+    return Design(
+        tuple(columns),
+        moments.count,
+        sums,
+        gram,
+        float(moments.sums[y]),
+        cross,
+        square,
+        np.array(numbers, dtype=np.int64),
+        deviations,
+        moments.centred is not None,
+        np.diag(gram).copy(),
+        square,
+    )
 
 
 def _empty(k: int) -> tuple[FloatArray, FloatArray, FloatArray]:

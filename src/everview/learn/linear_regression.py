@@ -123,7 +123,7 @@ class LinearRegression(Estimator):
         problem = design.centered() if self.fit_intercept else design
         metric = _metric(problem) if self.standardize else np.ones(len(design.columns))
         gram, cross = problem.gram / np.outer(metric, metric), problem.cross / metric
-        singular = self._find_singular(design.columns, gram, np.diag(design.gram) / metric**2, is_cold=not last)
+        singular = self._find_singular(design.columns, gram, problem.squares / metric**2, is_cold=not last)
         _warn_of(design, singular, moments)
         start = np.array([last.get(c.name, 0.0) for c in design.columns]) * metric
         found = self._solve(gram, cross, singular, start, is_cold=not last)
@@ -212,7 +212,7 @@ def determination(design: Design, weights: FloatArray, intercept: float) -> floa
     total = centered.label_square
     bias = (design.label_sum - design.sums @ weights) / design.count - intercept
     rest = total - 2 * centered.cross @ weights + weights @ centered.gram @ weights + design.count * bias**2
-    noise = 64 * float(np.finfo(np.float64).eps) * design.label_square
+    noise = 64 * float(np.finfo(np.float64).eps) * centered.label_scale
     if total <= noise:
         return 1.0 if rest <= 2 * noise else 0.0
     return float(1 - rest / total)

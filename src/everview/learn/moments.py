@@ -20,6 +20,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from everview.algebra.floats import FLOATS
+from everview.algebra.ring import Payloads
+
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 CodeArray: TypeAlias = npt.NDArray[np.int64]
 
@@ -66,6 +69,7 @@ class Moments:
         products: SUM(xᵢ · xⱼ): (k, k), symmetric.
         categories: For each categorical feature its categories.
         pairs: For each pair of categorical features, in the order of ``categorical``, the pairs of categories.
+        centred: SUM((xᵢ - mean) · (xⱼ - mean)) where more digits of it are known than sums and products have: (k, k).
     """
 
     continuous: tuple[str, ...]
@@ -75,6 +79,7 @@ class Moments:
     products: FloatArray
     categories: dict[str, CategoryCounts]
     pairs: dict[tuple[str, str], PairCounts]
+    centred: FloatArray | None = None
 
     def __post_init__(self) -> None:
         k = len(self.continuous)
@@ -86,3 +91,26 @@ class Moments:
             assert counted.sums.shape == (len(counted.values), k)
         names = self.categorical
         assert self.pairs.keys() == {(a, b) for i, a in enumerate(names) for b in names[i + 1 :]}
+
+    def centred_products(self) -> FloatArray:
+        """SUM((xᵢ - mean) · (xⱼ - mean)): (k, k); 0 without rows."""
+        if self.centred is not None:
+            return self.centred
+        return self.products - np.outer(self.sums, self.sums) / max(self.count, 1.0)
+
+
+def centred_of_pairs(count: float, sums: Payloads, products: Payloads) -> FloatArray:
+    """SUM((xᵢ - mean) · (xⱼ - mean)) of sums that are double-doubles: of k features and, row by row, the pairs of these.
+
+    >>> years = np.array([2000.0, 2001.0]) + 1e12
+    >>> exact = sum(int(y) ** 2 for y in years)
+    >>> square = np.array([[float(exact), float(exact - int(float(exact)))]])
+    >>> centred_of_pairs(2, np.array([[years.sum(), 0.0]]), square)
+    array([[0.5]])
+    """
+    k = len(sums)
+    i, j = np.triu_indices(k)
+    mean = FLOATS.divide(FLOATS.multiply(sums[i], sums[j]), count)
+    upper = np.zeros((k, k))
+    upper[i, j] = FLOATS.values(FLOATS.add(products, -mean))
+    return upper + np.triu(upper, 1).T

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from everview.errors import UnknownName, did_you_mean
+from everview.errors import UnknownName, UnsupportedOperation, did_you_mean
 from everview.learn.design import DesignColumn
 from everview.learn.moments import FloatArray
 
@@ -37,7 +37,7 @@ def predict_rows(
         if column.is_indicator:
             indicators[column.feature][column.category] = float(weight)
         else:
-            found += float(weight) * _numbers(rows.column(column.feature))
+            found += float(weight) * _numbers(rows.column(column.feature), column.feature)
     for feature, effects in indicators.items():
         if effects:
             found += _effects(rows.column(feature), effects)
@@ -65,8 +65,14 @@ def predict_spark(
     return data.withColumn("prediction", found)
 
 
-def _numbers(column: pa.ChunkedArray) -> FloatArray:
-    return np.asarray(column.cast(pa.float64()).fill_null(float("nan")).to_numpy(), dtype=np.float64)
+def _numbers(column: pa.ChunkedArray, feature: str) -> FloatArray:
+    try:
+        numbers = column.cast(pa.float64(), safe=False)  # an integer of more than 53 bits is rounded, as Spark does it
+    except pa.ArrowException as error:
+        raise UnsupportedOperation(
+            f"column '{feature}' is {column.type}, and the model learned it as a number: {error}"
+        ) from error
+    return np.asarray(numbers.fill_null(float("nan")).to_numpy(), dtype=np.float64)
 
 
 def _effects(column: pa.ChunkedArray, effects: Mapping[Hashable, float]) -> FloatArray:

@@ -38,6 +38,15 @@ class MomentsShape:
         pairs = ((f, g) for i, f in enumerate(part.features) for g in part.features[i:])
         return (*sums, *(frozenset({lift_of[f, g]} if f[0] == g[0] else {f, g}) for f, g in pairs))
 
+    def read_of(self, atom: int) -> frozenset[int]:
+        """The lifts of an atom that are features."""
+        return frozenset(i for a, i in self.features if a == atom)
+
+    def made_of(self, atom: int) -> frozenset[int]:
+        """The lifts of an atom that moments make of features: their products, and what these lack."""
+        made = (*(product for _, product in self.products), *self.errors)
+        return frozenset(i for a, i in made if a == atom) - self.read_of(atom)
+
     def held(self, part: MomentsPart) -> tuple[frozenset[Feature], ...]:
         """The monomials that need no place beside a part: its cells, and the errors that are in them."""
         own = {atom for atom, _ in part.features}

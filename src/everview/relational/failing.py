@@ -93,7 +93,8 @@ def _can_fail_itself(expression: Expression) -> bool:
             return not expression.is_try and (is_floating(expression.child.type) or exact_bound(expression) is None)
         case Cast():
             is_text = isinstance(expression.type, String | Binary) and not isinstance(expression.child.type, Binary)
-            is_widening = isinstance(expression.child.type, Boolean) and is_integral(expression.type)
+            is_number = is_integral(expression.type) or is_floating(expression.type)
+            is_widening = isinstance(expression.child.type, Boolean) and is_number
             return not (expression.is_try or is_text or is_widening or expression.type == expression.child.type)
         case SparkExpression():
             return True

@@ -15,10 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from everview.algebra.floats import FLOATS
 from everview.backends.base import KeepsNumbers, VersionedDelta
 from everview.catalog import CovarianceFeatures
 from everview.errors import InvalidQuery
-from everview.learn.moments import CategoryCounts, CodeArray, Moments, PairCounts
+from everview.learn.moments import CategoryCounts, CodeArray, Moments, PairCounts, centred_of_pairs
 from everview.session.relations import View
 from everview.session.subscriptions import JointSubscription, Subscription
 
@@ -77,7 +78,10 @@ class Covariance(View):
         features = self.features
         wanted = self._group(group)
         with self._locked():  # all of one version
-            numbers = self._sums(wanted)
+            kept = self._kept_sums(wanted)
+            numbers = (
+                self._read_sums(wanted) if kept is None else FLOATS.values(kept.reshape(-1, 2)).reshape(kept.shape[:2])
+            )
             parts = [self._read(part, wanted) for part in features.parts(self.name)]
         keys, k = len(features.group_by), len(features.continuous)
         row = numbers[0] if len(numbers) else np.zeros(1 + k + k * (k + 1) // 2)
@@ -95,8 +99,12 @@ class Covariance(View):
             left, right = (_codes(part.column(keys + place), known[c]) for place, c in enumerate((i, j)))
             pair = features.categorical[i], features.categorical[j]
             pairs[pair] = PairCounts(left, right, _numbers(part, keys + 2)[:, 0])
+        centred = None
+        if kept is not None and row[0] > 0:
+            centred = centred_of_pairs(row[0], kept[0, 1 : 1 + k], kept[0, 1 + k :])
+        sums = row[1 : 1 + k].copy()
         return Moments(
-            features.continuous, features.categorical, float(row[0]), row[1 : 1 + k].copy(), products, categories, pairs
+            features.continuous, features.categorical, float(row[0]), sums, products, categories, pairs, centred
         )
 
     def subscribe(self, callback: Callable[[VersionedDelta], object]) -> Subscription:
@@ -136,9 +144,7 @@ class Covariance(View):
         moments = self.moments(**group)
         if moments.count <= ddof:
             return np.full(moments.products.shape, np.nan)
-        means = moments.sums / moments.count
-        centred: FloatMatrix = moments.products - np.outer(means, moments.sums)
-        return centred / (moments.count - ddof)
+        return moments.centred_products() / (moments.count - ddof)
 
     def to_spark_matrix(self, **group: Any) -> DenseMatrix:
         """``to_numpy`` as a matrix of Spark ML."""
@@ -186,11 +192,14 @@ class Covariance(View):
             return backend.read(part)
         return backend.lookup(part, self._key(group))
 
-    def _sums(self, group: Mapping[str, Any]) -> FloatMatrix:
-        """The number of rows, sums and products of a group: a row, or none."""
+    def _kept_sums(self, group: Mapping[str, Any]) -> FloatMatrix | None:
+        """The number of rows, sums and products, as double-doubles: a row, or none. None if they are kept otherwise."""
         backend = self._core.backend
-        kept = backend.numbers(self.name) if isinstance(backend, KeepsNumbers) and not group else None
-        return _numbers(self._read(self.name, group), len(self.features.group_by)) if kept is None else kept
+        return backend.numbers(self.name) if isinstance(backend, KeepsNumbers) and not group else None
+
+    def _read_sums(self, group: Mapping[str, Any]) -> FloatMatrix:
+        """The number of rows, sums and products of a group: a row, or none."""
+        return _numbers(self._read(self.name, group), len(self.features.group_by))
 
     def __repr__(self) -> str:
         by = f" by {', '.join(self.features.group_by)}" if self.features.group_by else ""

@@ -168,6 +168,21 @@ def test_predictions_for_what_was_not_seen() -> None:
         model.predict({"rooms": [1]})
 
 
+def test_what_predictions_take_as_numbers() -> None:
+    """Integers of more than 53 bits are rounded, as doubles are everywhere; text that is no number is refused by its column."""
+    model = LinearRegression(Columns({"y": [1.0, 2.0, 3.0], "x": [0.0, 1.0, 2.0]}), "y", l2=0.0).fit()
+    np.testing.assert_allclose(model.predict({"x": [2**53 + 1, 1]}), [2.0**53 + 1, 2.0])
+    with pytest.raises(ev.UnsupportedOperation, match="column 'x' is string"):
+        model.predict({"x": ["many"]})
+
+
+def test_a_feature_that_is_also_a_category_is_a_number() -> None:
+    """It is one column of a model that is not told its features."""
+    columns = {"y": [1.0, 2.0, 4.0], "x": [0.0, 1.0, 2.0]}
+    model = LinearRegression(Columns(columns, {"x": [0.0, 1.0, 2.0], "c": ["a", "a", "b"]}), "y").fit()
+    assert model.feature_names_out_ == ("x", "c=a", "c=b")
+
+
 def test_null_is_a_category() -> None:
     """Rows without a category get the coefficient of NULL, if there was one."""
     columns = houses()

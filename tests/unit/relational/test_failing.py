@@ -45,6 +45,7 @@ def test_may_fail(e: Expression) -> None:
         Call("*", (Column(0, FLOAT64), Column(1, FLOAT64)), FLOAT64),
         Call("*", (Column(0, Decimal(12, 2)), Column(1, Decimal(12, 2))), Decimal(25, 4)),
         Cast(Column(0, STRING), INT32, is_try=True),
+        Cast(Column(0, BOOLEAN), FLOAT64),
         Cast(Column(0, TIMESTAMP), STRING),
         Call("like", (Column(0, STRING), Literal("a%", STRING)), BOOLEAN),
         Call("try", (Call("/", (Column(0, FLOAT64), Column(1, FLOAT64)), FLOAT64),), FLOAT64),

@@ -97,7 +97,7 @@ def _word_of_each(
 def number_reader(block: Block, payload: Sequence[Monomial], offsets: Sequence[int]) -> Callable[[Ints], Floats] | None:
     """A function from payload rows to all answers at once, where these are numbers of rows and sums in moments; else None.
 
-    The sum of no rows is 0 here, and not NULL.
+    Each is a double-double: [row, answer, 2]. The sum of no rows is 0 here, and not NULL.
     """
     place, cells = _word_of_each(block, payload, offsets)
     words, errors = [], []
@@ -114,9 +114,11 @@ def number_reader(block: Block, payload: Sequence[Monomial], offsets: Sequence[i
     is_sum = lacking >= 0
 
     def read(rows: Ints) -> Floats:
-        found: Floats = rows[:, chosen].astype(np.float64)
+        found: Floats = np.zeros((len(rows), len(chosen), 2))
         numbers = rows.view(np.float64)
-        found[:, is_sum] = numbers[:, chosen[is_sum]] + numbers[:, lacking[is_sum]]
+        found[:, ~is_sum, 0] = rows[:, chosen[~is_sum]]
+        found[:, is_sum, 0] = numbers[:, chosen[is_sum]]
+        found[:, is_sum, 1] = numbers[:, lacking[is_sum]]
         return found
 
     return read

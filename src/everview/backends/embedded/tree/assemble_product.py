@@ -10,19 +10,40 @@ multiplied out, in chunks, which costs no more than what it stores. What would n
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
 
-from everview.backends.embedded.tree.block_layout import KIND_OF
-from everview.backends.embedded.tree.code_builder import CodeBuilder, Delta, needed_keys
+from everview.backends.embedded.tree.block_layout import KIND_OF, part_kind
+from everview.backends.embedded.tree.code_builder import CodeBuilder, Delta, Pairs, needed_keys
 from everview.backends.embedded.tree.factor_plan import FactorPlan, ProductPlan
 from everview.backends.embedded.tree.instruction import NONE, assembled, size_of
-from everview.backends.embedded.tree.instructions import Clear, Cross, JoinRows, MultiplyRows, Repeat, SumGroups, Upsert
-from everview.backends.embedded.tree.layout import COUNTED, FLOAT_VALUES, INT_VALUES, WIDE_VALUES
+from everview.backends.embedded.tree.instructions import (
+    Clear,
+    Cross,
+    JoinRows,
+    LiftMoments,
+    MultiplyMomentRows,
+    MultiplyMoments,
+    MultiplyRows,
+    Repeat,
+    SumGroups,
+    Upsert,
+)
+from everview.backends.embedded.tree.layout import (
+    COUNTED,
+    FIRST_ROWS,
+    FLOAT_VALUES,
+    INT_VALUES,
+    WIDE_VALUES,
+    lift_room,
+)
+from everview.backends.embedded.tree.moments_shape import product_shape
 from everview.backends.embedded.tree.pauses import Pause
 from everview.backends.embedded.tree.trigger_code import LeafRegisters
 from everview.backends.embedded.vectors import Ints, Kind, kind_of
 from everview.planner.block import Monomial, Number, Residual
+from everview.planner.moments_block import PayloadPart, packed
+from everview.planner.moments_part import MomentsPart
 from everview.relational.types import DataType
 from everview.trigger.tree_program import (
     Access,
@@ -34,8 +55,11 @@ from everview.trigger.tree_program import (
     Trigger,
 )
 
-Labels = frozenset[tuple[int, int, int]]
-"""What a part of a factor multiplies: (atom, lift, factor) for a piece of the changed atom's lifts, else (atom, lift, -1)."""
+Labels = frozenset[tuple[int, int, int]] | MomentsPart
+"""What a part of a factor multiplies: (atom, lift, factor) for a piece of the changed atom's lifts, else (atom, lift, -1).
+
+Of moments it is those of its features. A factor is to the others what views below a join are to each other: the moments of
+their product are the product of their moments."""
 
 
 class NeedsRows(Exception):
@@ -64,6 +88,8 @@ class ProductCode:
     factors: tuple[FactorRegisters, ...]
     unit: FactorRegisters | None
     pauses: tuple[Pause, ...]
+    long_rows: tuple[tuple[int, int], ...]
+    """The registers that have more than a word for each row of their frame, and how many."""
 
     @property
     def given(self) -> frozenset[int]:
@@ -96,13 +122,12 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
         Raises:
             NeedsRows: factors are needed together before a view stores their product.
         """
-        if self.program.block.moments is not None:
-            raise NeedsRows(frozenset())  # moments are lifted from rows
         self._changed, self._plan = trigger.atom, plan
         self._numbers = {(i, f): p.number for f, one in enumerate(plan.factors) for i, p in one.pieces}
         self.append(trigger)
         words, given = assembled(self.code), tuple(self._given)
-        return ProductCode(words, self.frames(), self._registers, given, self._unit, tuple(self.pauses))
+        long_rows = tuple(self._long_rows.items())
+        return ProductCode(words, self.frames(), self._registers, given, self._unit, tuple(self.pauses), long_rows)
 
     def _lifted(self, trigger: Trigger, lift: LiftRows) -> list[_Factor]:
         view = self.program.view(lift.target)
@@ -111,17 +136,29 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
     def _indicated(self, statement: AddIndicator, delta: list[_Factor]) -> list[_Factor]:
         raise AssertionError("trees with indicators take products by their rows")
 
-    # What a factor knows of a monomial
+    # What a factor knows of a part
 
-    def _share(self, monomial: Monomial, factor: _Factor) -> Labels:
-        """The part of a monomial that the factor multiplies."""
-        own = ((a, i, f) for a, i in monomial if a == self._changed for f in factor.bases if (i, f) in self._numbers)
-        return frozenset((*own, *((a, i, -1) for a, i in monomial if a in factor.atoms)))
+    def _parts(self, payload: Sequence[Monomial]) -> tuple[PayloadPart, ...]:
+        """The parts that entries have for a payload."""
+        return packed(self.program.block, payload)
 
-    def _shares(self, monomials: Iterable[Monomial], factor: _Factor) -> list[Labels]:
-        return list(dict.fromkeys(self._share(m, factor) for m in monomials))
+    def _share(self, part: PayloadPart, factor: _Factor) -> Labels:
+        """What the factor multiplies of a part."""
+        own = (
+            (a, i, f) for a, i in _lifts_of(part) if a == self._changed for f in factor.bases if (i, f) in self._numbers
+        )
+        labels = (*own, *((a, i, -1) for a, i in _lifts_of(part) if a in factor.atoms))
+        if isinstance(part, MomentsPart) and labels:
+            known = {(a, i) for a, i, _ in labels}
+            return MomentsPart(tuple(f for f in part.features if f in known), part.degree)
+        return frozenset(labels)
 
-    def _kind(self, part: Iterable[tuple[int, ...]]) -> int:
+    def _shares(self, parts: Iterable[PayloadPart], factor: _Factor) -> list[Labels]:
+        return list(dict.fromkeys(self._share(p, factor) for p in parts))
+
+    def _kind(self, part: Labels | Monomial) -> int:
+        if isinstance(part, MomentsPart):
+            return part_kind(self.program.block, part)
         kinds = [COUNTED]
         for atom, lift, *factor in part:
             number = self.program.block.atoms[atom].lifts[lift].number
@@ -138,11 +175,18 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
         keys = self._key_registers(frame, own)
         weights = self._register(frame)
         pieces = dict(plan.pieces)
-        used = sorted({i for monomial in view.payload for a, i in monomial if a == self._changed and i in pieces})
+        parts = self._parts(view.payload)
+        used = sorted({i for part in parts for a, i in _lifts_of(part) if a == self._changed and i in pieces})
         values = {i: self._register(frame) for i in used}
         grouped, numbers = self._grouped(frame, keys, own)
         factor = _Factor(grouped.frame, grouped.keys, {}, bases=frozenset({number}))
-        for labels in self._shares(view.payload, factor):
+        for labels in self._shares(parts, factor):
+            if isinstance(labels, MomentsPart):
+                rows = self._long_register(frame, lift_room(len(labels.features)))
+                target, features = self._part_registers(factor, labels), tuple(values[i] for _, i in labels.features)
+                kind = self._kind(labels)
+                self.code.append(LiftMoments(frame, factor.frame, numbers, weights, kind, rows, target, features))
+                continue
             source, source_kind, weight = weights, COUNTED, NONE
             for _, i, _ in labels:
                 kind = _kind_of_values(pieces[i].value.type, pieces[i].number)
@@ -173,17 +217,19 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
                 factors = self._restrict(residual, factors)
             later_keys = {k for a in later for k in self.program.view(a.view).keys}
             factors = [
-                self._summed(f, tuple(f.keys), access.payload) if f.repeats and f.keys.keys() & later_keys else f
+                self._summed(f, tuple(f.keys), self._parts(access.payload))
+                if f.repeats and f.keys.keys() & later_keys
+                else f
                 for f in factors
             ]
-        return [self._summed(f, target.keys, target.payload) for f in factors]
+        return [self._summed(f, target.keys, self._parts(target.payload)) for f in factors]
 
-    def _summed(self, factor: _Factor, keys: Sequence[str], payload: Iterable[Monomial]) -> _Factor:
+    def _summed(self, factor: _Factor, keys: Sequence[str], parts: Iterable[PayloadPart]) -> _Factor:
         """The factor by these keys, of which it need not have all; each combination occurs once."""
         wanted = [k for k in keys if k in factor.keys]
         if len(wanted) == len(factor.keys) and not factor.repeats:
             return factor
-        return _with_bases(self._summed_by(factor, wanted, self._shares(payload, factor)), factor)
+        return _with_bases(self._summed_by(factor, wanted, self._shares(parts, factor)), factor)
 
     def _restrict(self, residual: Residual, factors: list[_Factor]) -> list[_Factor]:
         """Checks a predicate in the factor that knows its variables."""
@@ -207,7 +253,9 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
         inner = needed.union(*(f.keys for f in others))
         joined = self._join_view(access, view, first, inner)
         for i, other in enumerate(others):
-            joined = self._join_rows(joined, other, access.payload, needed.union(*(f.keys for f in others[i + 1 :])))
+            joined = self._join_rows(
+                joined, other, self._parts(access.payload), needed.union(*(f.keys for f in others[i + 1 :]))
+            )
         return [*(f for f in factors if not any(f is s for s in sharing)), joined]
 
     def _join_view(self, access: Access, view: TreeViewDefinition, factor: _Factor, needed: set[str]) -> _Factor:
@@ -220,26 +268,64 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
         joined = _Factor(pairs.frame, {}, {}, factor.atoms | view.atoms, repeats, bases=factor.bases)
         self._take_keys(joined, factor, pairs.rows, needed)
         self._read_keys(joined, pairs, view, needed)
-        for monomial in access.payload:
-            labels = self._share(monomial, joined)
+        held = self._parts(view.payload)
+        for part in self._parts(access.payload):
+            labels, mine = self._share(part, joined), self._share(part, factor)
             if labels in joined.parts:
                 continue
-            mine = self._share(monomial, factor)
-            theirs = frozenset(p for p in monomial if p[0] in view.atoms)
-            place = self.maps[access.view].offsets[view.payload.index(theirs)]
+            theirs = _below(part, view.atoms)
+            place = self.maps[access.view].offsets[held.index(theirs)]
+            if isinstance(labels, MomentsPart):
+                self._multiply_entries(pairs, factor, mine, (self._kind(theirs), place), labels, joined)
+                continue
             left, right = (self._kind(mine), factor.parts[mine]), (self._kind(theirs), place)
             self.code.append(self._product(pairs, left, right, self._part_registers(joined, labels)))
         return joined
 
+    def _multiply_entries(
+        self, pairs: Pairs, factor: _Factor, mine: Labels, entry: tuple[int, int], made: MomentsPart, joined: _Factor
+    ) -> None:
+        """Moments of rows times those of entries (kind, word)."""
+        shape, scratch = self._moments_product(mine, made, joined)
+        self.code.append(
+            MultiplyMoments(
+                pairs.frame,
+                pairs.frame,
+                pairs.rows,
+                factor.parts[frozenset()],
+                *self._moments_of(factor, mine),
+                self._kind(made),
+                self._part_registers(joined, made),
+                scratch,
+                NONE,
+                NONE,
+                (pairs.view,),
+                (pairs.slots,),
+                (entry[1],),
+                (entry[0],),
+                shape,
+            )
+        )
+
+    def _moments_product(self, mine: Labels, made: MomentsPart, joined: _Factor) -> tuple[tuple[int, ...], int]:
+        """The words of the shape of a product of two, of which the first has these moments, and a register to make it in."""
+        own = mine.features if isinstance(mine, MomentsPart) else ()
+        shape = product_shape([0 if f in own else 1 for f in made.features], 2, made.degree)
+        return shape.words(), self._long_register(joined.frame, -(-shape.scratch // FIRST_ROWS))
+
+    def _moments_of(self, factor: _Factor, share: Labels) -> tuple[int, int]:
+        """The kind of a factor's moments and their register, if it has some."""
+        return (self._kind(share), factor.parts[share]) if isinstance(share, MomentsPart) else (COUNTED, NONE)
+
     # Products of frames
 
-    def _join_rows(self, a: _Factor, b: _Factor, payload: Iterable[Monomial], needed: set[str]) -> _Factor:
+    def _join_rows(self, a: _Factor, b: _Factor, parts: Iterable[PayloadPart], needed: set[str]) -> _Factor:
         """The rows of two factors that agree on the variables both have."""
         out = self._frame()
         rows_a, rows_b, links = self._register(out), self._register(out), self._register(b.frame)
         shared = [k for k in b.keys if k in a.keys]
         self.code.append(JoinRows(a.frame, b.frame, out, rows_a, rows_b, links, a.words(shared), b.words(shared)))
-        return self._paired(a, b, out, (rows_a, rows_b), payload, needed)
+        return self._paired(a, b, out, (rows_a, rows_b), parts, needed)
 
     def _paired(
         self,
@@ -247,27 +333,45 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
         b: _Factor,
         out: int,
         rows: tuple[int, int],
-        payload: Iterable[Monomial],
+        parts: Iterable[PayloadPart],
         needed: Iterable[str],
     ) -> _Factor:
         repeats = a.repeats or b.repeats or not set(needed) >= {*a.keys, *b.keys}
         joined = _Factor(out, {}, {}, a.atoms | b.atoms, repeats, bases=a.bases | b.bases)
         self._take_keys(joined, a, rows[0], needed)
         self._take_keys(joined, b, rows[1], needed)
-        for monomial in payload:
-            labels = self._share(monomial, joined)
+        for part in parts:
+            labels, mine, theirs = (self._share(part, f) for f in (joined, a, b))
             if labels in joined.parts:
                 continue
-            mine, theirs = self._share(monomial, a), self._share(monomial, b)
+            if isinstance(labels, MomentsPart):
+                self._multiply_moments(a, b, rows, (mine, theirs), labels, joined)
+                continue
             left, right = (self._kind(mine), a.parts[mine]), (self._kind(theirs), b.parts[theirs])
             self.code.append(MultiplyRows(out, *rows, *left, *right, self._part_registers(joined, labels)))
         return joined
+
+    def _multiply_moments(
+        self,
+        a: _Factor,
+        b: _Factor,
+        rows: tuple[int, int],
+        shares: tuple[Labels, Labels],
+        made: MomentsPart,
+        joined: _Factor,
+    ) -> None:
+        """Moments of rows times those of others."""
+        shape, scratch = self._moments_product(shares[0], made, joined)
+        left = rows[0], a.parts[frozenset()], *self._moments_of(a, shares[0])
+        right = rows[1], b.parts[frozenset()], *self._moments_of(b, shares[1])
+        target = self._part_registers(joined, made)
+        self.code.append(MultiplyMomentRows(joined.frame, *left, *right, self._kind(made), target, scratch, shape))
 
     def _crossed(self, a: _Factor, b: _Factor, view: TreeViewDefinition, cursor: int) -> _Factor:
         out = self._frame()
         rows = self._register(out), self._register(out)
         self.code.append(Cross(a.frame, b.frame, out, *rows, cursor))
-        return self._paired(a, b, out, rows, view.payload, view.keys)
+        return self._paired(a, b, out, rows, self._parts(view.payload), view.keys)
 
     def _added(self, view: TreeViewDefinition, delta: Sequence[_Factor]) -> None:
         """Adds the product of the factors, in chunks over the last two; those without keys have one row, and go first."""
@@ -285,8 +389,19 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
 
     def _upsert(self, view: TreeViewDefinition, factor: _Factor) -> None:
         slots = self._register(factor.frame)
-        parts = tuple(factor.parts[self._share(m, factor)] for m in view.payload)
+        parts = tuple(factor.parts[self._share(p, factor)] for p in self._parts(view.payload))
         self.code.append(Upsert(self.number_of(view.name), factor.frame, slots, factor.words(view.keys), parts))
+
+
+def _lifts_of(part: PayloadPart) -> Iterable[tuple[int, int]]:
+    """(atom, lift) of what a part sums the products of."""
+    return part.features if isinstance(part, MomentsPart) else part
+
+
+def _below(part: PayloadPart, atoms: Set[int]) -> PayloadPart:
+    """What a view over some atoms has of a part."""
+    own = tuple(f for f in _lifts_of(part) if f[0] in atoms)
+    return MomentsPart(own, part.degree) if isinstance(part, MomentsPart) and own else frozenset(own)
 
 
 def _with_bases(rows: Delta[Labels], factor: _Factor) -> _Factor:

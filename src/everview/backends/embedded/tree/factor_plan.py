@@ -8,7 +8,7 @@ can fail keep the product together: a row that a condition over another factor d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 
 from everview.planner.block import BlockAtom, Lift, Number
@@ -51,19 +51,29 @@ class ProductPlan:
     split_floats: frozenset[int]
 
 
-def plan_factors(atom: BlockAtom, partition: Partition, together: Iterable[frozenset[int]] = ()) -> ProductPlan:
+def plan_factors(
+    atom: BlockAtom,
+    partition: Partition,
+    together: Iterable[frozenset[int]] = (),
+    whole: Set[int] = frozenset(),
+    unread: Set[int] = frozenset(),
+) -> ProductPlan:
     """The plan of an atom for a product over these columns.
 
     Args:
         atom: Whose work.
         partition: The columns of the factors, which are all that the atom reads.
         together: Factors (by number) that must be one, for reasons of the tree above.
+        whole: Lifts that have to be one factor's: moments are lifted from values.
+        unread: Lifts that nobody asks for: products that moments have in them.
     """
     groups = _Groups(partition)
     for numbers in together:
         groups.unite(numbers)
-    lifts = _numbers(atom)
-    expressions = (atom.condition, *(e for _, e in atom.variables), *(lift.value for lift in lifts))
+    lifts = _numbers(atom, unread)
+    for i in lifts.keys() & whole:
+        groups.unite(groups.read_by(lifts[i].value))
+    expressions = (atom.condition, *(e for _, e in atom.variables), *(lift.value for lift in lifts.values()))
     if any(can_fail(e) for e in expressions):
         groups.unite(range(len(partition)))
     for e in (*_parts(atom.condition), *(e for _, e in atom.variables)):
@@ -71,14 +81,14 @@ def plan_factors(atom: BlockAtom, partition: Partition, together: Iterable[froze
     is_changing = True
     while is_changing:  # a union can only make more lifts one factor's own, but let it settle
         is_changing = False
-        for lift in lifts:
+        for lift in lifts.values():
             if split_lift(lift, groups.home) is None:
                 groups.unite(groups.read_by(lift.value))
                 is_changing = True
-    return _plan(atom, partition, groups)
+    return _plan(atom, lifts, partition, groups)
 
 
-def _plan(atom: BlockAtom, partition: Partition, groups: _Groups) -> ProductPlan:
+def _plan(atom: BlockAtom, lifts: Mapping[int, Lift], partition: Partition, groups: _Groups) -> ProductPlan:
     roots = groups.roots()
     conditions: dict[int, list[Expression]] = {r: [] for r in roots}
     variables: dict[int, list[tuple[str, Expression]]] = {r: [] for r in roots}
@@ -88,7 +98,7 @@ def _plan(atom: BlockAtom, partition: Partition, groups: _Groups) -> ProductPlan
     for name, e in atom.variables:
         variables[groups.home(e)].append((name, e))
     split_floats = set()
-    for i, lift in enumerate(_numbers(atom)):
+    for i, lift in lifts.items():
         parts = split_lift(lift, groups.home)
         assert parts is not None, "lifts that cannot be taken apart have one factor"
         if sum(p.number is Number.FLOAT for p in parts.values()) > 1:
@@ -108,11 +118,11 @@ def _plan(atom: BlockAtom, partition: Partition, groups: _Groups) -> ProductPlan
     return ProductPlan(factors, frozenset(split_floats))
 
 
-def _numbers(atom: BlockAtom) -> tuple[Lift, ...]:
-    """The lifts, none of them into a registered ring."""
-    lifts = tuple(lift for lift in atom.lifts if isinstance(lift, Lift))
+def _numbers(atom: BlockAtom, unread: Set[int]) -> dict[int, Lift]:
+    """The lifts by number, but those that nobody asks for; none of them is into a registered ring."""
+    lifts = {i: lift for i, lift in enumerate(atom.lifts) if isinstance(lift, Lift)}
     assert len(lifts) == len(atom.lifts), "elements of rings are not taken apart"
-    return lifts
+    return {i: lift for i, lift in lifts.items() if i not in unread}
 
 
 class _Groups:

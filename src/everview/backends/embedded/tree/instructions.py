@@ -192,6 +192,29 @@ class MultiplyMoments(Instruction):
     shape: PlainNumbers
 
 
+@instruction(
+    "moment_rows",
+    "{frame}.{target} := {counts_a}, {a}[{rows_a}] ({kind_a}) * {counts_b}, {b}[{rows_b}] ({kind_b}), {kind} in {scratch} "
+    "as {shape}",
+)
+class MultiplyMomentRows(Instruction):
+    """The products of the moments of two frames' rows, one of which may have none, but numbers of rows only."""
+
+    frame: FrameNumber
+    rows_a: RegisterNumber
+    counts_a: RegisterNumber
+    kind_a: PayloadKind
+    a: RegisterNumber
+    rows_b: RegisterNumber
+    counts_b: RegisterNumber
+    kind_b: PayloadKind
+    b: RegisterNumber
+    kind: PayloadKind
+    target: RegisterNumber
+    scratch: RegisterNumber
+    shape: PlainNumbers
+
+
 @instruction("take_moments", "{frame}.{target} := {source}[{rows}] ({kind})")
 class TakeMoments(Instruction):
     """target[i] = source[rows[i]], of moments."""
@@ -394,6 +417,7 @@ KEY: Final = places(ReadEntry)
 MULTIPLY: Final = places(Multiply)
 LIFT_MOMENTS: Final = places(LiftMoments)
 MULTIPLY_MOMENTS: Final = places(MultiplyMoments)
+MULTIPLY_MOMENT_ROWS: Final = places(MultiplyMomentRows)
 TAKE_MOMENTS: Final = places(TakeMoments)
 UPSERT: Final = places(Upsert)
 COMPACT: Final = places(Compact)

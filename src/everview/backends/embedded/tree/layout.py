@@ -192,6 +192,10 @@ SCALING_WORDS: Final = 5
 """The place of C(k, l) among all pairs, l, the first feature of l, how many, the place in the rows u."""
 CROSSING_WORDS: Final = 5
 """k, its feature, the place in the rows u, how many, the place in the sums."""
+SHAPE_HEADS: Final = 5
+"""Room for sums and for the rows u, and how many records of each kind there are."""
+FACTOR_WORDS: Final = 4
+"""Of each factor of a product, in the scratch area: the addresses of its sums and of their errors, its count, how many sums."""
 MOVE_WORDS: Final = 3
 """The place in the sums, the place in the product, how many."""
 

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from everview.backends.embedded.state.lanes import LANES
+from everview.backends.embedded.tree.layout import FACTOR_WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,10 @@ class ProductShape:
 
     @property
     def scratch(self) -> int:
-        """How many words the machine works in: factors (address of sums, of errors, count), counts, rows u, sums."""
-        return 3 * self.factors + 4 * (self.factors + 1) + 2 * self.factors**2 + 2 * self.scaled + 2 * self.sums
+        """How many words the machine works in: factors, counts, rows u, sums."""
+        return (
+            FACTOR_WORDS * self.factors + 4 * (self.factors + 1) + 2 * self.factors**2 + 2 * self.scaled + 2 * self.sums
+        )
 
 
 def product_shape(owners: Sequence[int], factors: int, degree: int) -> ProductShape:

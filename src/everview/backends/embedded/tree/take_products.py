@@ -20,6 +20,7 @@ from everview.backends.embedded.tree.trigger_code import LeafRegisters
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch, Ints, Vector
 from everview.planner.block import Number
+from everview.planner.moments_part import MomentsShape
 from everview.relational.expressions import TRUE, Expression, remap_columns
 from everview.relational.functions.failures import count_overflow
 from everview.trigger.tree_program import LiftRows, TreeProgram, Trigger
@@ -71,8 +72,10 @@ class ProductTriggers:
         if block.has_rings or self._in.program.has_indicators(trigger):
             return None  # elements of rings are multiplied in Python; an indicator closes a cycle, and so connects the factors
         together: list[frozenset[int]] = []
+        moments = block.moments or MomentsShape((), 1, ())
+        features, made = moments.read_of(trigger.atom), moments.made_of(trigger.atom)
         while True:
-            plan = plan_factors(block.atoms[trigger.atom], partition, together)
+            plan = plan_factors(block.atoms[trigger.atom], partition, together, features, made)
             if len(plan.factors) < 2:
                 return None
             assembler = ProductAssembler(self._in.program, dict(self._in.maps), self._in.number_of)
@@ -125,7 +128,9 @@ class ProductMachine(RegisterMachine):
     def __init__(
         self, code: ProductCode, maps: Sequence[ViewMap], views: Ints, scratch: Scratch, masks: Evaluations
     ) -> None:
-        super().__init__(code.code, code.frames, code.registers, code.given, code.pauses, maps, views, scratch, masks)
+        super().__init__(
+            code.code, code.frames, code.registers, code.given, code.pauses, maps, views, scratch, masks, code.long_rows
+        )
         self._kept = code
 
     def run_factors(self, given: Sequence[tuple[int, Ints]], counts: Sequence[tuple[int, int]]) -> None:

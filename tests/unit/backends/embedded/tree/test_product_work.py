@@ -169,3 +169,67 @@ def test_what_is_not_finite_is_multiplied_row_by_row(db: ev.Database) -> None:
         db.apply({"b": odd})
     db.apply({"b": ev.Product({"j": [1], "v": [2.0**600]}, {"k": [1, 2], "w": [2.0**-600, 0.0]})})
     assert db.view("m").to_arrow().to_pydict() == {"i": [1, 1], "l": [1, 2], "s": [1.0, 0.0]}
+
+
+MOMENTS = """SELECT s.g, COUNT(*) AS n, SUM(r.x) AS x, VAR_SAMP(r.x) AS v, COVAR_SAMP(r.x, r.y) AS c, CORR(r.y, s.z) AS k,
+REGR_SLOPE(r.x, s.z) AS b FROM r JOIN s ON r.b = s.b GROUP BY s.g"""
+
+
+def test_moments_of_a_product_are_those_of_its_factors(spark: SparkSession) -> None:
+    """VAR, COVAR, CORR and REGR over 10^10 rows: each factor has the moments of its own features, and these are multiplied."""
+    with ev.connect(spark=spark) as db:
+        db.create_table("r", "a int, x double not null, b int, y double not null", retain=False)
+        db.create_table("s", "b int, g int, z double not null")
+        db.create_view("m", MOMENTS)
+        rng, n, groups = np.random.default_rng(9), 100_000, 100
+        everything = np.arange(n, dtype=np.int32)
+        x, y, z = rng.normal(50, 10, (3, n))
+        z += y
+        db.apply({"s": pa.table({"b": everything, "g": everything % groups, "z": z})})
+        state = state_of(db)
+        product = ev.Product({"a": everything, "x": x}, {"b": everything, "y": y})
+        assert spent(state, lambda: db.apply({"r": product})) < 8 * n
+        (trigger,) = state._products._made.values()
+        assert trigger is not None
+        found = sorted(db.view("m").to_arrow().to_pylist(), key=lambda row: row["g"])
+        rows = n * (n // groups)  # of a group: each x beside the y and z of its keys
+        for group in (0, 57, 99):
+            mine, theirs = y[group::groups], z[group::groups]
+            assert found[group]["n"] == rows
+            ours = [found[group][name] for name in "xvck"]
+            variance = np.var(x) * (rows / (rows - 1))
+            wanted = [x.sum() * (n // groups), variance, 0.0, np.corrcoef(mine, theirs)[0, 1]]
+            np.testing.assert_allclose(ours, wanted, rtol=1e-9, atol=1e-9)
+            assert abs(found[group]["b"]) < 1e-12
+        db.apply({"r": -product})
+        assert db.view("m").rows() == []
+
+
+def test_a_covariance_takes_products_as_their_rows(spark: SparkSession) -> None:
+    """Over stored views with keys of several factors, with weights, and with a feature that two factors make."""
+    with ev.connect(spark=spark) as db:
+        db.create_table(
+            "r", "a int, x double not null, b int, y double not null, c int, w double not null", retain=False
+        )
+        db.create_table("s", "a int, b int, z double not null")
+        query = "SELECT x, y, z, w, x * w AS xw FROM r JOIN s USING (a, b)"
+        cov = db.create_covariance("cov", query, continuous=["x", "y", "z", "w"])
+        made = db.create_covariance("made", query, continuous=["xw", "y", "z"])
+        rng, n = np.random.default_rng(10), 6
+        a, b = (i.ravel().astype(np.int32) for i in np.indices((n, n)))
+        z = rng.normal(size=n * n)
+        db.apply({"s": pa.table({"a": a, "b": b, "z": z})})
+        x, y, w = rng.normal(size=(3, n))
+        keys = np.arange(n, dtype=np.int32)
+        weights = rng.integers(1, 4, n)
+        factors = {"a": keys, "x": x}, {"b": keys, "y": y, "_weight": weights}, {"c": keys[:2], "w": w[:2]}
+        db.apply({"r": ev.Product(*factors)})
+        rows = np.array(
+            [(x[i], y[j], v, u) for i, j, v in zip(a, b, z, strict=True) for u in w[:2] for _ in range(weights[j])]
+        )
+        for handle, columns in ((cov, rows), (made, np.column_stack([rows[:, 0] * rows[:, 3], rows[:, 1:3]]))):
+            whole = np.column_stack([np.ones(len(rows)), columns])
+            np.testing.assert_allclose(handle.to_numpy(), whole.T @ whole, rtol=1e-12)
+        db.apply({"r": -ev.Product(*factors)})
+        assert not cov.to_numpy().any()
+        assert not made.to_numpy().any()

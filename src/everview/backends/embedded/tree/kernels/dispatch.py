@@ -25,6 +25,7 @@ from everview.backends.embedded.tree.instructions import (
     LIFT_MOMENTS,
     LOOKUP,
     MULTIPLY,
+    MULTIPLY_MOMENT_ROWS,
     MULTIPLY_MOMENTS,
     MULTIPLY_ROWS,
     PART,
@@ -48,7 +49,8 @@ from everview.backends.embedded.tree.kernels.joins import (
     scan_entries,
     slice_entries,
 )
-from everview.backends.embedded.tree.kernels.moments import lift_moments, multiply_moments, take_moments
+from everview.backends.embedded.tree.kernels.moment_products import multiply_moment_rows, multiply_moments
+from everview.backends.embedded.tree.kernels.moments import lift_moments, take_moments
 from everview.backends.embedded.tree.kernels.parts import tell_parts
 from everview.backends.embedded.tree.kernels.probing import entry_at
 from everview.backends.embedded.tree.kernels.products import multiply_by_table, multiply_entries, multiply_rows
@@ -146,6 +148,8 @@ def run(start: Word, end: Word, registers: Word, rows: Word, capacities: Word, v
             trouble = lift_moments(code, registers, rows)
         elif op == MULTIPLY_MOMENTS.opcode:
             multiply_moments(code, registers, rows, views)
+        elif op == MULTIPLY_MOMENT_ROWS.opcode:
+            multiply_moment_rows(code, registers, rows)
         elif op == TAKE_MOMENTS.opcode:
             take_moments(code, registers, rows)
         elif op == UPSERT.opcode:

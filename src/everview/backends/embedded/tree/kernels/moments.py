@@ -1,4 +1,4 @@
-"""Moments of features: lifting rows, adding, and multiplying them, as ``planner.moments_block`` says.
+"""Moments of features: lifting rows and adding, as ``planner.moments_block`` says.
 
 Of m features they are m sums and, row by row from the diagonal on, m (m + 1) / 2 sums of products, each a double-double: first
 all sums, then all errors. So every step is a loop over neighbouring numbers, which the compiler makes vector instructions of.
@@ -11,37 +11,13 @@ from __future__ import annotations
 
 from everview.backends.embedded.state.intrinsics import fused, load, load_float, shift_right, store, store_float
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
-from everview.backends.embedded.state.lanes import (
-    LANES,
-    add_lanes,
-    add_last_product_lanes,
-    add_product_lanes,
-    multiply_lanes,
-    settle_lanes,
-    sum_row_lanes,
-)
-from everview.backends.embedded.tree.instructions import LIFT_MOMENTS, MULTIPLY_MOMENTS, SUM, TAKE_MOMENTS
+from everview.backends.embedded.state.lanes import LANES, add_lanes, sum_row_lanes
+from everview.backends.embedded.tree.instructions import LIFT_MOMENTS, SUM, TAKE_MOMENTS
 from everview.backends.embedded.tree.kernels.numbers import room_of, sums_of_kind
-from everview.backends.embedded.tree.kernels.probing import entry_at, fetch_entry
-from everview.backends.embedded.tree.layout import (
-    COUNTED,
-    CROSSING_WORDS,
-    FIRST_MOMENTS,
-    FLOAT_RANGE,
-    HUGE,
-    KEY_WORDS,
-    MOVE_WORDS,
-    RING_MASK,
-    RING_SHIFT,
-    ROWS_AT_ONCE,
-    SCALING_WORDS,
-    STRIDE,
-)
+from everview.backends.embedded.tree.layout import FIRST_MOMENTS, FLOAT_RANGE, HUGE, RING_MASK, RING_SHIFT, ROWS_AT_ONCE
 
 LOST_SHARE = 2.0**-66
 """A sum that is smaller than it has been by this factor is not trusted any more."""
-EXACT_COUNT = 2.0**53
-"""Integers below it are exact as floats."""
 LEAST_SQUARE = 2.0**40
 LEAST_SUM = 2.0**64
 """Below these, what sums leave behind is far below the digits that anybody looks at."""
@@ -61,7 +37,7 @@ def _add_all(at: Word, low: Word, given: Word, more: Word, count: Word) -> None:
 
 
 @kernel
-def _add(at: Word, low: Word, given: Word, more: Word, count: Word) -> None:
+def add_pairs(at: Word, low: Word, given: Word, more: Word, count: Word) -> None:
     """Adds so many double-doubles."""
     whole = count // LANES * LANES
     _add_all(at, low, given, more, whole)
@@ -80,7 +56,7 @@ def add_moments(kind: Word, at: Word, given: Word, has_rows: Word) -> Word:
     """Adds the moments of a row to those of an entry; returns 1 if a sum has lost its digits, else 0."""
     count, features = sums_of_kind(kind), shift_right(kind, RING_SHIFT)
     is_first = kind & RING_MASK == FIRST_MOMENTS
-    _add(at, at + count * 8, given, given + room_of(count) * 8, count)
+    add_pairs(at, at + count * 8, given, given + room_of(count) * 8, count)
     marks, lost = at + 2 * count * 8, 0
     least = LEAST_SUM if is_first else LEAST_SQUARE
     for i in range(features):
@@ -222,217 +198,6 @@ def lift_moments(code: Word, registers: Word, rows: Word) -> Word:
                 place += rest * 8
             last, r = group, end
     return 0
-
-
-@inlined
-def _multiply_pair(at: Word, low: Word, a: Word, rest: Word, b: Word, more: Word) -> None:
-    """Stores the product of two double-doubles."""
-    product = a * b
-    store_float(at, 0, product)
-    store_float(low, 0, fused(a, more, fused(rest, b, fused(a, b, -product))))
-
-
-@inlined
-def _multiply_counts(factors: Word, before: Word, pairs: Word, number: Word) -> None:
-    """``_count_products`` of counts whose product is exact as a float."""
-    after = before + (number + 1) * 8
-    store_float(before, 0, 1.0)
-    store_float(after, number, 1.0)
-    for i in range(number):
-        k = number - 1 - i
-        store_float(before, i + 1, load_float(before, i) * load_float(factors, 3 * i + 2))
-        store_float(after, k, load_float(after, k + 1) * load_float(factors, 3 * k + 2))
-    for k in range(number):
-        value = load_float(before, k)
-        for i in range(k, number):
-            at = pairs + (k * number + i) * 16
-            store_float(at, 0, value * load_float(after, i + 1))
-            store_float(at, 1, 0.0)
-            if i > k:
-                value *= load_float(factors, 3 * i + 2)
-
-
-@kernel
-def _count_products(factors: Word, before: Word, pairs: Word, number: Word) -> None:
-    """Of some factors with their counts: pairs[k, l] := the product of all counts but those of k <= l, as double-doubles."""
-    after = before + 2 * (number + 1) * 8  # the products of all before each, and of it and all after
-    store_float(before, 0, 1.0)
-    store_float(before, 1, 0.0)
-    store_float(after, 2 * number, 1.0)
-    store_float(after, 2 * number + 1, 0.0)
-    for i in range(number):
-        k, at = number - 1 - i, before + 16 * i
-        _multiply_pair(at + 16, at + 24, load_float(at, 0), load_float(at, 1), load_float(factors, 3 * i + 2), 0.0)
-        at = after + 16 * k
-        _multiply_pair(at, at + 8, load_float(at, 2), load_float(at, 3), load_float(factors, 3 * k + 2), 0.0)
-    for k in range(number):
-        value, error = load_float(before, 2 * k), load_float(before, 2 * k + 1)
-        for i in range(k, number):
-            at, other = pairs + (k * number + i) * 16, after + 16 * (i + 1)
-            _multiply_pair(at, at + 8, value, error, load_float(other, 0), load_float(other, 1))
-            if i > k:
-                count = load_float(factors, 3 * i + 2)
-                product = value * count
-                error = fused(error, count, fused(value, count, -product))
-                value = product
-
-
-@inlined
-def _add_products(at: Word, low: Word, values: Word, errors: Word, count: Word, factor: Word, error: Word) -> None:
-    """Adds so many double-doubles times one to sums that have whole lanes."""
-    k, whole = 0, count // LANES * LANES * 8
-    while k < whole:
-        add_product_lanes(at + k, low + k, values + k, errors + k, factor, error)
-        k += LANES * 8
-    if k < count * 8:
-        add_last_product_lanes(at + k, low + k, values + k, errors + k, count - whole // 8, factor, error)
-
-
-@kernel
-def _move(moves: Word, number: Word, sums: Word, total: Word, target: Word, low: Word, is_added: Word) -> None:
-    """Moves what was summed to its place, or adds it to what is there, and begins anew."""
-    for m in range(number):
-        source, place, length = (
-            load(moves, MOVE_WORDS * m),
-            load(moves, MOVE_WORDS * m + 1),
-            load(moves, MOVE_WORDS * m + 2),
-        )
-        at, rest, to, less = sums + source * 8, sums + (total + source) * 8, target + place * 8, low + place * 8
-        if is_added:
-            _add(to, less, at, rest, length)
-            continue
-        whole = length // LANES * LANES
-        for k in range(0, whole * 8, LANES * 8):
-            settle_lanes(to + k, less + k, at + k, rest + k)
-        for k in range(whole, length):
-            value, error = load_float(at, k), load_float(rest, k)
-            new = value + error
-            part = new - value
-            store_float(to, k, new)
-            store_float(less, k, (value - (new - part)) + (error - part))
-    for k in range(2 * total):
-        store(sums, k, 0)
-
-
-@kernel
-def multiply_moments(code: Word, registers: Word, rows: Word, views: Word) -> None:
-    """target[numbers[i]] += rows[i] · entries · entries …, or without numbers target[i] := that; ``moments_shape`` says how."""
-    count, entries = load(rows, load(code, MULTIPLY_MOMENTS.frame)), load(code, MULTIPLY_MOMENTS.maps)
-    if count == 0:
-        return
-    kind_a, kind, number = load(code, MULTIPLY_MOMENTS.kind_a), load(code, MULTIPLY_MOMENTS.kind), entries + 1
-    origin = load(registers, load(code, MULTIPLY_MOMENTS.rows))
-    counts, left = load(registers, load(code, MULTIPLY_MOMENTS.counts)), 0
-    if kind_a != COUNTED:
-        left = load(registers, load(code, MULTIPLY_MOMENTS.a))
-    maps, slots = MULTIPLY_MOMENTS.maps + 1, MULTIPLY_MOMENTS.slots + 1 + entries
-    words, kinds = MULTIPLY_MOMENTS.offsets + 1 + 2 * entries, MULTIPLY_MOMENTS.held + 1 + 3 * entries
-    shape = code + (MULTIPLY_MOMENTS.shape + 1 + 4 * entries) * 8
-    total, scaled, scaling_count, crossing_count = load(shape, 0), load(shape, 1), load(shape, 2), load(shape, 3)
-    owns, move_count = shape + 40, load(shape, 4)
-    scalings = owns + number * 8
-    crossings = scalings + scaling_count * SCALING_WORDS * 8
-    moves = crossings + crossing_count * CROSSING_WORDS * 8
-    factors = load(registers, load(code, MULTIPLY_MOMENTS.scratch))
-    before = factors + 3 * number * 8
-    pairs = before + 4 * (number + 1) * 8
-    met = pairs + 2 * number * number * 8
-    less, sums = met + scaled * 8, met + 2 * scaled * 8
-    target, groups = load(registers, load(code, MULTIPLY_MOMENTS.target)), 0
-    size, numbers = sums_of_kind(kind), 0
-    room, size_a, step_a = room_of(size), 0, 0
-    if kind_a != COUNTED:
-        size_a = sums_of_kind(kind_a)
-        step_a = room_of(size_a) * 16
-    if load(code, MULTIPLY_MOMENTS.numbers) >= 0:
-        numbers, groups = (
-            load(registers, load(code, MULTIPLY_MOMENTS.numbers)),
-            load(rows, load(code, MULTIPLY_MOMENTS.out)),
-        )
-        known = load(rows, load(code, MULTIPLY_MOMENTS.known)) if load(code, MULTIPLY_MOMENTS.known) >= 0 else 0
-        for k in range(2 * room * known, 2 * room * groups):
-            store(target, k, 0)
-    for k in range(2 * scaled + 2 * total):
-        store(met, k, 0)
-    group = -1
-    for i in range(count):
-        if numbers != 0 and load(numbers, i) != group:
-            if group >= 0:
-                at = target + group * room * 16
-                _move(moves, move_count, sums, total, at, at + room * 8, True)
-            group = load(numbers, i)
-        j = load(origin, i)
-        store(factors, 0, left + j * step_a)
-        store(factors, 1, left + j * step_a + step_a // 2)
-        store_float(factors, 2, float(load(counts, j)))
-        largest = max(1.0, abs(float(load(counts, j))))
-        for k in range(entries):
-            view = load(views, load(code, maps + k))
-            slot = load(registers, load(code, slots + k))
-            if i + 1 < count:
-                fetch_entry(entry_at(view, load(slot, i + 1)), load(view, STRIDE))
-            entry = entry_at(view, load(slot, i))
-            at, other = factors + 24 * (k + 1), load(code, kinds + k)
-            store(at, 0, entry + load(code, words + k) * 8)
-            store(at, 1, entry + (load(code, words + k) + (sums_of_kind(other) if other != COUNTED else 0)) * 8)
-            held = float(load(entry, load(view, KEY_WORDS)))
-            store_float(at, 2, held)
-            largest *= max(1.0, abs(held))
-        if largest < EXACT_COUNT:
-            _multiply_counts(factors, before, pairs, number)
-        else:
-            _count_products(factors, before, pairs, number)
-        for x in range(scaling_count):
-            at = scalings + x * SCALING_WORDS * 8
-            pair, other, first, length, place = load(at, 0), load(at, 1), load(at, 2), load(at, 3), load(at, 4)
-            given, lacking = load(factors, 3 * other), load(factors, 3 * other + 1)
-            factor, error = load_float(pairs, 2 * pair), load_float(pairs, 2 * pair + 1)
-            done = 0
-            while done < length:
-                start = (first + done) * 8
-                at, low, rest = met + (place + done) * 8, less + (place + done) * 8, min(LANES, length - done)
-                multiply_lanes(at, low, given + start, lacking + start, rest, factor, error)
-                done += LANES
-        for k in range(number):
-            own = size_a
-            if k > 0:
-                other = load(code, kinds + k - 1)
-                own = sums_of_kind(other) if other != COUNTED else 0
-            at, pair = sums + load(owns, k) * 8, pairs + (k * number + k) * 16
-            _add_products(
-                at,
-                at + total * 8,
-                load(factors, 3 * k),
-                load(factors, 3 * k + 1),
-                own,
-                load_float(pair, 0),
-                load_float(pair, 1),
-            )
-        for x in range(crossing_count):
-            at = crossings + x * CROSSING_WORDS * 8
-            k, feature, place, length, to = (
-                load(at, 0),
-                load(at, 1),
-                load(at, 2) * 8,
-                load(at, 3),
-                sums + load(at, 4) * 8,
-            )
-            value, error = load_float(load(factors, 3 * k), feature), load_float(load(factors, 3 * k + 1), feature)
-            done = 0
-            while done < length * 8:
-                add_product_lanes(
-                    to + done, to + total * 8 + done, met + place + done, less + place + done, value, error
-                )
-                done += LANES * 8
-        if numbers == 0:
-            at = target + i * room * 16
-            _move(moves, move_count, sums, total, at, at + room * 8, False)
-            for k in range(size, room):
-                store(at, k, 0)
-                store(at, room + k, 0)
-    if group >= 0:
-        at = target + group * room * 16
-        _move(moves, move_count, sums, total, at, at + room * 8, True)
 
 
 @kernel
