@@ -55,7 +55,8 @@ def restrict_groups(plan: Relation, facts_of: FactsOf) -> Relation:
     semi- and anti-joins with the groups on the right, and for a semi-join with R above the join. R may be anywhere in the
     plan, as long as equalities of columns lead from it to k.
 
-    Not where an error would be lost: nothing below the groups, and none of f, can fail. Not where others read the groups, too.
+    Not where an error would be lost: nothing below the groups, none of f, and nothing between them and the join can fail. Not
+    where others read the groups, too.
 
     >>> from everview.planner.block_join_builder import Facts
     >>> from everview.relational.rule_examples import L, R, c, d, equal, show
@@ -100,6 +101,8 @@ class _Restriction:
         return self._visited(relation, kept)
 
     def _visited(self, relation: Relation, kept: Mapping[int, _Few]) -> Relation:
+        if any(map(can_fail, expressions_in(relation))):
+            kept = {}
         match relation:
             case Filter(child=child):
                 return with_inputs(relation, (self.visit(child, kept),))
@@ -116,6 +119,8 @@ class _Restriction:
 
     def _sides(self, join: Join, kept: Mapping[int, _Few]) -> tuple[_Kept, _Kept]:
         """What is wanted of the sides: what is wanted of the join, and what the other side has."""
+        if can_fail(join.condition):
+            return {}, {}
         width = len(schema(join.left))
         left = {c: few for c, few in kept.items() if c < width}
         right = {c - width: few for c, few in kept.items() if c >= width}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from everview.backends.reference.evaluate_plan import evaluate_plan
 from everview.planner.block_join_builder import Facts
-from everview.relational.expressions import Call, Column, Expression, Literal
+from everview.relational.expressions import Call, Column, Expression, Literal, conjunction
 from everview.relational.nodes import (
     Aggregate,
     AggregateCall,
@@ -98,6 +98,15 @@ KEPT: dict[str, Relation] = {
     "a sum that can overflow": joined_with(by_a(L, AggregateCall("sum", (b,), INT64))),
     "an argument that can fail": joined_with(by_a(L, AggregateCall("max", (plus(b, 1),), INT64))),
     "a filter that can fail": joined_with(by_a(Filter(L, less(plus(b, 1), 5)), COUNT)),
+    "a filter above that can fail": joined_with(Filter(GROUPS, less(plus(at(1), 1), 5))),
+    "a projection above that can fail": joined_with(Project(GROUPS, (a, plus(at(1), 1)), ("a", "n"))),
+    "a condition that can fail": Join(GROUPS, FEW, JoinKind.INNER, conjunction((ON, less(plus(at(1), 1), at(3))))),
+    "a condition between that can fail": Join(
+        Join(T, GROUPS, JoinKind.INNER, conjunction((equal(at(0), at(2)), less(plus(at(1), 1), at(3))))),
+        FEW,
+        JoinKind.SEMI,
+        equal(at(0), at(4)),
+    ),
     "something that is no table": joined_with(by_a(UnionAll((L, L)), COUNT)),
     "many rows": joined_with(GROUPS, Filter(R, less(Column(1, INT64, True), 1))),
     "all rows": joined_with(GROUPS, R),
