@@ -13,7 +13,7 @@ from everview.backends.embedded.view_choices import ViewChoices, choices_of
 from everview.backends.embedded.views import MaintainedView
 from everview.catalog import ViewDefinition
 from everview.errors import OutOfMemory
-from everview.planner.block_join_builder import FactsOf
+from everview.planner.block_join_builder import FactsOf, remembered
 from everview.planner.skew_search import NoSkewPlan
 from everview.relational.nodes import Relation
 from everview.relational.rules import WITH_TREES, run_rules
@@ -57,7 +57,7 @@ def plan_view(graph: Graph, view: ViewDefinition, choices: ViewChoices, facts_of
     """
     if choices.representation == "matrix":
         return PlannedProgram(lower_matrix_chain(view.plan, facts_of), view.plan, {})
-    plan = run_rules(view.plan, WITH_TREES)
+    facts_of, plan = remembered(facts_of), run_rules(view.plan, WITH_TREES)
     if choices.strategy == "auto" and choices.representation != "factorized":
         plan = restrict_groups(plan, facts_of)
     tested = TestedPlan(plan, {})
