@@ -107,12 +107,23 @@ def test_explanation_of_view(name: str, mode: str, translate: Translate) -> None
 IN_ORDER = ("scalar_uncorrelated", "q11", "q22")
 """Queries whose rows the embedded backend keeps in order beside a value; Spark does not, so their programs differ by design."""
 
+FEW_ROWS = ("q02", "q17", "q20", "q21")
+"""Queries in which the embedded backend restricts groups to those that a filtered table has, or joins it first."""
 
-@pytest.mark.parametrize("name", [n for n in (*TPCH, *GENERAL) if n not in IN_ORDER])
+
+@pytest.mark.parametrize("name", [n for n in (*TPCH, *GENERAL) if n not in (*IN_ORDER, *FEW_ROWS)])
 def test_both_backends_execute_one_program(name: str, translate: Translate) -> None:
     """The trigger program of a query is the same on both backends, but for lines that say why not."""
     tables = {table: TableDefinition(table, fields, TPCH_KEYS.get(table, ())) for table, fields in _tables().items()}
     assert_same_program(ViewDefinition(name, translate(name), _sql()[name], "UTC"), tables)
+
+
+@pytest.mark.parametrize("name", FEW_ROWS)
+def test_only_the_embedded_backend_takes_few_rows_first(name: str, translate: Translate) -> None:
+    """Where the programs differ, that is why: none of the exceptions is there without need."""
+    tables = {table: TableDefinition(table, fields, TPCH_KEYS.get(table, ())) for table, fields in _tables().items()}
+    with pytest.raises(AssertionError):
+        assert_same_program(ViewDefinition(name, translate(name), _sql()[name], "UTC"), tables)
 
 
 @pytest.mark.parametrize("name", IN_ORDER)

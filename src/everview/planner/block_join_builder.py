@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
+from functools import cache, reduce
 
 from everview.planner.block import (
     Answer,
@@ -66,6 +66,16 @@ class Facts:
 
 
 FactsOf = Callable[[Relation], Facts]
+
+
+def remembered(facts_of: FactsOf) -> FactsOf:
+    """The same facts, each looked up once: rows that agree are counted in whole columns."""
+
+    def once(relation: Relation) -> Facts:
+        facts = facts_of(relation)
+        return facts if facts.matches is None else replace(facts, matches=cache(facts.matches))
+
+    return cache(once)
 
 
 class Refused(Exception):

@@ -13,7 +13,7 @@ from everview.backends.embedded.view_choices import ViewChoices, choices_of
 from everview.backends.embedded.views import MaintainedView
 from everview.catalog import ViewDefinition
 from everview.errors import OutOfMemory
-from everview.planner.block_join_builder import FactsOf
+from everview.planner.block_join_builder import FactsOf, remembered
 from everview.planner.skew_search import NoSkewPlan
 from everview.relational.nodes import Relation
 from everview.relational.rules import WITH_TREES, run_rules, use_references
@@ -57,6 +57,7 @@ def plan_view(graph: Graph, view: ViewDefinition, choices: ViewChoices, facts_of
     """
     if choices.representation == "matrix":
         return PlannedProgram(lower_matrix_chain(view.plan, facts_of), view.plan, {})
+    facts_of = remembered(facts_of)
     # An assertion may be what finds the rows that break a foreign key, to sort them out.
     plan = view.plan if view.is_assertion else use_references(view.plan, lambda scan: facts_of(scan).references)
     plan = run_rules(plan, WITH_TREES)
