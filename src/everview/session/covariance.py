@@ -195,7 +195,7 @@ class Covariance(View):
     def _kept_sums(self, group: Mapping[str, Any]) -> FloatMatrix | None:
         """The number of rows, sums and products, as double-doubles: a row, or none. None if they are kept otherwise."""
         backend = self._core.backend
-        return backend.numbers(self.name) if isinstance(backend, KeepsNumbers) and not group else None
+        return backend.numbers(self.name, self._key(group)) if isinstance(backend, KeepsNumbers) else None
 
     def _read_sums(self, group: Mapping[str, Any]) -> FloatMatrix:
         """The number of rows, sums and products of a group: a row, or none."""
