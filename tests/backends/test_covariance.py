@@ -174,17 +174,17 @@ def test_the_sums_are_read_as_they_are_kept(spark: SparkSession) -> None:
 
         assert covariance.to_numpy().tolist() == np.zeros((4, 4)).tolist()
         db.apply({"house": HOUSES, "town": TOWNS})
-        kept = backend.numbers("cov")
+        kept = backend.numbers("cov", {})
         assert kept is not None
         assert kept.sum(axis=2).tolist() == [row()]
         db.table("house").insert([(1, float("inf"), 1, "wood")])
-        assert backend.numbers("cov") is None
+        assert backend.numbers("cov", {}) is None
         assert covariance.moments().sums[0] == float("inf")
         db.table("house").delete([HOUSES[0], (1, float("inf"), 1, "wood")])
         assert covariance.moments().count == row()[0]
         np.testing.assert_array_equal(covariance.moments().sums, row()[1:4])
         db.create_view("plain", "SELECT COUNT(*) AS n, MAX(price) AS m FROM house")
-        assert backend.numbers("plain") is None
+        assert backend.numbers("plain", {}) is None
 
 
 def test_every_kind_of_number_is_a_moment(spark: SparkSession) -> None:
@@ -223,3 +223,26 @@ def test_large_means_keep_their_digits(spark: SparkSession) -> None:
         np.testing.assert_allclose(model.coef_[0], wanted[0], rtol=1e-9)
         rest = centred[:, 1] - centred[:, [0, 2]] @ wanted
         np.testing.assert_allclose(model.score(), 1 - rest @ rest / (centred[:, 1] @ centred[:, 1]), rtol=1e-9)
+
+
+def test_large_means_keep_their_digits_in_groups(spark: SparkSession) -> None:
+    """Each group's matrix is that of its rows, by keys of several words and NULLs; a group that is not there has zeros."""
+    rng = np.random.default_rng(4)
+    with ev.connect(spark=spark) as db:
+        db.create_table("house", "place INT, at DOUBLE, price DOUBLE, walls STRING")
+        covariance = db.create_covariance(
+            "cov", "SELECT * FROM house", continuous=["at", "price"], group_by=["walls", "place"]
+        )
+        rows = {}
+        for wall, place in (("brick", 1), ("brick", 2), (None, 2), ("wood", None)):
+            at = 1.7e15 + rng.integers(0, 10**9, 50)
+            rows[wall, place] = np.column_stack([at, at / 1e8 + rng.normal(size=50)])
+            db.apply({"house": [(place, *x, wall) for x in rows[wall, place].tolist()]})
+        for (wall, place), own in rows.items():
+            wanted = np.cov(own.T)
+            scale = np.sqrt(np.outer(np.diag(wanted), np.diag(wanted)))
+            ours = covariance.covariance(walls=wall, place=place)
+            np.testing.assert_allclose(ours / scale, wanted / scale, rtol=1e-9)
+            whole = np.column_stack([np.ones(50), own])
+            np.testing.assert_allclose(covariance.to_numpy(PLACE=place, walls=wall), whole.T @ whole, rtol=1e-12)
+        assert not covariance.to_numpy(walls="never", place=1).any()

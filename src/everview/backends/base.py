@@ -254,10 +254,11 @@ class KeepsMatrices(Protocol):
 class KeepsNumbers(Protocol):
     """A backend that can hand out sums as it keeps them, without making columns of them."""
 
-    def numbers(self, view: str) -> npt.NDArray[np.float64] | None:
-        """The one row of a view, if it is nothing but numbers of rows and sums of floats, at most one row; else None.
+    def numbers(self, view: str, key: Mapping[str, Value]) -> npt.NDArray[np.float64] | None:
+        """The row of a group, of a view of nothing but groups, numbers of rows and sums of floats; None of any other view.
 
-        Each is a double-double, [row, column, 2]. A sum of no rows is 0.
+        Each is a double-double, [row, column, 2]; a group that is not there has no row. A sum of no rows is 0. ``key`` has the
+        group's columns, all of them.
         """
 
 

@@ -15,12 +15,13 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from everview.algebra.floats import FLOATS
+from everview.algebra.floats import FLOATS, two_product, two_sum
 from everview.algebra.ring import Payloads
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
@@ -109,8 +110,18 @@ def centred_of_pairs(count: float, sums: Payloads, products: Payloads) -> FloatA
     array([[0.5]])
     """
     k = len(sums)
-    i, j = np.triu_indices(k)
-    mean = FLOATS.divide(FLOATS.multiply(sums[i], sums[j]), count)
-    upper = np.zeros((k, k))
-    upper[i, j] = FLOATS.values(FLOATS.add(products, -mean))
-    return upper + np.triu(upper, 1).T
+    i, j = upper_half(k)
+    mean = FLOATS.divide(sums, count)
+    product, error = two_product(sums[i, 0], mean[j, 0])
+    error += sums[i, 0] * mean[j, 1] + sums[i, 1] * mean[j, 0]
+    left, lost = two_sum(products[:, 0], -product)
+    centred = np.empty((k, k))
+    centred[i, j] = centred[j, i] = left + (lost + (products[:, 1] - error))
+    return centred
+
+
+@lru_cache(maxsize=16)
+def upper_half(count: int) -> tuple[CodeArray, CodeArray]:
+    """Rows and columns of the cells of a square matrix from the diagonal on: the order of products."""
+    i, j = np.triu_indices(count)
+    return i, j

@@ -19,7 +19,7 @@ from everview.algebra.floats import FLOATS
 from everview.backends.base import KeepsNumbers, VersionedDelta
 from everview.catalog import CovarianceFeatures
 from everview.errors import InvalidQuery
-from everview.learn.moments import CategoryCounts, CodeArray, Moments, PairCounts, centred_of_pairs
+from everview.learn.moments import CategoryCounts, CodeArray, Moments, PairCounts, centred_of_pairs, upper_half
 from everview.session.relations import View
 from everview.session.subscriptions import JointSubscription, Subscription
 
@@ -85,9 +85,8 @@ class Covariance(View):
             parts = [self._read(part, wanted) for part in features.parts(self.name)]
         keys, k = len(features.group_by), len(features.continuous)
         row = numbers[0] if len(numbers) else np.zeros(1 + k + k * (k + 1) // 2)
-        products = np.zeros((k, k))
-        products[np.triu_indices(k)] = row[1 + k :]
-        products = np.triu(products) + np.triu(products, 1).T
+        products, (across, down) = np.empty((k, k)), upper_half(k)
+        products[across, down] = products[down, across] = row[1 + k :]
         categories, known = {}, []
         for name, part in zip(features.categorical, parts[: len(features.categorical)], strict=True):
             values = part.column(keys).to_pylist()
@@ -195,7 +194,7 @@ class Covariance(View):
     def _kept_sums(self, group: Mapping[str, Any]) -> FloatMatrix | None:
         """The number of rows, sums and products, as double-doubles: a row, or none. None if they are kept otherwise."""
         backend = self._core.backend
-        return backend.numbers(self.name) if isinstance(backend, KeepsNumbers) and not group else None
+        return backend.numbers(self.name, self._key(group)) if isinstance(backend, KeepsNumbers) else None
 
     def _read_sums(self, group: Mapping[str, Any]) -> FloatMatrix:
         """The number of rows, sums and products of a group: a row, or none."""

@@ -433,10 +433,11 @@ class EmbeddedBackend(InMemory):
         """The indexes and cells of a product of matrices that is kept in arrays."""
         return lookup.matrix_of(self._views[view.lower()].root)
 
-    def numbers(self, view: str) -> Floats | None:
-        """The one row of a view as it is kept, if it is nothing but numbers of rows and sums of floats."""
+    def numbers(self, view: str, key: Mapping[str, Value]) -> Floats | None:
+        """The row of a group as it is kept, if it is nothing but numbers of rows and sums of floats."""
         self._catch_up_for(view)
-        return lookup.numbers_of(self._views[view.lower()].root)
+        found = self._views[view.lower()]
+        return lookup.numbers_of(found.root, found.definition.fields, key, view, self._dictionary)
 
     def checkpoint(self) -> None:
         """Nothing to do in memory."""

@@ -15,7 +15,7 @@ from everview.backends.embedded.matrix.stored_matrix import Floats
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.sources import ScanOperator, TableInput
 from everview.backends.embedded.tree.tree_operator import TreeOperator
-from everview.backends.embedded.vectors import Batch, Ints
+from everview.backends.embedded.vectors import Batch, Ints, Vector
 from everview.relational.arrow import arrow_schema
 from everview.relational.column_names import find_column
 from everview.relational.expressions import Literal
@@ -25,14 +25,13 @@ from everview.relational.types import Value
 
 def rows_with(root: Operator, fields: Schema, key: Mapping[str, Value], name: str, dictionary: Dictionary) -> Batch:
     """The rows in which each named column has its value; None matches NULL."""
-    at = {find_column(f"'{name}'", fields, column): value for column, value in key.items()}
-    columns = tuple(sorted(at))
+    at = _places(fields, key, name)
+    columns = tuple(at)
     if not columns:
         return root.content()
     if any(at[c] is None and not root.layout.nullable[c] for c in columns):
         return root.nothing()
-    vectors = [constant_vector(Literal(at[c], root.types[c]), 1, dictionary) for c in columns]
-    return root.lookup(columns, vectors)
+    return root.lookup(columns, _constants(root, at, dictionary))
 
 
 def table_rows(source: TableInput) -> pa.Table:
@@ -67,6 +66,21 @@ def matrix_of(root: Operator) -> tuple[Ints, Ints, Floats]:
     return root.matrix()
 
 
-def numbers_of(root: Operator) -> Floats | None:
-    """The one row of a view tree that has nothing but numbers of rows and sums of floats; else None."""
-    return root.numbers() if isinstance(root, TreeOperator) else None
+def numbers_of(
+    root: Operator, fields: Schema, key: Mapping[str, Value], name: str, dictionary: Dictionary
+) -> Floats | None:
+    """The row of a group of a view tree that has nothing but numbers of rows and sums of floats beside it; else None."""
+    at = _places(fields, key, name)
+    if not isinstance(root, TreeOperator) or any(v is None and not root.layout.nullable[c] for c, v in at.items()):
+        return None
+    return root.numbers(_constants(root, at, dictionary))
+
+
+def _places(fields: Schema, key: Mapping[str, Value], name: str) -> dict[int, Value]:
+    """The values by the places of their columns, in order."""
+    at = {find_column(f"'{name}'", fields, column): value for column, value in key.items()}
+    return dict(sorted(at.items()))
+
+
+def _constants(root: Operator, at: Mapping[int, Value], dictionary: Dictionary) -> list[Vector]:
+    return [constant_vector(Literal(value, root.types[c]), 1, dictionary) for c, value in at.items()]

@@ -91,9 +91,9 @@ class EngineReads:
         """The indexes and cells of a product of matrices that is kept in arrays."""
         return self._recovered.engine.matrix(view)
 
-    def numbers(self, view: str) -> Floats | None:
-        """The one row of a view as it is kept, if it is nothing but numbers of rows and sums of floats."""
-        return self._recovered.engine.numbers(view)
+    def numbers(self, view: str, key: Mapping[str, Value]) -> Floats | None:
+        """The row of a group as it is kept, if it is nothing but numbers of rows and sums of floats."""
+        return self._recovered.engine.numbers(view, key)
 
     def stats(self, view: str) -> dict[str, Any]:
         """Rows, bytes by structure, updates and seconds."""

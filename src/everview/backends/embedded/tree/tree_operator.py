@@ -79,7 +79,7 @@ class TreeOperator(TreeBacked):
         self._finish = finishers(
             block, result.payload, self._result.offsets, self._dictionary, bears_loss=self._make_rows is None
         )
-        self._read_numbers = number_reader(block, result.payload, self._result.offsets) if self._is_global else None
+        self._read_numbers = number_reader(block, result.payload, self._result.offsets)
         self._finish_row = row_finishers(block, result.payload, self._result.offsets) if self._is_global else None
 
     def adopt(self, state: TreeState) -> None:
@@ -275,11 +275,15 @@ class TreeOperator(TreeBacked):
             entries = np.zeros((1, self._result.stride), dtype=np.int64)
         return Batch(self._answers(entries), np.ones(len(entries), dtype=np.int64))
 
-    def numbers(self) -> Floats | None:
-        """The one row as it is kept, where it has nothing but numbers of rows and sums of floats; else None."""
+    def numbers(self, key: Sequence[Vector]) -> Floats | None:
+        """The row of a group as it is kept, where it has nothing but numbers of rows and sums of floats; else None."""
         if self.rows is not None or self._read_numbers is None:
             return None
-        return self._read_numbers(self._result.entries[self._result.live_slots()])
+        if not self._key_places:
+            return self._read_numbers(self._result.entries[self._result.live_slots()])
+        in_order = tuple(key[self._key_places.index(k)] for k in range(len(key)))
+        slots = self._result.slots_of(np.ascontiguousarray(self._result_layout.pack(in_order, 1)[0]))
+        return self._read_numbers(self._result.entries[slots])
 
     def recompute(self, contents: Sequence[Batch]) -> Batch:
         return self.content()

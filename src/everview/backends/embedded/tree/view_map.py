@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from everview.backends.embedded.state.memory import address_of, grown, reserve, resize
 from everview.backends.embedded.tree.kernels.indexes import link_all
-from everview.backends.embedded.tree.kernels.probing import hash_again, live_slots, rehash
+from everview.backends.embedded.tree.kernels.probing import hash_again, live_slots, rehash, slot_of_key
 from everview.backends.embedded.tree.kernels.transactions import FEW, LARGE_LOG, SPARSE
 from everview.backends.embedded.tree.layout import (
     CAPACITY,
@@ -292,6 +292,13 @@ class ViewMap:
         slots = np.empty(len(self), dtype=np.int64)
         live_slots(self.address, address_of(slots))
         return slots
+
+    def slots_of(self, key: Ints) -> Ints:
+        """The slot of a key, if it has one."""
+        words = np.arange(self.key_words)
+        registers = address_of(key) + 8 * words
+        slot = slot_of_key(self.address, address_of(words), address_of(registers))
+        return np.array([slot] if slot >= 0 else [], dtype=np.int64)
 
     def words_in_use(self, most: int) -> Iterator[Ints]:
         """The words of all entries, so many at a time, and those that are logged."""

@@ -128,6 +128,14 @@ def find_slot(
 
 
 @kernel
+def slot_of_key(view: Word, code: Word, registers: Word) -> Word:
+    """The slot of the key in row 0 of some registers, or -1."""
+    width, entries, stride = load(view, KEY_WORDS), load(view, ENTRIES), load(view, STRIDE) * 8
+    table, mask, hashed = load(view, TABLE), load(view, MASK), hash_row(code, 0, width, registers, 0, load(view, MODE))
+    return find_slot(table, mask, load(view, LONGEST), entries, stride, hashed, code, 0, width, registers, 0)
+
+
+@kernel
 def erase_slot(view: Word, index: Word, table: Word, mask: Word, hashed: Word, slot: Word) -> None:
     """Takes a slot out of the probe table of an index, or with ``index`` 0 of its map, and moves what follows back."""
     if index != 0:
