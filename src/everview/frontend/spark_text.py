@@ -100,6 +100,9 @@ class TextWriter:
         """A time minus an interval, which has no name as a function."""
         return ["((", *self.write(expression.start()), ") - (", *self.write(expression.interval()), "))"]
 
+    def _collated(self, expression: Any) -> list[str | int]:
+        return ["((", *self.write(expression.child()), f") COLLATE {expression.collation().sql()})"]
+
     def _parser(self, expression: Any) -> list[str | int]:
         schema = _quoted(expression.schema().sql())
         return list(self._call(expression.prettyName(), [expression.child()], schema, *_options(expression)))
@@ -146,6 +149,7 @@ _FORMS: Final[dict[str, Callable[[TextWriter, Any], list[str | int]]]] = {
     "StructsToCsv": TextWriter._writer,
     "StructsToXml": TextWriter._writer,
     "ArraysZip": TextWriter._arrays_zip,
+    "Collate": TextWriter._collated,
     "DatetimeSub": TextWriter._earlier,
     "ExtractANSIIntervalDays": TextWriter._days,
     "VariantGet": TextWriter._variant_get,

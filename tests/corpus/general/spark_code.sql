@@ -48,6 +48,10 @@ SELECT k, sequence(CAST(ts AS DATE), CAST(ts AS DATE) + INTERVAL 2 DAYS, INTERVA
        to_csv(named_struct('a', ts - INTERVAL 1 HOUR, 'b', d - INTERVAL 1 MONTH)) AS c
 FROM typed WHERE k IS NOT NULL AND (d IS NULL OR d > date'0002-01-01') AND ts > timestamp'0002-01-01 00:00:00';
 
+-- name: spark_code_of_collations
+SELECT id, name COLLATE UNICODE_CI < 'e' AS before_e, CAST(upper(name COLLATE UTF8_LCASE) AS STRING) AS u
+FROM emp WHERE name COLLATE UTF8_LCASE IN ('ANN', 'bob', 'Eve') OR contains(name COLLATE UTF8_LCASE, 'A');
+
 -- name: spark_code_nested_in_ours
 SELECT id, CASE WHEN name LIKE 'A%' THEN upper(soundex(name)) ELSE coalesce(soundex(lower(name)), 'none') END AS s FROM emp;
 
