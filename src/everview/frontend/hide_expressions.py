@@ -289,7 +289,13 @@ class _Hider:
         )
         analyzer = self._session._jsparkSession.sessionState().analyzer()
         plan = analyzer.execute(logical.Project(self._listed([named]), leaf))
-        for rule in (rules.ReplaceExpressions, rules.SimplifyExtractValueOps, rules.ConstantFolding):
+        # The text leaves out casts to the same type, so they are left out here.
+        for rule in (
+            rules.ReplaceExpressions,
+            rules.SimplifyExtractValueOps,
+            rules.ConstantFolding,
+            rules.SimplifyCasts,
+        ):
             plan = rule.apply(plan)
         listed = plan.aggregateExpressions() if plan.nodeName() == "Aggregate" else plan.projectList()
         return listed.apply(0).child()

@@ -31,6 +31,8 @@ class TextWriter:
         if self._is_input(expression):
             return (self._position(expression),)
         name = expression.getClass().getSimpleName()
+        if name == "Cast" and expression.dataType().equals(expression.child().dataType()):
+            return self.write(expression.child())  # Spark puts one around a time plus an interval, and would again
         if name in _FORMS:
             return _merged(_FORMS[name](self, expression))
         if is_replaceable(self._session, expression):
@@ -90,6 +92,17 @@ class TextWriter:
             ]
         return ["arrays_zip(", *parts, ")"]
 
+    def _days(self, expression: Any) -> list[str | int]:
+        """The days of an interval that is added to a date."""
+        return ["EXTRACT(DAY FROM ", *self.write(expression.child()), ")"]
+
+    def _earlier(self, expression: Any) -> list[str | int]:
+        """A time minus an interval, which has no name as a function."""
+        return ["((", *self.write(expression.start()), ") - (", *self.write(expression.interval()), "))"]
+
+    def _collated(self, expression: Any) -> list[str | int]:
+        return ["((", *self.write(expression.child()), f") COLLATE {expression.collation().sql()})"]
+
     def _parser(self, expression: Any) -> list[str | int]:
         schema = _quoted(expression.schema().sql())
         return list(self._call(expression.prettyName(), [expression.child()], schema, *_options(expression)))
@@ -136,6 +149,9 @@ _FORMS: Final[dict[str, Callable[[TextWriter, Any], list[str | int]]]] = {
     "StructsToCsv": TextWriter._writer,
     "StructsToXml": TextWriter._writer,
     "ArraysZip": TextWriter._arrays_zip,
+    "Collate": TextWriter._collated,
+    "DatetimeSub": TextWriter._earlier,
+    "ExtractANSIIntervalDays": TextWriter._days,
     "VariantGet": TextWriter._variant_get,
     "CreateNamedStruct": TextWriter._named_struct,
     "ScalaUDF": TextWriter._user_function,

@@ -63,6 +63,11 @@ SELECT region, session_window.start AS s, session_window.end AS e, COUNT(*) AS n
 FROM sale
 GROUP BY region, session_window(sold_at, '5 days');
 
+-- name: session_window_with_gaps_of_rows
+SELECT user_id, session_window.start AS s, session_window.end AS e, COUNT(*) AS n
+FROM event
+GROUP BY user_id, session_window(at, CASE WHEN amount > 50 THEN '5 hours' WHEN amount < 10 THEN '-1 minute' ELSE '20 minutes' END);
+
 -- name: session_window_that_touches
 SELECT session_window.start AS s, session_window.end AS e, COUNT(*) AS n
 FROM (SELECT TIMESTAMP_SECONDS(60 * a) AS at FROM t1)

@@ -42,6 +42,16 @@ FROM typed WHERE f64 IS NULL OR abs(f64) < 1e9;
 SELECT k, to_csv(named_struct('d', d, 'ts', ts)) AS c, array_sort(array(d, date'2020-01-01')) AS ds, map_keys(map(k, ts))[0] AS key
 FROM typed WHERE k IS NOT NULL AND (d IS NULL OR d > date'0002-01-01') AND (ts IS NULL OR ts > timestamp'0002-01-01 00:00:00');
 
+-- name: spark_code_of_times_and_intervals
+SELECT k, sequence(CAST(ts AS DATE), CAST(ts AS DATE) + INTERVAL 2 DAYS, INTERVAL 1 DAY) AS days,
+       sequence(ts, ts + INTERVAL 3 HOURS, INTERVAL 90 MINUTES) AS hours,
+       to_csv(named_struct('a', ts - INTERVAL 1 HOUR, 'b', d - INTERVAL 1 MONTH)) AS c
+FROM typed WHERE k IS NOT NULL AND (d IS NULL OR d > date'0002-01-01') AND ts > timestamp'0002-01-01 00:00:00';
+
+-- name: spark_code_of_collations
+SELECT id, name COLLATE UNICODE_CI < 'e' AS before_e, CAST(upper(name COLLATE UTF8_LCASE) AS STRING) AS u
+FROM emp WHERE name COLLATE UTF8_LCASE IN ('ANN', 'bob', 'Eve') OR contains(name COLLATE UTF8_LCASE, 'A');
+
 -- name: spark_code_nested_in_ours
 SELECT id, CASE WHEN name LIKE 'A%' THEN upper(soundex(name)) ELSE coalesce(soundex(lower(name)), 'none') END AS s FROM emp;
 
