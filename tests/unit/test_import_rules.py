@@ -13,6 +13,10 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import pytest
+
+import everview
+
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 
 KNOWS: dict[str, frozenset[str]] = {
@@ -266,8 +270,29 @@ def test_a_rule_file_holds_one_rule() -> None:
     assert wrong == []
 
 
-def test_importing_everview_is_cheap() -> None:
-    """``import everview`` loads neither Spark nor Numba: a script pays for them when it uses them."""
-    program = "import sys, everview; print(*sorted({'pyspark', 'py4j', 'numba'} & set(sys.modules)))"
+def _loaded(program: str, *names: str) -> set[str]:
+    """Those of some modules that a new process has loaded after a program."""
+    program = f"import sys; {program}; print(*(set(sys.modules) & {set(names)}))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == ""
+    return set(done.stdout.split())
+
+
+def test_importing_everview_is_cheap() -> None:
+    """``import everview`` and its names load neither Spark nor Numba: a script pays for them when it uses them."""
+    assert _loaded("import everview; everview.connect", "pyspark", "py4j", "numba", "everview.session.public") == {
+        "everview.session.public"
+    }
+
+
+def test_tasks_import_what_runs_in_them() -> None:
+    """A Python worker of Spark's loads look-ups, and neither kernels nor the session, for which every executor would wait."""
+    unneeded = ("everview.session.public", "everview.learn", "numba", "sqlglot", "py4j")
+    assert _loaded("import everview.backends.spark.task_lookups", *unneeded) == set()
+
+
+def test_public_names_are_those_listed() -> None:
+    """Names are loaded when they are asked for: all that are listed are there, one that is not is no attribute."""
+    assert {name for name in everview.__all__ if not hasattr(everview, name)} == set()
+    assert set(everview.__all__) <= set(dir(everview))
+    with pytest.raises(AttributeError, match="'everview' has no attribute 'nothing'"):
+        _ = everview.nothing
