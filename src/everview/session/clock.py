@@ -114,7 +114,7 @@ def _micros(core: Core) -> int | None:
 
 
 def _set(core: Core, micros: int) -> Commit:
-    with core.locked():
+    with core.uninterrupted, core.locked():
         if CLOCK not in core.catalog:
             definition = TableDefinition(CLOCK, CLOCK_FIELDS)
             core.backend.create_table(definition)

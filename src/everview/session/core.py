@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from everview.backends.base import Backend, Change, ChangeKind
+from everview.backends.interruptions import UNINTERRUPTED
 from everview.catalog import (
     Catalog,
     Definition,
@@ -81,6 +82,8 @@ class Core:
         self._superseded: dict[int, tuple[Definition, Definition]] = {}
         """Definitions that others have replaced, by identity: handles of the old find the new."""
         self._borrowed: dict[str, Schema] = {}
+        self.uninterrupted: AbstractContextManager[None] = nullcontext() if backend.name == "spark" else UNINTERRUPTED
+        """Around what changes state in several steps. What Spark computes can be interrupted, and is committed as a whole."""
         self.is_open = True
         self._gateway: SparkGateway | None = None
         self._translator = Translator(translations, lambda: self.gateway, spark is not None)
@@ -107,16 +110,17 @@ class Core:
         """Takes in what the writer of the database has committed since the last time."""
         if not self.is_open or not isinstance(self.backend, Follows):
             return
-        for version, deltas in self.backend.follow():
-            self.subscriptions.announce(version, deltas)
-        there = {id(d) for d in self.backend.definitions}
-        for definition in self.catalog.definitions:
-            if id(definition) not in there:
-                self.catalog.remove(definition)
-        for definition in self.backend.definitions:
-            if not self.catalog.has(definition):
-                self.catalog.add(definition)
-                self.tell_spark_of(definition.name)
+        with self.uninterrupted:
+            for version, deltas in self.backend.follow():
+                self.subscriptions.announce(version, deltas)
+            there = {id(d) for d in self.backend.definitions}
+            for definition in self.catalog.definitions:
+                if id(definition) not in there:
+                    self.catalog.remove(definition)
+            for definition in self.backend.definitions:
+                if not self.catalog.has(definition):
+                    self.catalog.add(definition)
+                    self.tell_spark_of(definition.name)
 
     def together(self) -> AbstractContextManager[None]:
         """For definitions that replace others: on disk they are changed all at once."""
@@ -226,7 +230,7 @@ class Core:
         follows: Followed | None = None,
     ) -> TableDefinition:
         """Makes an empty table, with the views that watch over its constraints."""
-        with self.locked():
+        with self.uninterrupted, self.locked():
             self.catalog.check_name(name)
             read = read_schema(name, schema, primary_key, unique, foreign_keys)
             declared = TableDefinition(
@@ -248,7 +252,7 @@ class Core:
 
     def fill_table(self, table: TableDefinition, rows: Any) -> TableDefinition:
         """Gives a table that has just been made its first rows; if it cannot take them, it is dropped again."""
-        with self.locked():
+        with self.uninterrupted, self.locked():
             try:
                 self.commit([self.read_change(table.name, rows, Mode.INSERT)])
             except BaseException:
@@ -265,7 +269,7 @@ class Core:
 
     def add_view(self, definition: ViewDefinition) -> None:
         """Makes a view of which all is known already; its name has been checked."""
-        with self.locked():
+        with self.uninterrupted, self.locked():
             self.backend.create_view(definition)
             self.catalog.add(definition)
             if not definition.is_assertion:
@@ -286,7 +290,8 @@ class Core:
         with self.locked():
             if not self.backend.suspensions():
                 return
-            self.subscriptions.announce(self.backend.version, self.backend.heal())
+            with self.uninterrupted:
+                self.subscriptions.announce(self.backend.version, self.backend.heal())
         self.subscriptions.deliver()
 
     def drop(self, name: str) -> None:
@@ -296,7 +301,7 @@ class Core:
             UnknownName: there is none.
             DependencyError: a view or assertion reads it, or something outside hangs on it.
         """
-        with self.locked():
+        with self.uninterrupted, self.locked():
             definition = self.catalog.droppable(name)
             for check in self.drop_checks:
                 check(definition.name)
@@ -363,8 +368,11 @@ class Core:
         return commit
 
     def commit(self, changes: list[Change], source: tuple[str, int] | None = None) -> Commit:
-        """Commits a transaction, whose subscribers the caller then tells; a batch of a source that is not new does nothing."""
-        with self.locked():
+        """Commits a transaction, whose subscribers the caller then tells; a batch of a source that is not new does nothing.
+
+        Whoever interrupts it finds all of it or nothing.
+        """
+        with self.uninterrupted, self.locked():
             if source is not None:
                 last = self.backend.last_batch(source[0])
                 if last is not None and source[1] <= last:

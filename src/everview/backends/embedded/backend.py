@@ -42,6 +42,7 @@ from everview.backends.embedded.views import (
     moved_views,
     views_to_restore,
 )
+from everview.backends.interruptions import UNINTERRUPTED
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import EvaluationError, OutOfMemory, ViewSuspended
 from everview.relational.arrow import public_rows
@@ -196,6 +197,7 @@ class EmbeddedBackend(InMemory):
                 self._prepare_tables(changes, running)
                 self._propagation.push(running)
                 check_assertions(self._reach.by(running), running.deltas, self._dictionary)
+                UNINTERRUPTED.give_way()
                 committed_at = self.journal(changes, source)
                 break
             except OperatorFailed as failed:
@@ -221,6 +223,7 @@ class EmbeddedBackend(InMemory):
                 return None
             with transaction.undone_by_errors():
                 check_assertions(self._reach.by(transaction.whole), transaction.whole.deltas, self._dictionary)
+                UNINTERRUPTED.give_way()
                 committed_at = self.journal(changes, source)
         except large.UndoFailed as error:
             self._lost = rejections.lost_for_memory([v.definition for v in self._views.values()])
@@ -310,6 +313,7 @@ class EmbeddedBackend(InMemory):
         over = (v.definition for v in self._views.values() if any(o is operator for o in below(v.root)))
         return out_of_memory(next((f"{v.kind} '{v.name}'" for v in over), "a suspended view"), error)
 
+    @UNINTERRUPTED
     def _catch_up_for(self, name: str) -> None:
         if self._lost is not None:
             raise self._lost
@@ -341,6 +345,7 @@ class EmbeddedBackend(InMemory):
 
     # Reads
 
+    @UNINTERRUPTED
     def read(self, name: str) -> pa.Table:
         """The bag of a table or view."""
         self._catch_up_for(name)
@@ -360,6 +365,7 @@ class EmbeddedBackend(InMemory):
         for batch in kept(view.root).iterate():
             yield from public_rows(bag_table(batch, view.definition.fields, self._dictionary))
 
+    @UNINTERRUPTED
     def lookup(self, name: str, key: Mapping[str, Value]) -> pa.Table:
         """The rows with these values: of a view by a secondary index, made on the first look-up by these columns and kept.
 
@@ -373,6 +379,7 @@ class EmbeddedBackend(InMemory):
         source = self._graph.tables[name.lower()]
         return bag_table(lookup.table_rows_with(source, key, name, self._dictionary), source.fields, self._dictionary)
 
+    @UNINTERRUPTED
     def query(self, plan: Relation, programs: Programs | None = None) -> pa.Table:
         """Evaluates a plan once, with what is already maintained as its starting point, by its program if that is known."""
         self._catch_up()

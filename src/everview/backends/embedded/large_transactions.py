@@ -24,6 +24,7 @@ from everview.backends.embedded.operators.recompute import RecomputeOperator
 from everview.backends.embedded.operators.recursive import RecursiveOperator
 from everview.backends.embedded.propagation import NO_BUDGET, OperatorFailed, Propagation, Running, Waiting
 from everview.backends.embedded.vectors import DeferredBatch, computed
+from everview.backends.interruptions import UNINTERRUPTED
 from everview.errors import InvalidChange
 
 PIECE_ROWS: Final = 1_000_000
@@ -122,6 +123,7 @@ class InPieces:
                     self._add(running)
                     self._done.append(done)
                     shown.advance(piece.given.num_rows)
+                    UNINTERRUPTED.give_way()
         except (OperatorFailed, InvalidChange):
             self.undo()
             return False

@@ -40,7 +40,8 @@ def with_column(core: Core, table: TableDefinition, field: Field, filling: Liter
     defaults = (*table.defaults, (field.name, filling))
     wider = replace(table, fields=fields, defaults=defaults)
     altered = AlteredTable(wider, (*range(len(table.fields)), None), filling)
-    _alter(core, table, altered, field.name)
+    with core.uninterrupted:
+        _alter(core, table, altered, field.name)
     return altered.definition
 
 
@@ -50,7 +51,7 @@ def rename_column(core: Core, name: str, column: str, new: str) -> TableDefiniti
     Raises:
         DependencyError: a view, an assertion or a constraint reads it.
     """
-    with core.locked():
+    with core.uninterrupted, core.locked():
         table = core.catalog.table(name)
         place = find_column(f"table '{table.name}'", table.fields, column)
         old = table.fields[place].name
@@ -80,7 +81,7 @@ def rename_table(core: Core, name: str, new: str) -> TableDefinition:
     Raises:
         DependencyError: a view, an assertion or the constraint of another table reads it.
     """
-    with core.locked():
+    with core.uninterrupted, core.locked():
         table = core.catalog.table(name)
         core.catalog.check_name(new)
         with told_as("renamed"):

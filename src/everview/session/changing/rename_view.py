@@ -21,7 +21,7 @@ def rename_view(core: Core, name: str, new: str) -> ViewDefinition:
         DependencyError: another view or an assertion reads it, or it is published.
         UnsupportedOperation: it is a covariance, or reads a table that keeps no rows.
     """
-    with core.locked():
+    with core.uninterrupted, core.locked():
         old = core.catalog.view(name)
         core.catalog.check_name(new)
         if old.covariance is not None:

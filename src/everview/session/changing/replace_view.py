@@ -55,18 +55,18 @@ def replace_view(core: Core, name: str, query: str | DataFrame | UnionMaxQuery, 
             is_open_ended = plan != definition.plan and "*" in (definition.query or "")
             text = None if is_open_ended else definition.query
             kept[definition.name.lower()] = replace(definition, plan=plan, query=text)
-        with guarded(query):
+        with guarded(query), core.uninterrupted:
             swap_views(core, [old, *over], list(kept.values()))
-        if isinstance(query, str):
-            core.sources.pop(old.name.lower(), None)
-        else:
-            core.sources[old.name.lower()] = query
+            if isinstance(query, str):
+                core.sources.pop(old.name.lower(), None)
+            else:
+                core.sources[old.name.lower()] = query
         return new
 
 
 def swap_views(core: Core, old: list[ViewDefinition], new: list[ViewDefinition]) -> None:
     """Puts views in the place of others, all or none; each list with what is read first."""
-    with core.locked(), core.together():
+    with core.uninterrupted, core.locked(), core.together():
         made: list[ViewDefinition] = []
         for definition in reversed(old):
             core.backend.drop(definition.name)

@@ -22,6 +22,7 @@ import pyarrow as pa
 
 from everview.backends.base import AlteredTable, Change
 from everview.backends.embedded.backend import EmbeddedBackend
+from everview.backends.interruptions import UNINTERRUPTED
 from everview.catalog import Definition, TableDefinition, ViewDefinition
 from everview.errors import StorageFailed
 from everview.folder_lock import lock_folder
@@ -230,6 +231,7 @@ class DurableBackend(EngineReads):
 
     # Checkpoints
 
+    @UNINTERRUPTED
     def checkpoint(self) -> None:
         """Writes a checkpoint now, so that opening has no log to replay."""
         self._check_usable()

@@ -1,0 +1,87 @@
+"""Ctrl-C, and other signals whose handlers raise, wait while the state of a database is being changed.
+
+Python calls a handler between any two steps of the main thread, also between a change of state and the note that would undo it.
+So while something is changed, handlers are exchanged for one that notes the signal, and called at the next place where all
+can be undone (``Uninterrupted.give_way``), or when the change is made. Other threads are never interrupted. Contract: what
+runs ``with UNINTERRUPTED`` is left by an exception of its own or at a ``give_way``, and no signal is lost.
+"""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections.abc import Callable, Mapping
+from contextlib import ContextDecorator
+from types import FrameType, TracebackType
+from typing import Any, Final, TypeAlias
+
+Handler: TypeAlias = Callable[[int, FrameType | None], Any]
+
+_DEFERRED: Final = (int(signal.SIGINT), int(signal.SIGTERM), int(signal.SIGALRM))
+"""Signals that programs take to end something that takes too long."""
+
+_signal: Final[Any] = sys.modules.get("_signal", signal)
+"""What ``signal`` wraps to make enums of numbers, which takes a quarter of a small transaction's time."""
+
+
+class Uninterrupted(ContextDecorator):
+    """A section of the main thread in which signals wait; sections may lie inside each other, and the outermost counts."""
+
+    def __init__(self) -> None:
+        self._depth = 0
+        self._handlers: dict[int, Handler] = {}
+        self._waiting: list[int] = []
+
+    def __enter__(self) -> None:
+        if threading.get_ident() == threading.main_thread().ident:
+            if self._depth == 0:
+                for number in _DEFERRED:
+                    handler = _signal.getsignal(number)
+                    if callable(handler) and handler != self._note:
+                        self._handlers[number] = handler
+                        _signal.signal(number, self._note)
+            self._depth += 1
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if threading.get_ident() == threading.main_thread().ident:
+            self._depth -= 1
+            if self._depth == 0:
+                handlers = dict(self._handlers)
+                self._give_back()
+                self._call(handlers)
+
+    def give_way(self) -> None:
+        """Calls the handlers of signals that have come: nothing has been changed here that could not be undone."""
+        if self._waiting and threading.get_ident() == threading.main_thread().ident:
+            self._call(self._handlers)
+
+    def _call(self, handlers: Mapping[int, Handler]) -> None:
+        try:
+            while self._waiting:
+                number = self._waiting.pop(0)
+                handlers[number](number, None)
+        finally:
+            if self._waiting:  # a handler has raised
+                self._call(handlers)
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        if number not in self._waiting:
+            self._waiting.append(number)
+
+    def _give_back(self) -> None:
+        try:
+            while self._handlers:
+                number, handler = next(iter(self._handlers.items()))
+                if _signal.getsignal(number) == self._note:  # nobody, such as PySpark, has put another in its place
+                    _signal.signal(number, handler)
+                del self._handlers[number]
+        finally:
+            if self._handlers:  # a handler that is back has raised
+                self._give_back()
+
+
+UNINTERRUPTED: Final = Uninterrupted()
+"""Of this process, as its signals are."""
