@@ -29,7 +29,7 @@ from everview.session.covariance_plans import define_covariance
 from everview.session.declared_order import with_declared_order
 from everview.session.defining_views import define_view
 from everview.session.feeds.feeding import Feeds
-from everview.session.feeds.lake_storage import StoredInDelta
+from everview.session.feeds.lake_storage import StoredInLake
 from everview.session.queries import UnionMaxQuery
 from everview.session.relations import Assertion, Table, View
 from everview.session.results import Result
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from everview.session.feeds.lake_feed import DeltaFeed
+    from everview.session.feeds.lake_feed import LakeFeed
 
 __all__ = ["Assertion", "Commit", "Database", "Subscription", "Table", "Transaction", "View"]
 
@@ -341,7 +341,7 @@ class Database:
         *,
         starting_version: int | None = None,
         storage_options: Mapping[str, str] | None = None,
-    ) -> DeltaFeed:
+    ) -> LakeFeed:
         """Feeds a table from a Delta table: ``poll()`` of the result takes in its new versions, each once.
 
         Args:
@@ -364,7 +364,7 @@ class Database:
         """
         with self._core.locked():
             backend = self._core.backend
-            if not isinstance(backend, StoredInDelta | KeepsPublications | Follows):
+            if not isinstance(backend, StoredInLake | KeepsPublications | Follows):
                 raise UnsupportedOperation(
                     f"the {backend.name} backend has no checkpoint: this database lives in memory."
                 )
@@ -394,7 +394,7 @@ class Database:
         """
         with self._core.locked():
             backend = self._core.backend
-            if not isinstance(backend, StoredInDelta):
+            if not isinstance(backend, StoredInLake):
                 raise UnsupportedOperation(f"the {backend.name} backend keeps no files to vacuum.")
             return backend.vacuum()
 

@@ -23,7 +23,7 @@ from everview.session.changing.history_rows import given_columns, with_history
 from everview.session.changing.sequenced_rows import latest_rows
 from everview.session.database_lock import DatabaseLock
 from everview.session.explain_views import explain_view
-from everview.session.feeds.lake_storage import StoredInDelta
+from everview.session.feeds.lake_storage import StoredInLake
 from everview.session.results import Changes, Readable, named_rows
 from everview.session.rows.changes import read_changes
 from everview.session.rows.convert_values import Unfit, converter_to, or_null
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
     from everview.session.core import Core
-    from everview.session.feeds.lake_feed import DeltaFeed
+    from everview.session.feeds.lake_feed import LakeFeed
     from everview.session.feeds.publishing import Publication
     from everview.session.subscriptions import Subscription
     from everview.session.transaction import Commit
@@ -80,7 +80,7 @@ class _Relation(Readable):
         """
         with self._locked():
             backend = self._core.backend
-            if isinstance(backend, StoredInDelta):
+            if isinstance(backend, StoredInLake):
                 return backend.to_spark(self.name, version)
         if version is not None:
             raise UnsupportedOperation(
@@ -100,7 +100,7 @@ class _Relation(Readable):
         """
         with self._locked():
             backend = self._core.backend
-            if not isinstance(backend, StoredInDelta):
+            if not isinstance(backend, StoredInLake):
                 raise UnsupportedOperation(
                     f"the {backend.name} backend keeps no Delta table of {self._title()}.",
                     hint="view.publish(uri) writes one; connect(path, backend='spark') keeps them.",
@@ -189,14 +189,14 @@ class Table(_Relation):
         return self._definition.primary_key
 
     @property
-    def feed(self) -> DeltaFeed:
+    def feed(self) -> LakeFeed:
         """The feed of a table that was made with ``follow=True``: its ``poll`` takes in new versions, as ``db.refresh()`` does.
 
         Raises:
             UnsupportedOperation: the table follows no Delta table.
         """
         self._current()
-        made: DeltaFeed = importlib.import_module("everview.session.feeds.external_tables").feed_of(
+        made: LakeFeed = importlib.import_module("everview.session.feeds.external_tables").feed_of(
             self._core, self._definition
         )
         return made

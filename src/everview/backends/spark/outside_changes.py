@@ -31,8 +31,8 @@ from everview.backends.spark.stages import WEIGHT
 from everview.backends.spark.table_changes import net_rows
 from everview.backends.spark.term_plans import consolidated, weighted
 from everview.catalog import TableDefinition
-from everview.delta_source import check_read_in_place, check_same_columns, has_change_feed, open_delta, unreadable
 from everview.errors import InvalidChange
+from everview.lake_source import check_read_in_place, check_same_columns, has_change_feed, open_lake_table, unreadable
 from everview.relational.arrow import arrow_schema, rows_from_arrow
 from everview.relational.nodes import Scan
 
@@ -82,10 +82,10 @@ def stand_at_newest(table: TableDefinition, relation: StoredRelation, engine: Sp
     if table.follows is None:
         return {}
     uri = table.follows.uri
-    delta = open_delta(uri)
-    check_read_in_place(uri, delta)
-    check_columns(uri, delta, table.fields)
-    relation.held, relation.version = outside_segments(uri, delta, table.fields), delta.version()
+    lake = open_lake_table(uri)
+    check_read_in_place(uri, lake)
+    check_columns(uri, lake, table.fields)
+    relation.held, relation.version = outside_segments(uri, lake, table.fields), lake.version()
     check_keys(table, relation, engine, relation.segments)
     return {source_of_table(f"delta:{table.follows.id}", table.name): relation.version}
 
@@ -109,17 +109,17 @@ def outside_change(
     uri = relation.layout.follows
     assert uri is not None
     assert version == relation.version + 1, "versions are taken one by one"
-    delta = open_delta(uri, version)
-    check_read_in_place(uri, delta)
-    check_same_columns(uri, open_delta(uri, relation.version), delta, table.name)
-    now = outside_segments(uri, delta, table.fields)
+    lake = open_lake_table(uri, version)
+    check_read_in_place(uri, lake)
+    check_same_columns(uri, open_lake_table(uri, relation.version), lake, table.name)
+    now = outside_segments(uri, lake, table.fields)
     before, after = {s.path for s in relation.segments}, {s.path for s in now}
     move = Move(
         tuple(s for s in now if s.path not in before), tuple(s for s in relation.segments if s.path not in after)
     )
     if not (move.add or move.remove) or _is_rewritten(uri, version, move):
         return OutsideChange(table, move)
-    rows = _from_feed(uri, delta, limit) if has_change_feed(delta) else None
+    rows = _from_feed(uri, lake, limit) if has_change_feed(lake) else None
     signed = [*move.add, *(s.weighing(-1) for s in move.remove)]
     if rows is None:
         if sum(s.rows for s in signed) > limit:
@@ -207,12 +207,12 @@ def _is_rewritten(uri: str, version: int, move: Move) -> bool:
     return not any(file.get("dataChange", True) for file in files)
 
 
-def _from_feed(uri: str, delta: DeltaTable, limit: int) -> pa.Table | None:
+def _from_feed(uri: str, lake: DeltaTable, limit: int) -> pa.Table | None:
     """The rows of a version's change feed; None if they are more than ``limit``."""
-    version = delta.version()
+    version = lake.version()
     parts: list[pa.RecordBatch] = []
     try:
-        reader = pa.RecordBatchReader.from_stream(delta.load_cdf(version, version))
+        reader = pa.RecordBatchReader.from_stream(lake.load_cdf(version, version))
         for batch in reader:
             parts.append(batch)
             if sum(p.num_rows for p in parts) > limit:

@@ -29,9 +29,9 @@ from everview.relational.types import Decimal as DecimalType
 _PARTITION = "partition."
 
 
-def outside_segments(uri: str, delta: DeltaTable, fields: Schema) -> list[Segment]:
+def outside_segments(uri: str, lake: DeltaTable, fields: Schema) -> list[Segment]:
     """The files of a Delta table at its version, as segments of a relation with these columns."""
-    actions = pa.table(delta.get_add_actions(flatten=True))
+    actions = pa.table(lake.get_add_actions(flatten=True))
     found = []
     for action in actions.to_pylist():
         path = _path(uri, action["path"])
@@ -42,7 +42,7 @@ def outside_segments(uri: str, delta: DeltaTable, fields: Schema) -> list[Segmen
     return sorted(found, key=lambda s: s.path)
 
 
-def check_columns(uri: str, delta: DeltaTable, fields: Schema) -> None:
+def check_columns(uri: str, lake: DeltaTable, fields: Schema) -> None:
     """Raises if a column cannot be read where it is.
 
     Raises:
@@ -55,7 +55,7 @@ def check_columns(uri: str, delta: DeltaTable, fields: Schema) -> None:
                 hint="copy its rows instead, with db.follow_delta().",
             )
     types = {f.name: f.type for f in fields}
-    for name in delta.metadata().partition_columns:
+    for name in lake.metadata().partition_columns:
         kind = types[name]
         if not (is_integral(kind) or isinstance(kind, String | Date | Boolean | DecimalType)):
             raise UnsupportedOperation(

@@ -34,8 +34,8 @@ from everview.backends.spark.segments import (
     write_segment,
 )
 from everview.backends.spark.stages import WEIGHT
-from everview.delta_source import open_delta
 from everview.errors import CorruptDatabase, EverviewError, UnknownName, UnsupportedOperation
+from everview.lake_source import open_lake_table
 from everview.relational.nodes import Schema
 
 APPLICATION: Final = "everview"
@@ -86,7 +86,7 @@ class StoredRelation:
     is_far: bool = False
     gone: EverviewError | None = None
     _kept: dict[Segment, pa.Table] = field(default_factory=dict)
-    _delta: DeltaTable | None = None
+    _lake: DeltaTable | None = None
 
     @property
     def segments(self) -> list[Segment]:
@@ -288,7 +288,7 @@ class StoredRelation:
     def segments_at(self, version: int) -> list[Segment]:
         """The files of a version."""
         if self.layout.follows:
-            return outside_segments(self.layout.follows, open_delta(self.layout.follows, version), self.fields)
+            return outside_segments(self.layout.follows, open_lake_table(self.layout.follows, version), self.fields)
         try:
             actions = pa.table(DeltaTable(str(self.folder), version=version).get_add_actions(flatten=True))
         except (DeltaError, TableNotFoundError, OSError) as error:
@@ -302,18 +302,18 @@ class StoredRelation:
         return encode(rows, self.stored)
 
     def _table(self) -> DeltaTable:
-        if self._delta is None:
-            self._delta = DeltaTable(str(self.folder))
-        return self._delta
+        if self._lake is None:
+            self._lake = DeltaTable(str(self.folder))
+        return self._lake
 
     def _version_on_disk(self) -> int:
         if not (self.folder / "_delta_log").is_dir():
             return -1
         try:
-            self._delta = DeltaTable(str(self.folder))
+            self._lake = DeltaTable(str(self.folder))
         except (DeltaError, TableNotFoundError, OSError) as error:
             raise CorruptDatabase(f"the Delta table '{self.folder}' cannot be read: {error}.") from error
-        return int(self._delta.version())
+        return int(self._lake.version())
 
 
 def clustered(rows: pa.Table, by: tuple[int, ...]) -> pa.Table:

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from everview.catalog import Followed, TableDefinition
-from everview.delta_source import open_delta
 from everview.errors import UnknownName, UnsupportedOperation
+from everview.lake_source import open_lake_table
 from everview.session.changing.table_source import plain_columns
-from everview.session.feeds.lake_feed import DeltaFeed
+from everview.session.feeds.lake_feed import LakeFeed
 from everview.session.feeds.lake_storage import ReadsInPlace
 from everview.session.places import local_directory, scheme_of
 
@@ -41,10 +41,10 @@ def define_external(core: Core, name: str, source: Any, **declared: Any) -> Tabl
         UnsupportedOperation: it cannot be followed.
     """
     uri = _place(core, source)
-    delta = open_delta(uri)
-    columns = plain_columns(pa.schema(delta.schema().to_arrow()))
+    lake = open_lake_table(uri)
+    columns = plain_columns(pa.schema(lake.schema().to_arrow()))
     with core.locked():
-        follows = Followed(uri, str(delta.metadata().id))
+        follows = Followed(uri, str(lake.metadata().id))
         table = core.define_table(name, columns, follows=follows, **declared)
         if not isinstance(core.backend, ReadsInPlace):
             try:
@@ -55,7 +55,7 @@ def define_external(core: Core, name: str, source: Any, **declared: Any) -> Tabl
         return table
 
 
-def feed_of(core: Core, table: TableDefinition) -> DeltaFeed:
+def feed_of(core: Core, table: TableDefinition) -> LakeFeed:
     """The feed of an external table.
 
     Raises:
@@ -66,7 +66,7 @@ def feed_of(core: Core, table: TableDefinition) -> DeltaFeed:
             f"table '{table.name}' follows no Delta table.",
             hint="create_table(name, source=…, follow=True) makes one that does; db.follow_delta() copies rows into any.",
         )
-    return DeltaFeed(core, table, table.follows.uri, None, None)
+    return LakeFeed(core, table, table.follows.uri, None, None)
 
 
 def refresh_all(core: Core) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
     from everview.session.core import Core
-    from everview.session.feeds.lake_feed import DeltaFeed
+    from everview.session.feeds.lake_feed import LakeFeed
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ class Feeds:
     def __init__(self, core: Core) -> None:
         self._core = core
         self._streams: list[LiveStream] = []
-        self._lake_feeds: weakref.WeakSet[DeltaFeed] = weakref.WeakSet()
+        self._lake_feeds: weakref.WeakSet[LakeFeed] = weakref.WeakSet()
         """Those that somebody holds: one that nobody does can never be polled again."""
         core.drop_checks.append(self._check_not_fed)
 
@@ -69,7 +69,7 @@ class Feeds:
 
     def follow(
         self, table: str, uri: str, starting_version: int | None, storage_options: Mapping[str, str] | None
-    ) -> DeltaFeed:
+    ) -> LakeFeed:
         """Follows a table of Delta Lake; the arguments are those of ``Database.follow_delta``."""
         with self._core.locked():
             definition = self._core.catalog.table(table)
@@ -77,7 +77,7 @@ class Feeds:
             module = importlib.import_module(
                 "everview.session.feeds.lake_feed"
             )  # deltalake is imported by those who use it
-            feed: DeltaFeed = module.DeltaFeed(self._core, definition, uri, starting_version, storage_options)
+            feed: LakeFeed = module.LakeFeed(self._core, definition, uri, starting_version, storage_options)
             self._lake_feeds.add(feed)
         return feed
 

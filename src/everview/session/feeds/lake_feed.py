@@ -22,8 +22,8 @@ from deltalake.exceptions import DeltaError
 
 from everview.backends.base import WEIGHT, Change, source_of_table
 from everview.catalog import TableDefinition
-from everview.delta_source import check_same_columns, has_change_feed, open_delta, unreadable
 from everview.errors import UnsupportedOperation
+from everview.lake_source import check_same_columns, has_change_feed, open_lake_table, unreadable
 from everview.session.feeds.lake_storage import ReadsInPlace
 from everview.session.rows.given_rows import Mode
 from everview.session.transaction import Commit
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from everview.session.core import Core
 
 
-class DeltaFeed:
+class LakeFeed:
     """A Delta table as the source of a table. Made by ``Database.follow_delta``."""
 
     def __init__(
@@ -48,15 +48,15 @@ class DeltaFeed:
         self.uri = uri
         self._is_active = True
         self._storage = dict(storage_options) if storage_options else None
-        delta = self._open()
+        lake = self._open()
         self._follows = table.follows
-        self._id = delta.metadata().id if table.follows is None else table.follows.id
+        self._id = lake.metadata().id if table.follows is None else table.follows.id
         self._source = source_of_table(f"delta:{self._id}", table.name)
         self._starting_version = starting_version
         if starting_version is not None:
-            _check_version(uri, starting_version, delta.version())
+            _check_version(uri, starting_version, lake.version())
         if table.follows is None:  # a Delta table that does not fit is refused now, not at the first poll
-            core.read_change(self._table, pa.schema(delta.schema().to_arrow()).empty_table(), Mode.APPLY)
+            core.read_change(self._table, pa.schema(lake.schema().to_arrow()).empty_table(), Mode.APPLY)
 
     @property
     def version(self) -> int | None:
@@ -101,9 +101,9 @@ class DeltaFeed:
                 f"the feed of table '{self._table}' from {self.uri} was cancelled.",
                 hint="follow the Delta table again with db.follow_delta().",
             )
-        delta = self._open()
-        newest, last = delta.version(), self.version
-        if self._id != delta.metadata().id:
+        lake = self._open()
+        newest, last = lake.version(), self.version
+        if self._id != lake.metadata().id:
             raise UnsupportedOperation(
                 f"the Delta table {self.uri} has been replaced by another since table '{self._table}' follows it.",
                 hint="follow the new one with a table of its own.",
@@ -159,16 +159,16 @@ class DeltaFeed:
             raise unreadable(self.uri, version, error) from error
 
     def _open(self, version: int | None = None) -> DeltaTable:
-        return open_delta(self.uri, version, self._storage)
+        return open_lake_table(self.uri, version, self._storage)
 
     def __repr__(self) -> str:
         state = "" if self._is_active else ", cancelled"
-        return f"<DeltaFeed of table '{self._table}' from {self.uri}, version {self.version}{state}>"
+        return f"<LakeFeed of table '{self._table}' from {self.uri}, version {self.version}{state}>"
 
 
-def read_content(delta: DeltaTable) -> pa.Table:
+def read_content(lake: DeltaTable) -> pa.Table:
     """The rows of a Delta table at its version."""
-    return pa.table(QueryBuilder().register("content", delta).execute("SELECT * FROM content"))
+    return pa.table(QueryBuilder().register("content", lake).execute("SELECT * FROM content"))
 
 
 def _difference_of_files(before: ds.FileSystemDataset, after: ds.FileSystemDataset) -> pa.Table:

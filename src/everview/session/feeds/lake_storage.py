@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @runtime_checkable
-class StoredInDelta(Protocol):
+class StoredInLake(Protocol):
     """A backend that keeps Delta tables."""
 
     def to_spark(self, name: str, version: int | None = None) -> DataFrame:

@@ -26,8 +26,8 @@ from deltalake.exceptions import DeltaError
 from everview.algebra.zset import ZSet, bag, difference
 from everview.backends.base import WEIGHT, VersionedDelta
 from everview.catalog import ViewDefinition
-from everview.delta_source import check_reachable
 from everview.errors import AlreadyExists, EverviewError, UnsupportedOperation
+from everview.lake_source import check_reachable
 from everview.relational.arrow import arrow_schema, rows_from_arrow, rows_to_arrow
 from everview.relational.types import DAY_TIME_INTERVAL, YEAR_MONTH_INTERVAL, Array, DataType, Row, Struct
 from everview.session.feeds.lake_feed import read_content
@@ -132,13 +132,13 @@ class Publication:
         """
         if not DeltaTable.is_deltatable(self.uri, self._storage):
             return None
-        delta = DeltaTable(self.uri, storage_options=self._storage)
-        if delta.transaction_version(self._application) is None:
+        lake = DeltaTable(self.uri, storage_options=self._storage)
+        if lake.transaction_version(self._application) is None:
             raise AlreadyExists(
                 f"there is a Delta table at {self.uri} that is not a publication of view '{self.view}'.",
                 hint="choose another place.",
             )
-        return delta
+        return lake
 
     def _bring_to(self, rows: pa.Table, version: int, existing: DeltaTable | None) -> None:
         """Makes the Delta table hold these rows, by the smallest change."""
@@ -158,25 +158,25 @@ class Publication:
 
     def _apply(self, change: VersionedDelta) -> bool:
         """Writes a delta; False if the Delta table is not what this publication has written."""
-        delta = self._existing()
+        lake = self._existing()
         schema = arrow_schema(self._view.fields)
-        if delta is None or not _same_columns(delta, schema):
+        if lake is None or not _same_columns(lake, schema):
             return False
         rows = change.delta.cast(schema.append(pa.field(WEIGHT, pa.int64())))
         deleted = rows.filter(pc.less(rows.column(WEIGHT), 0))
-        copies = self._copies(delta, deleted.drop_columns([WEIGHT])) if deleted.num_rows else {}
-        if not self._write_delta(delta, rows, copies, change.version):
+        copies = self._copies(lake, deleted.drop_columns([WEIGHT])) if deleted.num_rows else {}
+        if not self._write_delta(lake, rows, copies, change.version):
             return False
         self._version = change.version
         self._commits += 1
         if self._commits % COMPACT_EVERY == 0:
-            delta.optimize.compact()
+            lake.optimize.compact()
         return True
 
-    def _copies(self, delta: DeltaTable, rows: pa.Table) -> ZSet[Row]:
+    def _copies(self, lake: DeltaTable, rows: pa.Table) -> ZSet[Row]:
         """Of the rows of the Delta table, among them all that ``rows`` has: those that are there more than once."""
         fields = self._view.fields
-        found = _candidates(delta, rows)
+        found = _candidates(lake, rows)
         if any(isinstance(f.type, Array | Struct) for f in fields):  # which Arrow cannot group by
             return {row: n for row, n in bag(rows_from_arrow(found, fields)).items() if n > 1}
         counted = found.group_by(found.column_names).aggregate([([], "count_all")])
@@ -184,14 +184,14 @@ class Publication:
         counts = several.column("count_all").to_pylist()
         return dict(zip(rows_from_arrow(several.select(found.column_names), fields), counts, strict=True))
 
-    def _write_delta(self, delta: DeltaTable, change: pa.Table, copies: ZSet[Row], version: int) -> bool:
+    def _write_delta(self, lake: DeltaTable, change: pa.Table, copies: ZSet[Row], version: int) -> bool:
         """Commits a change with weights to the Delta table; False, and nothing written, if it lacks what is deleted."""
         weights = change.column(WEIGHT)
         rows = change.drop_columns([WEIGHT])
         inserted = _repeated(rows, np.maximum(weights.to_numpy(), 0))
         deleted = rows.filter(pc.less(weights, 0))
         if not deleted.num_rows:
-            write_deltalake(delta, inserted, mode="append", commit_properties=self._properties(version))
+            write_deltalake(lake, inserted, mode="append", commit_properties=self._properties(version))
             return True
         lost = -weights.filter(pc.less(weights, 0)).to_numpy()
         there = np.ones_like(lost)
@@ -204,7 +204,7 @@ class Publication:
         names = rows.column_names
         same = " AND ".join(f"(t.{_quoted(n)} IS NOT DISTINCT FROM s.{_quoted(n)})" for n in names)
         metrics = (
-            delta.merge(
+            lake.merge(
                 pa.concat_tables([_weighted(deleted, -1), _weighted(inserted, 1)]),
                 f"s.{_quoted(WEIGHT)} < 0 AND {same}",
                 source_alias="s",
@@ -280,14 +280,14 @@ def _has_interval(data_type: DataType) -> bool:
             return data_type in (DAY_TIME_INTERVAL, YEAR_MONTH_INTERVAL)
 
 
-def _same_columns(delta: DeltaTable, schema: pa.Schema) -> bool:
-    there = pa.schema(delta.schema().to_arrow())
+def _same_columns(lake: DeltaTable, schema: pa.Schema) -> bool:
+    there = pa.schema(lake.schema().to_arrow())
     return [(f.name, f.type) for f in there] == [(f.name, f.type) for f in schema]
 
 
-def _candidates(delta: DeltaTable, rows: pa.Table) -> pa.Table:
+def _candidates(lake: DeltaTable, rows: pa.Table) -> pa.Table:
     """The rows of a Delta table that agree with some of ``rows`` in the column that tells them apart best."""
-    dataset = delta.to_pyarrow_dataset()
+    dataset = lake.to_pyarrow_dataset()
     simple = [n for n in rows.column_names if not _is_nested_or_float(rows.schema.field(n).type)]
     if not simple:
         return dataset.to_table()

@@ -99,7 +99,7 @@ def test_versions_are_taken_one_by_one(plain_db: ev.Database, table: ev.Table, u
     assert taken(table) == [(4, "x")]
     again = plain_db.follow_delta("T", uri, starting_version=0)
     assert again.version == 2
-    assert repr(again) == f"<DeltaFeed of table 't' from {uri}, version 2>"
+    assert repr(again) == f"<LakeFeed of table 't' from {uri}, version 2>"
     assert [c.version for c in again.poll()] == [2]
     assert (taken(table), feed.poll()) == ([(4, "x"), (5, "x")], [])
     other = plain_db.create_table("other", table.schema)

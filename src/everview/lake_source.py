@@ -19,7 +19,7 @@ _HARMLESS: Final = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolChe
 """Reader features that leave the rows of a table those of its files."""
 
 
-def open_delta(uri: str, version: int | None = None, storage: Mapping[str, str] | None = None) -> DeltaTable:
+def open_lake_table(uri: str, version: int | None = None, storage: Mapping[str, str] | None = None) -> DeltaTable:
     """A Delta table at a version, or at its newest.
 
     Raises:
@@ -58,14 +58,14 @@ def unreadable(uri: str, version: int | None, error: Exception) -> UnsupportedOp
     )
 
 
-def has_change_feed(delta: DeltaTable) -> bool:
+def has_change_feed(lake: DeltaTable) -> bool:
     """Whether the changes of its version are in a change data feed."""
-    return str(delta.metadata().configuration.get(_CHANGE_FEED, "false")).lower() == "true"
+    return str(lake.metadata().configuration.get(_CHANGE_FEED, "false")).lower() == "true"
 
 
-def columns_of(delta: DeltaTable) -> list[tuple[str, Any, bool]]:
+def columns_of(lake: DeltaTable) -> list[tuple[str, Any, bool]]:
     """The names and types of its columns, and whether they may be NULL; comments do not count."""
-    return [(f.name, f.type, f.nullable) for f in delta.schema().fields]
+    return [(f.name, f.type, f.nullable) for f in lake.schema().fields]
 
 
 def check_same_columns(uri: str, before: DeltaTable, after: DeltaTable, table: str) -> None:
@@ -95,13 +95,13 @@ def _shown(column: tuple[str, Any, bool]) -> str:
     return f"{name} {getattr(kind, 'type', kind)}{'' if is_nullable else ' NOT NULL'}"
 
 
-def check_read_in_place(uri: str, delta: DeltaTable) -> None:
+def check_read_in_place(uri: str, lake: DeltaTable) -> None:
     """Raises unless the rows of a Delta table are those of its Parquet files, under their names.
 
     Raises:
         UnsupportedOperation: it marks deleted rows, or maps columns to other names.
     """
-    protocol, configuration = delta.protocol(), delta.metadata().configuration
+    protocol, configuration = lake.protocol(), lake.metadata().configuration
     features = sorted(set(protocol.reader_features or ()) - _HARMLESS)
     if configuration.get("delta.columnMapping.mode", "none") != "none":
         features = sorted({*features, "columnMapping"})
