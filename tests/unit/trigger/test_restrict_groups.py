@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everview.backends.reference.evaluate_plan import evaluate_plan
-from everview.planner.block_join_builder import Facts
+from everview.planner.block_join_builder import Facts, remembered
 from everview.relational.expressions import Call, Column, Expression, Literal, conjunction
 from everview.relational.nodes import (
     Aggregate,
@@ -155,6 +155,20 @@ def test_rows_that_are_there_are_counted() -> None:
     counted = Facts(rows=1000.0, matches=lambda _: 490.0)
     assert restricted(SHAPES["left"], counted) == SHAPES["left"]
     assert restricted(SHAPES["left"], Facts(rows=1000.0, matches=lambda _: 40.0)) != SHAPES["left"]
+
+
+def test_rows_are_counted_once() -> None:
+    """However often a plan asks, while it is made: counting reads whole columns."""
+    counted: list[tuple[int, ...]] = []
+
+    def matches(read: tuple[int, ...]) -> float:
+        counted.append(read)
+        return 40.0
+
+    facts_of = remembered(lambda _: Facts(rows=1000.0, matches=matches))
+    for shape in SHAPES.values():
+        restrict_groups(shape, facts_of)
+    assert counted == [(1,)]
 
 
 def test_the_join_is_with_the_table_that_has_the_column() -> None:
