@@ -1,6 +1,9 @@
 """Covariance matrices over joins under updates: Housing, Retailer, Favorita; continuous, mixed and categorical features.
 
     everview bench covariance [--quick]
+    python benchmarks/covariance.py --cases housing,continuous,sorted favorita,mixed,sorted [--share 0.1] [--learning]
+
+The second measures single cases without baselines, over a share of the data, each as often as it is named.
 
 Batches of 1,000 rows of one table, round robin over all tables (F-IVM, sections 9.2 and 9.3), sorted by the variable order and
 shuffled, into tables that keep no rows. Beside ``create_covariance``:
@@ -24,8 +27,9 @@ their parameters.
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from rich.console import Console
@@ -34,8 +38,8 @@ from rich.table import Table
 # `everview bench` loads this file by its path, from wherever it is called.
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from benchmarks.covariance_data import KINDS, feature_set, workloads
-from benchmarks.covariance_measure import FULL, QUICK, measure_case, warm_up
+from benchmarks.covariance_data import KINDS, MAKERS, feature_set, workloads
+from benchmarks.covariance_measure import FULL, QUICK, measure_case, our_figures, warm_up
 from benchmarks.spark_session import spark_session
 from benchmarks.training import learning_figures
 from everview.cli.bench_results import Figure
@@ -70,3 +74,30 @@ def run(*, quick: bool) -> Iterator[Figure]:
                 if not quick or name == "housing":
                     yield from learning_figures(spark, name, whole, plan.baseline)
     Console(width=160).print(table)
+
+
+def measure(cases: Sequence[str], share: float, *, is_learning: bool) -> Iterator[Figure]:
+    """Single cases, each ``data,kind,order``, in the order given; and what is learned after every batch of each."""
+    with spark_session() as spark:
+        warm_up(spark, feature_set(workloads(quick=True)["housing"], "mixed").first(2))
+        for name, kind, order in (case.split(",") for case in cases):
+            features = feature_set(MAKERS[name](share), kind)
+            yield from our_figures(spark, name, features, order, FULL.budget)
+            if is_learning:
+                whole = features.first(FULL.few) if kind == "categorical" else features
+                yield from learning_figures(spark, name, whole, FULL.baseline)
+
+
+def main() -> None:
+    """Prints figures as they are measured."""
+    parser = argparse.ArgumentParser(description="Single cases of the suite covariance")
+    parser.add_argument("--cases", nargs="+", required=True, metavar="DATA,KIND,ORDER")
+    parser.add_argument("--share", type=float, default=1.0, help="of the rows of F-IVM's experiments")
+    parser.add_argument("--learning", action="store_true", help="also train, or find the tree, after every batch")
+    given = parser.parse_args()
+    for figure in measure(given.cases, given.share, is_learning=given.learning):
+        print(f"{figure.case} {figure.metric} {figure.value:,.4g} {figure.unit} {dict(figure.params)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,7 @@ place.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.favorita_data import favorita
-from benchmarks.housing_data import housing
+from benchmarks.housing_data import POSTCODES, housing
 from benchmarks.joins_workload import Workload
 from benchmarks.retailer_data import retailer
 
@@ -22,6 +22,12 @@ BINS = 100
 FEW_VALUES = 400
 """An integer variable with no more values than that is categorical: all that the generators make as categories."""
 KINDS = ("continuous", "mixed", "categorical")
+MAKERS: Mapping[str, Callable[[float], Workload]] = {
+    "housing": lambda share: housing(round(POSTCODES * share)),
+    "retailer": retailer,
+    "favorita": favorita,
+}
+"""Make a share of the data of F-IVM's experiments."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +52,7 @@ def workloads(*, quick: bool) -> dict[str, Workload]:
     """The three data sets, at the size of F-IVM's experiments or small."""
     if quick:
         return {"housing": housing(400), "retailer": retailer(0.02), "favorita": favorita(0.01)}
-    return {"housing": housing(), "retailer": retailer(), "favorita": favorita()}
+    return {name: make(1.0) for name, make in MAKERS.items()}
 
 
 def feature_set(workload: Workload, kind: str) -> FeatureSet:

@@ -72,17 +72,10 @@ def measure_case(
     """One kind of covariance over one data set, and what it is compared with."""
     case = f"{name}, {features.kind}"
     ours = _ours(spark, features, order, plan.budget)
-    by_clock = {"wall": ours.timed.rate, "processor": ours.timed.worked_rate}
-    for clock, rate in by_clock.items():
-        yield Figure(case, "tuples_per_second", rate, "1/s", {**ours.params, "clock": clock})
-    yield Figure(case, "state_bytes", ours.state, "B", ours.params)
-    yield Figure(case, "seconds", ours.reading, "s", {**ours.params, "what": "reading all sums"})
     anchor = FIVM_CPP.get((name, features.kind, order)) if features.is_whole else None
+    yield from _figures(case, ours, anchor)
     ratio = None if anchor is None else ours.timed.rate / anchor / 1e6
     by_cpu = None if anchor is None else round(ours.timed.worked_rate / anchor / 1e6, 3)
-    if anchor is not None:
-        for clock, rate in by_clock.items():
-            yield Figure(case, "ratio_to_fivm_cpp", rate / anchor / 1e6, "x", {**ours.params, "clock": clock})
     told = []
     if order == "sorted":
         same = ours if few == features else _ours(spark, few, order, plan.baseline)
@@ -95,6 +88,22 @@ def measure_case(
     shown = "" if ratio is None else f"{ratio:.2f} ({by_cpu:.2f})"
     cells = (f"{ours.state / 1e6:,.1f}", f"{ours.reading * 1e3:.1f}", shown, ours.params["answer"], ", ".join(told))
     table.add_row(case, order, count, *rates, *cells)
+
+
+def our_figures(spark: SparkSession, name: str, features: FeatureSet, order: str, budget: Budget) -> Iterator[Figure]:
+    """One stream into ``create_covariance``, without baselines."""
+    ours = _ours(spark, features, order, budget)
+    yield from _figures(f"{name}, {features.kind}", ours, FIVM_CPP.get((name, features.kind, order)))
+
+
+def _figures(case: str, ours: Trial, anchor: float | None) -> Iterator[Figure]:
+    by_clock = {"wall": ours.timed.rate, "processor": ours.timed.worked_rate}
+    for clock, rate in by_clock.items():
+        yield Figure(case, "tuples_per_second", rate, "1/s", {**ours.params, "clock": clock})
+    yield Figure(case, "state_bytes", ours.state, "B", ours.params)
+    yield Figure(case, "seconds", ours.reading, "s", {**ours.params, "what": "reading all sums"})
+    for clock, rate in by_clock.items() if anchor is not None else ():
+        yield Figure(case, "ratio_to_fivm_cpp", rate / (anchor * 1e6), "x", {**ours.params, "clock": clock})
 
 
 def warm_up(spark: SparkSession, features: FeatureSet) -> None:
