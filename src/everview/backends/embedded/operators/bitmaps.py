@@ -68,8 +68,8 @@ class BitmapAccumulator(CountedPlaces):
                 condition="INVALID_BITMAP_POSITION",
                 hint="bitmap_bit_position(x) is the position of x in the bitmap bitmap_bucket_number(x).",
             )
-        size = len(slots) * _BYTES
-        written = np.bincount(rows * _BYTES + bits // 8, weights=1 << (bits % 8), minlength=size).astype(np.uint8)
+        written = np.zeros(len(slots) * _BYTES, dtype=np.uint8)
+        np.bitwise_or.at(written, rows * _BYTES + bits // 8, (1 << bits % 8).astype(np.uint8))
         offsets = np.arange(len(slots) + 1, dtype=np.int64) * _BYTES
         buffers = [None, pa.py_buffer(offsets), pa.py_buffer(written)]
         return vector_from_arrow(
