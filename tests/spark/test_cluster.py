@@ -17,7 +17,7 @@ import pytest
 
 _HOME = Path(pyspark.__file__).parent
 _DEADLINE = 600.0
-"""Seconds, for a machine that does much else: on an idle one it takes one minute."""
+"""Seconds, enough for a machine that does much else."""
 
 
 def _found_in(text: str, pattern: str) -> str:
