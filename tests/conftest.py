@@ -59,8 +59,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--run-slow", action="store_true", help="run the tests marked slow too")
 
 
-WITHOUT_KERNELS = ("tests/oracle/test_corpus.py", "tests/oracle/test_found.py")
-"""Long modules that run no machine code of ours."""
+SECOND_BEGINS_WITH = tuple(f"tests/oracle/{name}.py" for name in ("test_corpus", "test_found", "test_corpus_streams"))
+"""Long modules of which the first two run no machine code of ours, and the third needs what the first has translated."""
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -74,8 +74,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if slow:
             config.hook.pytest_deselected(items=slow)
             items[:] = [item for item in items if "slow" not in item.keywords]
-    later = [item for item in items if item.nodeid.startswith(WITHOUT_KERNELS)]
-    others = [item for item in items if not item.nodeid.startswith(WITHOUT_KERNELS)]
+    later = [item for name in SECOND_BEGINS_WITH for item in items if item.nodeid.startswith(name)]
+    others = [item for item in items if not item.nodeid.startswith(SECOND_BEGINS_WITH)]
     half = min(len(items) // 2, len(others))
     items[:] = [*others[:half], *later, *others[half:]]
 
