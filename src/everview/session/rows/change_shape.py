@@ -28,7 +28,7 @@ from everview.relational.arrow import (
 )
 from everview.relational.arrow_text import is_unicode
 from everview.relational.types import DataType
-from everview.session.rows.quick_columns import REFUSALS, QuickColumn, quick_column
+from everview.session.rows.quick_columns import REFUSALS, QuickColumn, are_among, quick_column
 
 _Getter: TypeAlias = Callable[[Any], Any]
 
@@ -106,13 +106,15 @@ def from_python(table: TableDefinition, data: Any) -> pa.RecordBatch | None:
     shape = shape_of(table)
     if len(data) <= _FEW_ROWS and shape.whole is not None and (few := _few_rows(shape.whole, data)) is not None:
         return few
-    kinds = set(map(type, data))
-    if kinds not in ({tuple}, {dict}) or set(map(len, data)) != {len(shape.exact)}:
+    kind = type(data[0])
+    if kind not in (tuple, dict) or not are_among(frozenset((kind,)), list(map(type, data))):
+        return None
+    if not are_among(frozenset((len(shape.exact),)), list(map(len, data))):
         return None
     arrays = []
     for by_name, by_position, quick in shape.quick:
         try:
-            values = list(map(by_name if kinds == {dict} else by_position, data))
+            values = list(map(by_name if kind is dict else by_position, data))
         except KeyError:
             return None
         array = None if quick is None else quick.convert(values)
