@@ -40,6 +40,7 @@ _integers = strategies.integers(-3, 3) | strategies.sampled_from([127, 128, 2**3
 _floats = strategies.floats(width=32) | strategies.sampled_from([0.1, -0.0, 1e300, 2.0**24 + 1])
 _times = strategies.datetimes(datetime.datetime(1900, 1, 1), datetime.datetime(2100, 1, 1))
 _decimals = strategies.decimals(-9999, 9999, places=2) | strategies.sampled_from([decimal.Decimal("0.001")])
+_LONGEST = datetime.timedelta(days=10**8)  # Python's longest do not fit 64 bits of microseconds
 _texts = strategies.sampled_from(["", "a", "b", "é", "insert", "1"])
 VALUES: list[tuple[pa.DataType, strategies.SearchStrategy[Any]]] = [
     (pa.int64(), _integers),
@@ -67,7 +68,7 @@ VALUES: list[tuple[pa.DataType, strategies.SearchStrategy[Any]]] = [
     (pa.timestamp("ms", "Asia/Tokyo"), _times.map(lambda t: t.replace(tzinfo=_UTC, microsecond=0))),
     (pa.timestamp("ns"), _times),
     (pa.timestamp("us"), _times),
-    (pa.duration("us"), strategies.timedeltas()),
+    (pa.duration("us"), strategies.timedeltas(-_LONGEST, _LONGEST)),
     (pa.list_(pa.int32()), strategies.lists(strategies.none() | strategies.integers(-3, 3), max_size=2)),
     (pa.large_list(pa.int64()), strategies.lists(_integers, max_size=2)),
     (pa.struct([("p", pa.int32())]), strategies.just({"p": 1})),
