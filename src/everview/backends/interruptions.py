@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import signal
 import sys
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import ContextDecorator
+from threading import get_ident, main_thread
 from types import FrameType, TracebackType
 from typing import Any, Final, TypeAlias
 
@@ -32,30 +32,33 @@ class Uninterrupted(ContextDecorator):
         self._depth = 0
         self._handlers: dict[int, Handler] = {}
         self._waiting: list[int] = []
+        self._noting = self._note
+        """The method, which Python would make anew each time."""
 
     def __enter__(self) -> None:
-        if threading.get_ident() == threading.main_thread().ident:
+        if get_ident() == main_thread().ident:
             if self._depth == 0:
                 for number in _DEFERRED:
                     handler = _signal.getsignal(number)
-                    if callable(handler) and handler != self._note:
+                    if callable(handler) and handler is not self._noting:
                         self._handlers[number] = handler
-                        _signal.signal(number, self._note)
+                        _signal.signal(number, self._noting)
             self._depth += 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if threading.get_ident() == threading.main_thread().ident:
+        if get_ident() == main_thread().ident:
             self._depth -= 1
             if self._depth == 0:
                 handlers = dict(self._handlers)
                 self._give_back()
-                self._call(handlers)
+                if self._waiting:
+                    self._call(handlers)
 
     def give_way(self) -> None:
         """Calls the handlers of signals that have come: nothing has been changed here that could not be undone."""
-        if self._waiting and threading.get_ident() == threading.main_thread().ident:
+        if self._waiting and get_ident() == main_thread().ident:
             self._call(self._handlers)
 
     def _call(self, handlers: Mapping[int, Handler]) -> None:
@@ -75,7 +78,7 @@ class Uninterrupted(ContextDecorator):
         try:
             while self._handlers:
                 number, handler = next(iter(self._handlers.items()))
-                if _signal.getsignal(number) == self._note:  # nobody, such as PySpark, has put another in its place
+                if _signal.getsignal(number) is self._noting:  # nobody, such as PySpark, has put another in its place
                     _signal.signal(number, handler)
                 del self._handlers[number]
         finally:

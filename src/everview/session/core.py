@@ -379,28 +379,23 @@ class Core:
                     return Commit(self.backend.version, {}, 0.0, is_repeat=True)
             for change in changes:
                 self._check_current(change)
+            backend, marked = self.backend, self.catalog.watermarks
             started = time.perf_counter()
             changes, caught = sort_out(self, changes) if self.catalog.sorts_rows_out else (changes, {})
-            if self.catalog.watermarks:
+            if marked:
                 changes, late = without_late(self, changes)
                 caught = {**caught, **late}
-            before = self.backend.suspensions()
-            deltas = self.backend.apply(changes, source=source)
+            before = backend.suspensions()
+            deltas = backend.apply(changes, source=source)
             seconds = time.perf_counter() - started
-            version = self.backend.version
+            version = backend.version
             self.subscriptions.announce(version, deltas)
             found = {c.table: c.decomposed for c in changes if c.decomposed is not None}
-            after = self.backend.suspensions()
-            commit = Commit(
-                version,
-                GuardedDeltas(deltas, self.lock),
-                seconds,
-                self.backend.refreshed(),
-                decomposed=found,
-                suspended={name: why for name, why in after.items() if name not in before} if after else {},
-                caught=caught,
-            )
-            marked = self.catalog.watermarks
+            after = backend.suspensions()
+            suspended = {name: why for name, why in after.items() if name not in before} if after else {}
+            told = GuardedDeltas(deltas, self.lock)
+            refreshed = backend.refreshed()
+            commit = Commit(version, told, seconds, refreshed, decomposed=found, suspended=suspended, caught=caught)
             if marked and any(c.table.lower() in marked for c in changes):
                 follow(self)
             return commit

@@ -188,7 +188,8 @@ class EmbeddedBackend(InMemory):
         """Commits one transaction, or leaves everything as it was."""
         if self._lost is not None:
             raise self._lost
-        if large.rows_in(changes) > self.piece_rows and (told := self._apply_in_pieces(changes, source)) is not None:
+        rows = large.rows_in(changes)
+        if rows > self.piece_rows and (told := self._apply_in_pieces(changes, source)) is not None:
             return told
         failing: Failing | None = None
         while True:
@@ -209,7 +210,7 @@ class EmbeddedBackend(InMemory):
                 self._restore()
                 raise
         self._propagation.commit(running)
-        return self._committed(changes, source, committed_at, running, failing)
+        return self._committed(changes, rows, source, committed_at, running, failing)
 
     def _apply_in_pieces(self, changes: Sequence[Change], source: Source) -> ViewDeltas | None:
         """Commits a transaction piece by piece; None, with nothing changed, if it has to run whole."""
@@ -228,10 +229,10 @@ class EmbeddedBackend(InMemory):
         except large.UndoFailed as error:
             self._lost = rejections.lost_for_memory([v.definition for v in self._views.values()])
             raise self._lost from error
-        return self._committed(changes, source, committed_at, transaction.whole, None)
+        return self._committed(changes, large.rows_in(changes), source, committed_at, transaction.whole, None)
 
     def _committed(
-        self, changes: Sequence[Change], source: Source, at: Time, running: Running, failing: Failing | None
+        self, changes: Sequence[Change], rows: int, source: Source, at: Time, running: Running, failing: Failing | None
     ) -> ViewDeltas:
         """Notes that a transaction is committed, and what it did to views."""
         self._version += 1
@@ -247,7 +248,7 @@ class EmbeddedBackend(InMemory):
         self._refreshed = refreshed
         self._history.add(self._version, at, moved)
         told = self._given.add(ViewDeltas(moved, self._named_delta))
-        if self._sweep.is_due(large.rows_in(changes)):
+        if self._sweep.is_due(rows):
             graph, suspended, history = self._graph, self._suspended, self._history
             self._sweep.run((graph, suspended, history, self._propagation, self._views, self._given.held))
         return told
@@ -301,9 +302,11 @@ class EmbeddedBackend(InMemory):
         for name, own in by_table.items():
             source = self._graph.tables[name]
             try:
-                with self._propagation.budget:
-                    if self._propagation.is_limited:
+                if self._propagation.is_limited:
+                    with self._propagation.budget:
                         reserve_rows(own)
+                        source.prepare(own)
+                else:
                     source.prepare(own)
             except MemoryError as error:
                 raise out_of_memory(f"table '{source.table.name}'", error) from error

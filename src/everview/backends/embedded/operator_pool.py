@@ -64,13 +64,15 @@ class OperatorPool:
         """Removes the operators that are not needed (by identity), and the arrangements that nothing looks rows up in."""
         self.forget([o for o in self.operators if id(o) not in needed and o in self._keys])
         searches = [s for o in self.operators for s in o.searches()]
-        searched = {id(s.whole) for s in searches}
+        searched = {id(s) for s in searches} | {id(s.whole) for s in searches}
         for operator in self.operators:
             kept = operator.arrangement
             if kept is not None and not kept.is_asked_by_users and id(kept) not in searched:
                 operator.arrangement = None
+            if id(operator.in_table) not in searched:
+                operator.in_table = None
         for source in {id(o.source): o.source for o in self.operators if isinstance(o, ScanOperator)}.values():
-            source.release({id(s) for s in searches})
+            source.release({id(s.reader) for s in searches})
 
     def forget(self, gone: list[Operator]) -> None:
         """Removes operators that nothing reads."""

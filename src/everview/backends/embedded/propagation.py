@@ -283,7 +283,10 @@ class Propagation:
         given = dict(running.deltas)
         while True:
             try:
-                with self.budget:
+                if self.is_limited:
+                    with self.budget:
+                        self._run(route(), running)
+                else:
                     self._run(route(), running)
             except LeavesGroup as leaving:
                 running.rollback_operators()

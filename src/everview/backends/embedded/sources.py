@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
+from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
@@ -14,6 +15,7 @@ from everview.backends.embedded.expressions import constant_vector
 from everview.backends.embedded.factorized_batch import FactorBatch, FactorizedBatch, FactorProduct
 from everview.backends.embedded.operators.base import Operator, Searched
 from everview.backends.embedded.operators.table_arrangement import TableArrangement
+from everview.backends.embedded.operators.table_part import PartColumns, TablePart
 from everview.backends.embedded.rank_batch import RankBatch
 from everview.backends.embedded.tables.stored_table import StoredTable
 from everview.backends.embedded.tables.transaction_rows import WeightedRows, joined, rows_of
@@ -51,6 +53,8 @@ class TableInput:
         self._unseen_texts: tuple[int, ...] = ()
         """Columns of text that are read, and that nobody has looked at before: those of a table that keeps no rows."""
         self._arrangement = TableArrangement(lambda: self.all_fields, self._rows_to_arrange)
+        self._parts: WeakSet[Operator] = WeakSet()
+        """Operators that keep most rows of the table apart."""
         self._number = 0
         """That of the change at hand."""
 
@@ -83,9 +87,15 @@ class TableInput:
             raise
 
     def _prepare(self, changes: Sequence[Change]) -> None:
-        if len(changes) == 1 and isinstance(changes[0], RankChange):
-            self._prepare_rank(changes[0])
-            return
+        if len(changes) == 1:
+            only = changes[0]
+            if type(only) is Change:
+                delta = self.table.prepare(changes)
+                self.offer(delta.rows, delta.weights)
+                return
+            if isinstance(only, RankChange):
+                self._prepare_rank(only)
+                return
         plain = [c for c in changes if not isinstance(c, FactorizedChange)]
         if len(plain) == len(changes) or any(c.kind is not ChangeKind.WEIGHTED for c in changes):
             delta = self.table.prepare(changes)
@@ -221,14 +231,40 @@ class TableInput:
         definition, shared = self.table.definition, self._arrangement
         has_key = bool(definition.primary_key) and set(definition.key_positions) <= set(scan.columns)
         if has_key or scan.columns in shared.readers:
-            return shared.reader(scan.columns)
-        if not definition.retain:
-            return None
-        own = scan.arranged()
-        if not 0 < self.table.row_count <= 2 * len(own.rows):
-            return None
-        scan.arrangement = None
-        return shared.reader(scan.columns, own)
+            reader = shared.reader(scan.columns)
+        else:
+            if not definition.retain:
+                return None
+            own = scan.arranged()
+            if not 0 < self.table.row_count <= 2 * len(own.rows):
+                return None
+            scan.arrangement = None
+            reader = shared.reader(scan.columns, own)
+        self._join_parts()
+        return reader
+
+    def arrange_part(self, operator: Operator, part: TablePart) -> None:
+        """Keeps the rows of a part for those who search it, apart or in the table's arrangement."""
+        definition, own = self.table.definition, operator.arranged()
+        has_key = bool(definition.primary_key) and set(definition.key_positions) <= set(part.columns)
+        count = self.table.row_count
+        holds_most = count <= 2 * len(own.rows) if count else has_key and part.keeps_most
+        if holds_most and definition.retain:
+            self._parts.add(operator)
+            if self._arrangement.readers or len(self._parts) > 1:
+                self._join_parts()
+
+    def _join_parts(self) -> None:
+        """Lets all parts that keep most of the table's rows be found in its arrangement."""
+        for operator in tuple(self._parts):
+            own, part = operator.arrangement, operator.part
+            assert part is not None
+            if own is not None and not own.is_asked_by_users and not own.ranges:
+                found = PartColumns(self._arrangement, part, self._dictionary)
+                for columns in own.slice_keys:
+                    found.index(columns)
+                operator.in_table, operator.arrangement = found, None
+        self._parts.clear()
 
     def _rows_to_arrange(self, columns: Sequence[int]) -> Batch:
         if self.table.has_rows_to_read:

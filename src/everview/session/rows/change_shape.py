@@ -7,10 +7,11 @@ short way gives exactly the rows that the long one would, or None; it never rais
 
 from __future__ import annotations
 
+import importlib
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from weakref import WeakKeyDictionary
 
 import pyarrow as pa
@@ -27,8 +28,11 @@ from everview.relational.arrow import (
     is_arrow_string,
 )
 from everview.relational.arrow_text import is_unicode
-from everview.relational.types import DataType
+from everview.relational.types import STRING, DataType
 from everview.session.rows.quick_columns import REFUSALS, QuickColumn, are_among, quick_column
+
+if TYPE_CHECKING:
+    from everview.backends.embedded.arrow_batches import BatchCheck
 
 _Getter: TypeAlias = Callable[[Any], Any]
 
@@ -37,9 +41,10 @@ _Getter: TypeAlias = Callable[[Any], Any]
 class Shape:
     """A table's Arrow schema, the same with every column nullable, with weights behind it, and the columns to look into.
 
+    ``floating`` and ``texts`` are looked into where the table keeps its rows; ``inner_texts`` are those inside of other values.
     ``quick`` takes each column out of a dict, or out of a tuple, and converts its values. ``whole`` is a row as one value,
-    where every column has a quick way. ``layouts`` are the schemas seen last that differ from the table's in layout only, each
-    with the columns to cast.
+    where every column has a quick way. ``check`` looks at batches. ``layouts`` are the schemas seen last that differ from the
+    table's in layout only, each with the columns to cast.
     """
 
     exact: pa.Schema
@@ -48,8 +53,10 @@ class Shape:
     required: list[int]
     floating: tuple[tuple[int, DataType], ...]
     texts: tuple[int, ...]
+    inner_texts: tuple[int, ...]
     quick: tuple[tuple[_Getter, _Getter, QuickColumn | None], ...]
     whole: WholeRows | None
+    check: BatchCheck
     layouts: list[tuple[pa.Schema, tuple[int, ...]]] = field(default_factory=list)
 
 
@@ -76,16 +83,22 @@ def shape_of(table: TableDefinition) -> Shape:
     known = _shapes.get(table)
     if known is None:
         exact = arrow_schema(table.fields)
+        required = [i for i, f in enumerate(table.fields) if not f.nullable]
+        texts = tuple(i for i, f in enumerate(table.fields) if has_text(f.type)) if table.retain else ()
+        plain = tuple(i for i in texts if table.fields[i].type == STRING)
+        checks = importlib.import_module("everview.backends.embedded.arrow_batches")  # with Numba, once it is needed
         quick = [quick_column(f.type, f.nullable) for f in table.fields]
         known = Shape(
             exact,
             pa.schema([f.with_nullable(True) for f in exact]),
             tuple(exact.append(pa.field(WEIGHT, pa.int64(), nullable)) for nullable in (True, False)),
-            [i for i, f in enumerate(table.fields) if not f.nullable],
-            tuple((i, f.type) for i, f in enumerate(table.fields) if has_floats(f.type)),
-            tuple(i for i, f in enumerate(table.fields) if has_text(f.type)),
+            required,
+            tuple((i, f.type) for i, f in enumerate(table.fields) if has_floats(f.type)) if table.retain else (),
+            texts,
+            tuple(i for i in texts if i not in plain),
             tuple((operator.itemgetter(f.name), operator.itemgetter(i), quick[i]) for i, f in enumerate(table.fields)),
             _whole_rows(exact, quick),
+            checks.BatchCheck(exact, required, plain),
         )
         _shapes[table] = known
     return known
@@ -173,25 +186,41 @@ def as_it_is(table: TableDefinition, data: Any) -> pa.Table | pa.RecordBatch | N
     shape = shape_of(table)
     is_exact = data.schema.equals(shape.exact)
     cast = () if is_exact or data.schema.equals(shape.loose) else _columns_to_cast(shape, data.schema)
-    if cast is None or (shape.required and _has_nulls(data, shape)):
+    if cast is None:
         return None
-    if is_exact and not (table.retain and (shape.floating or shape.texts)):
+    if is_exact and not (shape.required or shape.floating or shape.texts):
+        return data
+    is_batch = isinstance(data, pa.RecordBatch)
+    rows, texts = shape.check.passed(data, is_exact=is_exact) if is_batch and not cast else None, shape.inner_texts
+    if rows is None:
+        rows, texts = None if _has_nulls(data, shape) else _cast(data, cast, shape, is_exact=is_exact), shape.texts
+    if rows is None or not all(is_unicode(rows.column(i)) for i in texts):
+        return None
+    make, changed = canonical_array if is_batch else canonical_floats, {}
+    for i, data_type in shape.floating:
+        column = rows.column(i)
+        canonical = make(column, data_type)
+        if canonical is not column:
+            changed[i] = canonical
+    if not changed:
+        return rows
+    columns = [changed.get(i, column) for i, column in enumerate(rows.columns)]
+    return type(rows).from_arrays(columns, schema=shape.exact)
+
+
+def _cast(
+    data: pa.Table | pa.RecordBatch, cast: Iterable[int], shape: Shape, *, is_exact: bool
+) -> pa.Table | pa.RecordBatch | None:
+    """The rows with the table's schema; None if text is too long for the layout of its column."""
+    if is_exact:
         return data
     columns = data.columns
     try:
         for i in cast:
             columns[i] = columns[i].cast(shape.exact.field(i).type)
-    except pa.ArrowException:  # text beyond what the layout of the table's column can hold in one piece
+    except pa.ArrowException:
         return None
-    if table.retain and not all(is_unicode(columns[i]) for i in shape.texts):
-        return None
-    are_same = is_exact
-    for i, data_type in shape.floating:
-        make = canonical_floats if isinstance(data, pa.Table) else canonical_array
-        canonical = make(columns[i], data_type)
-        are_same = are_same and canonical is columns[i]
-        columns[i] = canonical
-    return data if are_same else type(data).from_arrays(columns, schema=shape.exact)
+    return type(data).from_arrays(columns, schema=shape.exact)
 
 
 def _has_nulls(data: pa.Table | pa.RecordBatch, shape: Shape) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +22,9 @@ from everview.backends.embedded.state.weight_map import WeightChanges, WeightMap
 from everview.backends.embedded.vectors import Batch, Ints, KeyLayout, RowCount, Vector, empty_batch
 from everview.relational.nodes import Schema
 from everview.relational.range_condition import RangeAccess
+
+if TYPE_CHECKING:
+    from everview.backends.embedded.operators.table_part import TablePart
 
 PIECE = 4096
 """Rows that are handed out at a time."""
@@ -48,6 +52,15 @@ class Searched(ABC):
     @abstractmethod
     def at(self, slots: Ints) -> Batch:
         """The rows in these slots, with their weights."""
+
+    @property
+    def reader(self) -> Searched:
+        """What keeps its columns in a table's arrangement, if it is searched there."""
+        return self
+
+    def found(self, columns: Sequence[int], keys: Ints) -> tuple[Ints, Ints]:
+        """Pairs of a row of ``keys`` and the slot of a row that has this key in these columns."""
+        return self.index(columns).expand(keys)
 
     def live_slots(self) -> Ints:
         """The slots of all rows."""
@@ -179,6 +192,10 @@ class Operator:
         self.layout = KeyLayout(self.types, tuple(f.nullable for f in fields))
         self.inputs = inputs
         self.arrangement: Arrangement | None = None
+        self.part: TablePart | None = None
+        """The rows of a table that the output is, if it is such and no table itself."""
+        self.in_table: Searched | None = None
+        """These, where they are found in the table's arrangement."""
         self.seconds = 0.0
         """What transactions have taken in it, as far as that is not on the account of a view yet."""
         self.spent = 0.0
@@ -266,6 +283,12 @@ class Operator:
     def searched(self) -> Searched:
         """The output for those who look rows up in it and do not mind if rows repeat."""
         return self.arranged()
+
+    def sliced(self) -> Searched:
+        """The same for those who look rows up by equal columns and in no order; when a view has come, it may be another."""
+        if self.in_table is None and self.part is not None and self.arrangement is None:
+            self.part.scan.source.arrange_part(self, self.part)
+        return self.searched() if self.in_table is None else self.in_table
 
     @property
     def keeps_output(self) -> bool:

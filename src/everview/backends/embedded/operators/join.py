@@ -58,7 +58,12 @@ class Side:
         self.columns = columns
         self.null_safe = null_safe
         self.key_layout: KeyLayout = operator.layout.part(columns)
-        self.rows: Searched = operator.arranged() if needs_distinct_rows else operator.searched()
+        self._rows: Searched | None = None
+        """What is searched; None where that may become another."""
+        if needs_distinct_rows:
+            self._rows = operator.arranged()
+        elif search is not None or operator.part is None:
+            self._rows = operator.searched()
         self._texts = dictionary
         self._why_scan = " (no comparison bounds a column of it)" if width else ""
         self._probe: RangeProbe | None = None
@@ -68,6 +73,11 @@ class Side:
             self.rows.range_index(columns, search.access, dictionary)
         elif columns:
             self.rows.index(columns)
+
+    @property
+    def rows(self) -> Searched:
+        """What is searched."""
+        return self.operator.sliced() if self._rows is None else self._rows
 
     @property
     def order(self) -> RangeIndex:
@@ -84,8 +94,8 @@ class Side:
     def of_change(self, change: Batch) -> Side:
         """The same over the rows of a change alone."""
         side = copy(self)
-        side.rows = Arrangement(self.operator.layout)
-        side.rows.apply(change)
+        side._rows = rows = Arrangement(self.operator.layout)
+        rows.apply(change)
         return side
 
     def keyed_by(self, columns: tuple[int, ...], null_safe: tuple[bool, ...]) -> Side:
@@ -141,7 +151,7 @@ class Side:
             rows, slots = stretches.take()
         else:
             keys, kept = self.probe_keys([probing.columns[c] for c in key_columns], count)
-            rows, slots = self.rows.index(self.columns).expand(keys)
+            rows, slots = self.rows.found(self.columns, keys)
         return (rows if kept is None else kept[rows]), slots
 
     def stretches(self, probing: Batch, key_columns: Sequence[int]) -> tuple[Stretches, Ints | None]:

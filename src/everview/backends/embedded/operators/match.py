@@ -119,7 +119,7 @@ class MatchByKeyOperator(Operator):
         if not self.left.columns:
             slots = self.left.rows.live_slots()
             return np.zeros(len(slots), dtype=np.int64), slots
-        return self.left.rows.index(self.left.columns).expand(keys)
+        return self.left.rows.found(self.left.columns, keys)
 
     def commit(self) -> None:
         self._applied.clear()

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate, compile_projection
 from everview.backends.embedded.operators.base import Operator
+from everview.backends.embedded.operators.table_part import TablePart
+from everview.backends.embedded.sources import ScanOperator
 from everview.backends.embedded.vectors import Batch, DeferredBatch, concatenate
 from everview.errors import EvaluationError
 from everview.relational.evaluate import compile_expression
@@ -24,6 +26,8 @@ class FilterOperator(Operator):
     def __init__(self, node: Filter, child: Operator, dictionary: Dictionary) -> None:
         super().__init__(schema(node), (child,))
         self._holds = compile_predicate(node.condition, dictionary)
+        part = _part_read(child)
+        self.part = None if part is None else part.where(node.condition)
         self._text = sql_text(node.condition, tuple(f.name for f in child.fields))
 
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
@@ -51,6 +55,8 @@ class ProjectOperator(Operator):
     def __init__(self, node: Project, child: Operator, dictionary: Dictionary) -> None:
         super().__init__(schema(node), (child,))
         self._project = compile_projection(node.expressions, dictionary)
+        part = _part_read(child)
+        self.part = None if part is None else part.of(node.expressions)
         self._risky = tuple(compile_expression(e) for e in node.expressions if can_fail(e))
         names = tuple(f.name for f in child.fields)
         self._text = ", ".join(sql_text(e, names) for e in node.expressions)
@@ -86,6 +92,10 @@ class ProjectOperator(Operator):
 
     def describe(self) -> str:
         return f"project [{self._text}]"
+
+
+def _part_read(child: Operator) -> TablePart | None:
+    return TablePart(child, child.columns) if isinstance(child, ScanOperator) else child.part
 
 
 class UnionAllOperator(Operator):

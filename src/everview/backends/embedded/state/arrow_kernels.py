@@ -124,3 +124,49 @@ def read_exported(batch: Word, columns: Ints, count: Word, out: Ints) -> Word:
         _read_values(columns[2 * k + 1], data, load64(exported + 8 * OFFSET), count, words, k * count, 1)
     call_at(load64(batch + 8 * RELEASE), batch)
     return place
+
+
+_BEYOND_ASCII = -0x7F7F7F7F7F7F7F80
+"""The highest bit of each byte of a word."""
+
+
+@inlined
+def _is_ascii(exported: Word, count: Word) -> bool:
+    """Whether all bytes of an exported array of strings are ASCII, those beneath NULL too."""
+    buffers, first = load64(exported + 8 * BUFFERS), load64(exported + 8 * OFFSET)
+    offsets, data = load64(buffers + 8), load64(buffers + 16)
+    if offsets == 0 or data == 0:
+        return False
+    at, stop = np.int64(load32(offsets + 4 * first)), np.int64(load32(offsets + 4 * (first + count)))
+    seen = np.int64(0)
+    while at + 8 <= stop:
+        seen |= load64(data + at)
+        at += 8
+    while at < stop:
+        seen |= np.int64(load8(data + at)) & 0x80
+        at += 1
+    return (seen & _BEYOND_ASCII) == 0
+
+
+@kernel
+def is_surely_right(batch: Word, required: Ints, texts: Ints, count: Word, is_kept: bool) -> bool:
+    """Whether an exported batch has no NULL in some columns, and nothing but ASCII in others; it is released.
+
+    Args:
+        batch: Where its ``ArrowArray`` lies.
+        required: The columns without NULLs.
+        texts: The columns of strings.
+        count: The number of rows, at least 1.
+        is_kept: It is not released if it is right.
+    """
+    children = load64(batch + 8 * CHILDREN)
+    is_right = True
+    for k in range(required.shape[0]):
+        if _has_null(load64(children + 8 * required[k]), count):
+            is_right = False
+    for k in range(texts.shape[0]):
+        if is_right and not _is_ascii(load64(children + 8 * texts[k]), count):
+            is_right = False
+    if not (is_right and is_kept):
+        call_at(load64(batch + 8 * RELEASE), batch)
+    return is_right
