@@ -281,10 +281,11 @@ def main() -> int:
         "--refreshes", nargs="+", choices=REFRESHES, help="how views are refreshed, by default incremental"
     )
     parser.add_argument("--lookup-bytes", type=int, help="disk for the driver's copies; 0 for none")
+    parser.add_argument("--rows-at-driver", type=int, help="of a segment; larger ones are looked up in copies")
     parser.add_argument("--memory", default=MEMORY, help=f"of Spark's process, by default {MEMORY}")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
-    single = ("scale", "rounds", "recomputations", "seconds", "lookup_bytes")
+    single = ("scale", "rounds", "recomputations", "seconds", "lookup_bytes", "rows_at_driver")
     chosen = {name: getattr(given, name) for name in single if getattr(given, name) is not None}
     several = ("queries", "shares", "orders", "strategies", "lookups", "refreshes")
     chosen |= {name: tuple(getattr(given, name)) for name in several if getattr(given, name)}

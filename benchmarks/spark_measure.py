@@ -59,11 +59,13 @@ class Plan:
     lookup_bytes: int = LOOKUP_BYTES
     strategies: tuple[str, ...] = ("auto",)
     lookups: tuple[str, ...] = LOOKUPS
+    rows_at_driver: int | None = None
+    """The most rows of a segment that is in the driver's memory; by default the backend's own, less below scale 1."""
 
     @property
     def local_rows(self) -> int:
         """Segments of more rows are Spark's."""
-        return max(1, round(LOCAL_ROWS * min(1.0, self.scale)))
+        return self.rows_at_driver or max(1, round(LOCAL_ROWS * min(1.0, self.scale)))
 
 
 @dataclass(frozen=True, slots=True)

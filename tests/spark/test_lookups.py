@@ -141,7 +141,7 @@ def test_the_law_with_copies(
     for changes in transactions:  # one by one: what is deleted is chosen from what is there
         replay.apply(changes)
         replay.check()
-    assert any((tmp_path / "_lookup").rglob("*.arrow"))
+    assert any((tmp_path / "_lookup").rglob("*.rows"))
     replay.backend.close()
 
 
@@ -283,7 +283,7 @@ def test_copies_of_tasks_beside_the_driver_last(spark: SparkSession, tmp_path: P
         return ev.connect(tmp_path / "db", backend="spark", spark=spark, local_rows=5, lookup_bytes=0)
 
     def kept() -> set[Path]:
-        return set((tmp_path / "db" / "_copies").rglob("*.arrow"))
+        return set((tmp_path / "db" / "_copies").rglob("*.rows"))
 
     with opened() as db:
         table = db.create_table("t", "k int, x int", primary_key="k")
@@ -294,7 +294,7 @@ def test_copies_of_tasks_beside_the_driver_last(spark: SparkSession, tmp_path: P
             table.delete([(k, k)])
     copied = kept()
     assert copied
-    torn = tmp_path / "db" / "_copies" / "an earlier start" / "c" / "0.arrow"
+    torn = tmp_path / "db" / "_copies" / "an earlier start" / "c" / "0-0.rows"
     torn.parent.mkdir(parents=True)
     torn.touch()
     with opened() as db:

@@ -1,8 +1,8 @@
-"""Copies of large segments in which rows are looked up, at the driver or in tasks: uncompressed Arrow columns, memory-mapped.
+"""Copies of large segments in which rows are looked up, at the driver or in tasks: uncompressed, memory-mapped, sorted by key.
 
 Parquet cannot give out single rows: a small change that is scattered over a large segment would decode nearly all of it. A
-copy holds the columns that look-ups have asked for, a file each, and per searched column either the fact that its batches
-are sorted or their sorted order, so that k keys are found in O(k log n) and only the memory pages of their rows are read.
+copy holds the columns that look-ups have asked for, for each searched column in files of rows sorted by it (``packed_rows``),
+so that a look-up reads about a memory page a key, and of neighbouring keys less, however large the segment is.
 
 Contract: a copy is a cache of an immutable file. The driver's belong to its process; the folder is emptied when the database is
 opened or closed. Those of an executor are *shared* by its Python workers and outlive them: a file appears whole, by rename,
@@ -18,26 +18,18 @@ import os
 import shutil
 import threading
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.backends.spark.row_hashes import ROW_HASH, row_hashes, without_hash
-from everview.backends.spark.segments import (
-    Segment,
-    SegmentFile,
-    decode,
-    empty_rows,
-    encode,
-    stored_type,
-)
+from everview.backends.spark.packed_rows import ROW, PackedRows, are_hashed, key_numbers
+from everview.backends.spark.segment_copies import TooLong, taken, write_copy
+from everview.backends.spark.segments import Segment, decode, empty_rows, encode, stored_type
 from everview.relational.arrow import arrow_type
 from everview.relational.nodes import Schema
 from everview.relational.types import Array, DataType, Map, Null, Struct, is_floating
@@ -50,33 +42,33 @@ FREE_SHARE: Final = 0.5
 """At most this share of the disk's free space is taken at once."""
 FIRST_COPIED: Final = 2
 """The look-up in a relation with which copying begins."""
-PAGE: Final = 4096
-"""Bytes of a memory page: the least that is read of a file that is mapped."""
-_BATCH_ROWS: Final = 1 << 20
+LAYOUT: Final = 2
+"""Of what a copy consists: another version does not look at its files."""
 _STRING_WIDTH: Final = 32
 """What a value of unknown width is taken to need, in bytes."""
-
-Numbers = npt.NDArray[np.integer[Any]]
-Positions = npt.NDArray[np.int64]
-
-
-class _TooLong(Exception):
-    """A part of a column has more text than one Arrow array can hold."""
-
-
-@dataclass
-class _Column:
-    """One column of a segment: its batches, and for those that are not sorted by it their order."""
-
-    batches: list[pa.Array]
-    orders: dict[int, tuple[Numbers, Positions | None]] = field(default_factory=dict)
 
 
 @dataclass
 class _Copy:
+    """What there is of a segment: files of packed rows, by the column that they are sorted by, and wide columns."""
+
     folder: Path
-    columns: dict[int, _Column] = field(default_factory=dict)
+    packed: dict[int, dict[str, PackedRows]] = field(default_factory=dict)
+    wide: dict[int, list[pa.Array]] = field(default_factory=dict)
     bytes: int = 0
+
+    def covering(self, by: int, wanted: tuple[int, ...]) -> tuple[list[PackedRows], set[int]]:
+        """As few of its files sorted by a column as have the wanted ones, and those that none of them has."""
+        left = {ROW if c in self.wide else c for c in wanted}
+        chosen: list[PackedRows] = []
+        files = list(self.packed.get(by, {}).values())
+        while left and files:
+            best = max(files, key=lambda f: len(left.intersection(f.columns)))
+            if left.isdisjoint(best.columns):
+                break
+            chosen.append(best)
+            left.difference_update(best.columns)
+        return chosen, left
 
 
 class LookupCopies:
@@ -142,21 +134,21 @@ class LookupCopies:
         own = tuple(fields[c] for c in columns)
         if not _is_searchable(fields[by].type):
             return empty_rows(own), segments
-        encoded = encode(pa.table([keys], names=["k"]), (fields[by],)).column(0)
+        encoded = encode(pa.table([keys], names=["k"]), (fields[by],)).column(0).combine_chunks()
         with self._lock:
             self._asked[place] += 1
             found: list[list[pa.Array]] = []
             left = []
-            for segment in segments:
+            for segment in (s for s in segments if s.rows):
                 may_make = self._asked[place] >= FIRST_COPIED if may_copy is None else may_copy
-                copy = self._copy_of(place, segment, fields, tuple(dict.fromkeys((*columns, by))), may_make)
+                wanted = tuple(dict.fromkeys((by, *columns)))
+                copy = self._copy_of(place, segment, fields, wanted, may_make)
                 if copy is None:
                     left.append(segment)
                     continue
-                for number, positions in self._search(copy, by, encoded):
-                    batches = [copy.columns[c].batches[number] for c in columns]
-                    self.bytes_read += sum(bytes_taken(batch, positions) for batch in batches)
-                    found.append([batch.take(pa.array(positions)) for batch in batches])
+                rows = self._search(copy, wanted, encoded)
+                if rows is not None:
+                    found.append([rows[c] for c in columns])
         if not found:
             return empty_rows(own), left
         arrays = [pa.chunked_array(parts).combine_chunks() for parts in zip(*found, strict=True)]
@@ -181,19 +173,22 @@ class LookupCopies:
     def _copy_of(
         self, place: Path, segment: Segment, fields: Schema, wanted: tuple[int, ...], may_make: bool
     ) -> _Copy | None:
-        """The copy of a segment with these columns, made now if that is worth it and possible."""
+        """The copy of a segment with these columns, sorted by the first; made now if that is worth it and possible."""
         path = place / segment.path
         copy = self._copies.get(path)
         if copy is None and self._is_shared:
             copy = self._copies[path] = _Copy(self._folder / name_of_copy(path, segment))
-        if copy is not None and self._is_shared:
+        missing = set(wanted) if copy is None else copy.covering(wanted[0], wanted)[1]
+        if missing and copy is not None and self._is_shared:
             self._open_there(copy, wanted)
-        missing = [c for c in wanted if copy is None or c not in copy.columns]
+            missing = copy.covering(wanted[0], wanted)[1]
+        if copy is not None and self._is_shared and copy.folder.exists():
+            os.utime(copy.folder)  # it is in use
         if not missing:
             return copy
         if not may_make or path in self._too_long:
             return None
-        needed = segment.rows * _width(fields, missing)
+        needed = segment.rows * _width(fields, [c for c in missing if c != ROW])
         if self._is_shared:
             self._make_room(needed, copy)
         if self.bytes + needed > self._budget or needed > FREE_SHARE * _free_bytes(self._folder):
@@ -201,16 +196,20 @@ class LookupCopies:
         if copy is None:
             copy = _Copy(self._folder / str(self._made))
             self._made += 1
-        return self._extended(copy, path, segment, fields, missing)
+        return self._extended(copy, path, segment, fields, wanted)
 
     def _open_there(self, copy: _Copy, wanted: tuple[int, ...]) -> None:
-        """Opens the columns that another process has copied, and notes that the copy is in use."""
-        for column in wanted:
-            made = copy.folder / f"{column}.arrow"
-            if column not in copy.columns and made.exists():
-                copy.columns[column] = _opened(made)
-        if copy.folder.exists():
-            os.utime(copy.folder)
+        """Opens what is there, perhaps by another process, but for what yet another removes at this moment."""
+        with suppress(FileNotFoundError):
+            for column in wanted:
+                made = copy.folder / f"{column}.arrow"
+                if column not in copy.wide and made.exists():
+                    copy.wide[column] = _opened(made)
+            files = copy.packed.setdefault(wanted[0], {})
+            for made in copy.folder.glob(f"{wanted[0]}-*.rows"):
+                if made.name not in files:
+                    files[made.name] = PackedRows(made)
+                    self.bytes_read += files[made.name].bytes_opened
 
     def _make_room(self, needed: int, own: _Copy | None) -> None:
         """Removes the copies that have been unused for longest, until there is room; whoever has one open keeps reading it."""
@@ -222,86 +221,68 @@ class LookupCopies:
             taken -= sum(_size(path) for path in folder.glob("*.*"))
             shutil.rmtree(folder, ignore_errors=True)
 
-    def _extended(self, copy: _Copy, path: Path, segment: Segment, fields: Schema, wanted: list[int]) -> _Copy | None:
-        """The copy with further columns; None if they cannot be written."""
-        files = [copy.folder / f"{c}.arrow" for c in wanted]
-        scratch = [f.with_suffix(f".{os.getpid()}") for f in files]
+    def _extended(
+        self, copy: _Copy, path: Path, segment: Segment, fields: Schema, wanted: tuple[int, ...]
+    ) -> _Copy | None:
+        """The copy with what it lacks of the wanted columns; None if they cannot be written."""
+        scratch = copy.folder / str(os.getpid())
         try:
-            copy.folder.mkdir(parents=True, exist_ok=True)
-            self.bytes_read += _write_columns(path, segment, fields, wanted, scratch)
-            for written, made in zip(scratch, files, strict=True):
+            scratch.mkdir(parents=True, exist_ok=True)
+            _, missing = copy.covering(wanted[0], wanted)
+            self.bytes_read += write_copy(path, segment, fields, wanted[0], missing, scratch)
+            for written in sorted(scratch.iterdir()):  # wide columns, which are named by numbers alone, first
+                made = copy.folder / written.name
                 os.replace(written, made)
+                copy.bytes += _size(made)
+            self._open_there(copy, wanted)
         except (
             OSError,
-            _TooLong,
+            TooLong,
         ) as error:  # the disk is full, say; what is wrong with the segment is a CorruptDatabase
-            if isinstance(error, _TooLong):
+            if isinstance(error, TooLong):
                 self._too_long.add(path)
-            for made in (*files, *scratch):
-                made.unlink(missing_ok=True)
             return None
-        for column, made in zip(wanted, files, strict=True):
-            copy.columns[column] = _opened(made)
-            copy.bytes += _size(made)
+        finally:
+            shutil.rmtree(scratch, ignore_errors=True)
+        if copy.covering(wanted[0], wanted)[1]:
+            return None
         self._copies[path] = copy
         return copy
 
     # Searching
 
-    def _search(self, copy: _Copy, by: int, keys: pa.ChunkedArray) -> Iterator[tuple[int, Positions]]:
-        """Where the keys are: the batches that have some, and their positions there, ascending."""
-        column = copy.columns[by]
-        if not column.batches:
-            return
-        asked = keys.combine_chunks().cast(column.batches[0].type)
-        numbers = numbers_of(asked.drop_null())
-        if numbers is not None:
-            numbers = np.unique(numbers)
-        for number, batch in enumerate(column.batches):
-            if numbers is None or batch.null_count:
-                positions = np.flatnonzero(pc.is_in(batch, value_set=asked).to_numpy(zero_copy_only=False))
-                self.bytes_read += batch.nbytes
-            else:
-                if number not in column.orders:
-                    column.orders[number] = self._order(copy, by, number)
-                positions, touched = _positions(*column.orders[number], numbers)
+    def _search(self, copy: _Copy, wanted: tuple[int, ...], keys: pa.Array) -> dict[int, pa.Array] | None:
+        """The wanted columns of the rows that have one of the keys in the first of them; None if there are no such rows."""
+        by = wanted[0]
+        files, _ = copy.covering(by, wanted)
+        asked = keys.cast(files[0].key_type)
+        numbers = np.unique(key_numbers(asked.drop_null()))
+        places, searched = files[0].places(numbers, with_nulls=asked.null_count > 0)
+        self.bytes_read += files[0].bytes_of(places, searched)
+        if not len(places):
+            return None
+        self.bytes_read += sum(file.bytes_of(places, places[:0]) for file in files[1:])
+        rows: dict[int, pa.Array] = {}
+        for file in files:
+            rows |= file.columns_of(file.records(places), (*wanted, ROW))
+        for column in wanted:
+            if column in copy.wide:
+                rows[column], touched = taken(copy.wide[column], rows[ROW].to_numpy())
                 self.bytes_read += touched
-            if len(positions):
-                yield number, positions
-
-    def _order(self, copy: _Copy, by: int, number: int) -> tuple[Numbers, Positions | None]:
-        """The values of a batch ascending, and where each was; None in the second place if they ascend as they are."""
-        values = numbers_of(copy.columns[by].batches[number])
-        assert values is not None
-        ascends = copy.folder / f"{by}.{number}.ascends"
-        if self._is_shared and ascends.exists():
-            return values, None
-        files = [copy.folder / f"{by}.{number}.{name}.npy" for name in ("values", "order")]
-        if self._is_shared and all(f.exists() for f in files):
-            return np.load(files[0], mmap_mode="r"), np.load(files[1], mmap_mode="r")
-        self.bytes_read += values.nbytes
-        if bool(np.all(values[1:] >= values[:-1])):
-            ascends.touch()
-            return values, None
-        order = np.argsort(values, kind="stable")
-        kept = []
-        for path, array in zip(files, (values[order], order), strict=True):
-            scratch = path.with_suffix(f".{os.getpid()}.npy")
-            np.save(scratch, array)
-            kept.append(np.load(scratch, mmap_mode="r"))
-            os.replace(scratch, path)
-            copy.bytes += _size(path)
-        return kept[0], kept[1]
+        if not are_hashed(asked.type):
+            return rows
+        are_asked = pc.is_in(rows[by], value_set=asked)
+        return {column: rows[column].filter(are_asked) for column in wanted}
 
 
 def name_of_copy(path: Path, segment: Segment) -> str:
     """The folder of a segment's copy among shared ones."""
-    return hashlib.sha1(f"{path} {segment}".encode()).hexdigest()
+    return hashlib.sha1(f"{LAYOUT} {path} {segment}".encode()).hexdigest()
 
 
-def _opened(file: Path) -> _Column:
+def _opened(file: Path) -> list[pa.Array]:
     source = pa.ipc.open_file(pa.memory_map(str(file)))
-    return _Column([source.get_batch(i).column(0) for i in range(source.num_record_batches)])
+    return [source.get_batch(i).column(0) for i in range(source.num_record_batches)]
 
 
 def _size(path: Path) -> int:
@@ -312,112 +293,9 @@ def _size(path: Path) -> int:
         return 0
 
 
-def _positions(ordered: Numbers, order: Positions | None, keys: Numbers) -> tuple[Positions, int]:
-    """Where the keys, which ascend, are in a batch that is not empty, ascending; and the bytes of the pages touched."""
-    # A segment is sorted by its key: most keys of a look-up are in other batches, and are left out before they are searched.
-    keys = keys[np.searchsorted(keys, ordered[0], "left") : np.searchsorted(keys, ordered[-1], "right")]
-    if not len(keys):
-        return np.zeros(0, dtype=np.int64), 2 * PAGE
-    first = np.searchsorted(ordered, keys, "left")
-    counts = np.searchsorted(ordered, keys, "right") - first
-    # The runs first[i], first[i] + 1, … of counts[i] places, one after the other.
-    places = np.repeat(first - np.cumsum(counts) + counts, counts) + np.arange(counts.sum())
-    touched = _bytes_searched(ordered, first)
-    if order is None:
-        return places, touched
-    return np.sort(order[places]), touched + _pages(places * order.itemsize)
-
-
-def _pages(offsets: Numbers) -> int:
-    """The bytes of the pages in which the values at these offsets, which ascend, begin."""
-    return PAGE * int(np.count_nonzero(np.diff(offsets // PAGE)) + 1) if len(offsets) else 0
-
-
-def _bytes_searched(ordered: Numbers, ends: Positions) -> int:
-    """The pages that binary searches touch which end at these places: on level d at most 2^d, and at most one for each end."""
-    width = ordered.strides[0]
-    leaves = _pages(ends * width)
-    levels = (len(ordered) * width // PAGE).bit_length()
-    return leaves + sum(min(PAGE << level, leaves) for level in range(levels))
-
-
-def bytes_taken(batch: pa.Array, positions: Positions) -> int:
-    """The memory pages of a batch in which the values at these positions, which ascend, lie.
-
-    >>> bytes_taken(pa.array(range(10_000)), np.array([0, 1, 600, 9_999]))
-    12288
-    """
-    kind = batch.type
-    if pa.types.is_string(kind) or pa.types.is_binary(kind):
-        ends = np.frombuffer(batch.buffers()[1], np.int32)[batch.offset :]
-        starts = ends[positions]
-        long = (ends[positions + 1] - starts) // PAGE
-        return _pages((positions + batch.offset) * 4) + _pages(starts.astype(np.int64)) + PAGE * int(long.sum())
-    if pa.types.is_primitive(kind) or pa.types.is_decimal(kind):
-        return _pages((positions + batch.offset) * kind.bit_width // 8)
-    return int(batch.nbytes) * len(positions) // len(batch)
-
-
-def numbers_of(array: pa.Array) -> Numbers | None:
-    """An array without NULLs as integers that are equal and ordered as its values; None for a type that has no such form.
-
-    >>> numbers_of(pa.array([3, 1], pa.int32())).tolist()
-    [3, 1]
-    >>> numbers_of(pa.array(["a"]))
-    """
-    kind = array.type
-    found: Numbers | None = None
-    if pa.types.is_signed_integer(kind):
-        found = array.to_numpy()
-    elif pa.types.is_date32(kind):
-        found = array.view(pa.int32()).to_numpy()
-    elif pa.types.is_timestamp(kind):
-        found = array.view(pa.int64()).to_numpy()
-    elif pa.types.is_decimal128(kind) and kind.precision <= 18:  # the low word of two has all digits and the sign
-        found = np.frombuffer(array.buffers()[1], np.int64)[2 * array.offset :: 2][: len(array)]
-    return found
-
-
 def _is_searchable(data_type: DataType) -> bool:
     """Not floats, which have several forms of a value, and not what Arrow cannot compare."""
     return not is_floating(data_type) and not isinstance(data_type, Array | Struct | Map | Null)
-
-
-def _write_columns(path: Path, segment: Segment, fields: Schema, wanted: list[int], files: list[Path]) -> int:
-    """Copies columns of a segment, each into a file; returns the bytes read."""
-    source = SegmentFile(path, segment, without_hash(fields))
-    there = source.schema.names
-    names = [there[c] if c < len(there) else ROW_HASH.name for c in wanted]
-    read = there if ROW_HASH.name in names else names
-    with ExitStack() as stack:
-        writers: list[pa.RecordBatchFileWriter] = []
-        for part in _even_parts(source, read):
-            columns = [hashes_of(part) if n == ROW_HASH.name else part.column(n) for n in names]
-            schemas = [pa.schema([pa.field("c", c.type)]) for c in columns]
-            if not writers:
-                writers = [stack.enter_context(pa.ipc.new_file(str(f), s)) for f, s in zip(files, schemas, strict=True)]
-            for column, schema, writer in zip(columns, schemas, writers, strict=True):
-                if column.num_chunks > 1:  # its batches would be others than those of the other columns
-                    raise _TooLong
-                writer.write_table(pa.Table.from_arrays([column], schema=schema))
-    return source.bytes_of(read)
-
-
-def hashes_of(stored: pa.Table) -> pa.ChunkedArray:
-    """The hashes of rows as they stand in files, whose last column is the weight."""
-    return pa.chunked_array([row_hashes(stored.select(range(stored.num_columns - 1)))])
-
-
-def _even_parts(source: SegmentFile, names: list[str]) -> Iterator[pa.Table]:
-    """The rows in parts of one chunk each, cut at the same places whichever columns are read."""
-    left = source.schema.empty_table().select(names)
-    for part in source.batches(_BATCH_ROWS, names):
-        left = pa.concat_tables([left, part])
-        while left.num_rows >= _BATCH_ROWS:
-            yield left.slice(0, _BATCH_ROWS).combine_chunks()
-            left = left.slice(_BATCH_ROWS)
-    if left.num_rows:
-        yield left.combine_chunks()
 
 
 def _width(fields: Schema, columns: list[int]) -> int:

@@ -19,8 +19,9 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import CommitProperties, RemoveAction, Transaction, create_table_with_add_actions
 
 from everview.backends.spark.commit_log import Move
-from everview.backends.spark.lookup_copies import LookupCopies, numbers_of
+from everview.backends.spark.lookup_copies import LookupCopies
 from everview.backends.spark.outside_files import outside_segments
+from everview.backends.spark.packed_rows import numbers_of
 from everview.backends.spark.row_hashes import ROW_HASH
 from everview.backends.spark.segments import (
     GROUP_ROWS,

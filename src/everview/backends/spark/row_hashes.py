@@ -40,11 +40,12 @@ def row_hashes(rows: pa.Table) -> pa.Array:
     """A number for each row, of columns as they stand in files."""
     found: Hashes = np.zeros(rows.num_rows, dtype=np.uint64)
     for column in rows.columns:
-        found = (found ^ (found >> np.uint64(29))) * _FACTOR + _column_hashes(column)
+        found = (found ^ (found >> np.uint64(29))) * _FACTOR + column_hashes(column)
     return pa.array((found ^ (found >> np.uint64(32))).view(np.int64))
 
 
-def _column_hashes(column: pa.ChunkedArray) -> Hashes:
+def column_hashes(column: pa.ChunkedArray | pa.Array) -> Hashes:
+    """A number for each value of a column as it stands in files."""
     array = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     kind = array.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind):

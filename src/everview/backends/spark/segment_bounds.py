@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from everview.backends.spark.lookup_copies import Numbers, numbers_of
+from everview.backends.spark.packed_rows import Numbers, numbers_of
 from everview.backends.spark.row_hashes import without_hash
 from everview.backends.spark.segments import Segment, SegmentFile
 from everview.relational.nodes import Schema

@@ -26,9 +26,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from everview.backends.spark.arrow_conditions import passing
-from everview.backends.spark.lookup_copies import LookupCopies, hashes_of, name_of_copy
+from everview.backends.spark.lookup_copies import LookupCopies, name_of_copy
 from everview.backends.spark.row_hashes import ROW_HASH, without_hash
 from everview.backends.spark.segment_bounds import groups_with
+from everview.backends.spark.segment_copies import hashes_of
 from everview.backends.spark.segments import (
     Segment,
     SegmentFile,
