@@ -48,13 +48,6 @@ class FeatureSet:
         return replace(self, continuous=xs, categorical=cs, is_whole=False)
 
 
-def workloads(*, quick: bool) -> dict[str, Workload]:
-    """The three data sets, at the size of F-IVM's experiments or small."""
-    if quick:
-        return {"housing": housing(400), "retailer": retailer(0.02), "favorita": favorita(0.01)}
-    return {name: make(1.0) for name, make in MAKERS.items()}
-
-
 def feature_set(workload: Workload, kind: str) -> FeatureSet:
     """The features of a kind: every variable that joins nothing."""
     names = [name for name in workload.columns if sum(name in t.column_names for t in workload.tables.values()) == 1]

@@ -120,7 +120,7 @@ def test_wrong_features_are_refused_by_name(houses: ev.Database) -> None:
 
 @pytest.mark.parametrize("strategy", ["auto", "factorized"])
 def test_features_that_are_integers_or_decimals_are_maintained(db: ev.Database, strategy: str) -> None:
-    """Also on Spark, where sums of doubles have no trees: exact ones are payloads of trees and groups."""
+    """Also on Spark: what is exact needs no limbs, and its sums are payloads of trees and groups as they are."""
     db.create_table("sale", "item INT, price DECIMAL(9, 2), rooms SMALLINT, walls STRING")
     db.create_table("item", "item INT, maker INT")
     db.create_table("maker", "maker INT, growth INT, big BOOLEAN")

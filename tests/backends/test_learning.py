@@ -191,6 +191,11 @@ def test_bins(spark: SparkSession) -> None:
             db.create_covariance("none", "SELECT * FROM empty", bins={"x": 3})
         with pytest.raises(ev.InvalidQuery, match="low below high"):
             db.create_covariance("none", JOIN, bins={"size": (5, 5, 3)})
+        for text in (3, (0, 10, 3)):  # a view that cannot cast it would be suspended by the first row
+            with pytest.raises(ev.InvalidQuery, match="'heat' is string, and only numbers are cut"):
+                db.create_covariance("none", JOIN, bins={"heat": text})
+        with pytest.raises(ev.UnknownName, match="'sice'"):
+            db.create_covariance("none", JOIN, bins={"sice": 3})
 
 
 def _joined_prices(houses: Rows) -> pd.Series:

@@ -40,7 +40,18 @@ def test_products_reach_every_ring(spark: SparkSession) -> None:
     """Products into any table, and taken back in another order, leave the reference's answer in every view of every ring."""
     rng = random.Random(11)
     reference, db = _open(spark, backend="reference"), _open(spark)
-    names = ("polynomials_over_three", "covariance_over_three", "does_not_commute", "self_join", "cycle", "one_table")
+    names = (
+        "polynomials_over_three",
+        "covariance_over_three",
+        "several_rings",
+        "does_not_commute",
+        "arguments_of_one_table",
+        "residual",
+        "cross",
+        "self_join",
+        "cycle",
+        "one_table",
+    )
     for name in names:
         for database in (reference, db):
             database.create_view(name, QUERIES[name])

@@ -11,7 +11,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from everview.errors import InvalidQuery
+from everview.relational.column_names import find_column
 from everview.relational.quoting import quote
+from everview.relational.schema import schema
+from everview.relational.types import BOOLEAN, is_numeric
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -31,10 +34,19 @@ def with_bins(core: Core, query: str | DataFrame, bins: Mapping[str, Bins]) -> s
     """The query with a column ``<name>_bin`` for each column that is cut.
 
     Raises:
-        InvalidQuery: a number of bins or a range is wrong, or there are no rows yet to take a range from.
+        InvalidQuery: a column is no number, a number of bins or a range is wrong, or there are no rows yet to take one from.
+        UnknownName: the query has no such column.
     """
     if not bins:
         return query
+    fields = schema(core.translate(query).plan)
+    for name in bins:
+        field = fields[find_column("the query of the covariance", fields, name)]
+        if not is_numeric(field.type) and field.type != BOOLEAN:
+            raise InvalidQuery(
+                f"column '{field.name}' is {field.type}, and only numbers are cut into bins.",
+                hint="make it categorical, or cast it in the query.",
+            )
     added = ", ".join(f"{_bin(core, query, name, given)} AS {quote(bin_name(name))}" for name, given in bins.items())
     if isinstance(query, str):
         return f"SELECT *, {added} FROM ({query}\n)"

@@ -13,7 +13,7 @@ from everview.backends.spark.far_rows import Rows
 from everview.backends.spark.key_lookups import Wanted
 from everview.backends.spark.relation_store import StoredRelation
 from everview.backends.spark.restrict import Restriction, Source, TermSources, source_of
-from everview.backends.spark.stages import Grouped, Linear, Stage, StageProgram, scanned
+from everview.backends.spark.stages import Grouped, Stage, StageProgram, TreeView, scanned
 from everview.backends.spark.terms import Leaf, Term
 from everview.relational.nodes import Scan
 
@@ -53,8 +53,10 @@ def changed_terms(stage: Stage, changes: Mapping[str, Rows], relations: Relation
     return ChangedTerms(tuple(picked), terms, starts, tuple(sources))
 
 
-def moved_stage(stage: Grouped, changes: Mapping[str, Rows]) -> Grouped | Linear:
+def moved_stage(stage: Stage, changes: Mapping[str, Rows]) -> Stage:
     """What the changes move of a stage: its rows before floats are cut, where there are such and no change is far."""
+    if not isinstance(stage, Grouped | TreeView):
+        return stage
     is_far = any(isinstance(changes.get(i.table), StoredRelation) for i in scanned(stage.terms))
     return stage if stage.uncut is None or is_far else stage.uncut
 
@@ -77,8 +79,7 @@ def first_look_ups(
     number of rows above which a segment is large.
     """
     for stage in program.stages:
-        moved = moved_stage(stage, changes) if isinstance(stage, Grouped) else stage
-        changed = changed_terms(moved, changes, relations)
+        changed = changed_terms(moved_stage(stage, changes), changes, relations)
         yield from restriction.first_round(changed.terms, changed.starts, changed.sources)
         if isinstance(stage, Grouped) and (state := relations[stage.state_name]).remote(limit):
             yield from restriction.groups_of(state, stage.key_count, changed.terms, changed.starts, changed.sources)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from everview.backends.spark.lower_tree import check_exact, tells_rows_apart
+from everview.backends.spark.payloads import is_float_sum
 from everview.backends.spark.stages import BlockChoice
 from everview.planner.block import Block
 from everview.planner.block_join_builder import FactsOf, Refused
@@ -62,6 +63,8 @@ def choose_tree(block: Block, options: TreeOptions | None) -> BlockChoice | None
         check_exact(block)
     except Refused as refused:
         return BlockChoice(None, str(refused))
+    if options.strategy == "auto" and any(map(is_float_sum, (a.call for a in block.answers))):
+        return BlockChoice(None, "strategy 'auto' has no trees of floats, whose products are nine sums each")
     lowered = plan_plain_tree(block, keeps_wide=options.strategy == "factorized")
     if options.strategy == "auto":
         most = max(rows_met(lowered, options.facts_of), key=lambda m: m.in_terms - m.in_tree, default=Met("", 0, 0))

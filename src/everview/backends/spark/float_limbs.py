@@ -42,12 +42,24 @@ def limbs(x: Expression) -> tuple[Expression, ...]:
     return (*_halves(whole), *_halves(less), least)
 
 
+def places(factors: int) -> int:
+    """How many sums a sum of products of so many floats is: of each place of the product one.
+
+    Limb i counts 2^(31 · (1 - i)), so limbs i and j multiply to place i + j of a product of two.
+
+    >>> places(1), places(2), places(0)
+    (5, 9, 1)
+    """
+    return (LIMBS - 1) * factors + 1
+
+
 def total(sums: Sequence[Expression]) -> Expression:
-    """The float that the sums of limbs are."""
-    a, b, c, d, e = map(_float, sums)
-    high = _plus(_times(a, 2.0**31), b)
-    low = _times(_plus(_times(c, 2.0**31), d), 2.0**-62)
-    return _plus(high, _plus(low, _times(e, 2.0**-93)))
+    """The float that the sums of limbs are, or of products of limbs, by their places; the smallest are added first."""
+    factors = (len(sums) - 1) // (LIMBS - 1)
+    *larger, least = (_times(_float(s), 2.0 ** (31 * (factors - place))) for place, s in enumerate(sums))
+    for scaled in reversed(larger):
+        least = _plus(scaled, least)
+    return least
 
 
 def _halves(number: Expression) -> tuple[Expression, Expression]:

@@ -1,4 +1,4 @@
-"""Payloads of groups with sums of floats, from rows whose floats are not yet cut into limbs (``float_totals``)."""
+"""Payloads of groups, and of views of trees, from rows whose floats are not yet cut into limbs (``float_totals``)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from everview.backends.spark.restrict import BoundSource
 from everview.backends.spark.segments import empty_rows
 from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.stage_plans import TOTALS, pruned, state_of_totals
-from everview.backends.spark.stages import Grouped
+from everview.backends.spark.stages import Grouped, TreeView
 from everview.relational.nodes import Relation
 
 
-def near_payload(stage: Grouped, uncut: pa.Table) -> pa.Table:
+def near_payload(stage: Grouped | TreeView, uncut: pa.Table) -> pa.Table:
     """The rows of a payload, or of a change of it, from rows at the driver."""
     totals = pa.Table.from_batches(
         [
@@ -34,7 +34,7 @@ def near_payload(stage: Grouped, uncut: pa.Table) -> pa.Table:
 def far_payload(
     engine: SparkEngine,
     limit: int,
-    stage: Grouped,
+    stage: Grouped | TreeView,
     rows: Relation,
     sources: Mapping[str, BoundSource],
     zone: str,

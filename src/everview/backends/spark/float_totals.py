@@ -9,7 +9,8 @@ A batch has keys, integers (0 or 1), floats (NULL where a row does not count) an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -24,8 +25,12 @@ SumPart = tuple[int, int]
 WHOLE: Final = -1
 UNFIT: Final[SumPart] = (-1, WHOLE)
 _Ints = npt.NDArray[np.int64]
+_Floats = npt.NDArray[np.float64]
+_Add = Callable[[_Floats], _Ints]
 _ROWS: Final = 2**16
 """So many rows are grouped at a time."""
+_EXACT: Final = 2**22
+"""A limb is below 2³¹, so that sums of so many of them are exact as floats, which have 53 bits."""
 _LIMB: Final = 2.0**31
 
 
@@ -52,55 +57,63 @@ def _totals(batches: list[pa.RecordBatch], key_count: int, parts: tuple[SumPart,
     rows = pa.Table.from_batches(batches)
     weights = rows.column(rows.num_columns - 1).to_numpy()
     most = max(map(abs, (int(weights.min()), int(weights.max()))), default=0) if len(weights) else 0
-    step = max(1, 2**32 // max(1, most))  # a limb is below 2³¹: so many weighted ones have 63 bits
+    step = max(1, _EXACT // max(1, most))
     for start in range(0, len(weights), step):
         some = rows.slice(start, step)
-        keys = [c.combine_chunks() for c in some.columns[:key_count]]
-        sums = _contributions(some, weights[start : start + step], parts)
-        if not key_count:
-            arrays = [pa.array(s.sum(keepdims=True)) for s in sums]
-            yield pa.RecordBatch.from_arrays(arrays, names=_names(len(arrays)))
+        keys, add = _by_group(some, key_count, weights[start : start + step])
+        arrays = [*keys, *_sums(some, parts, add)]
+        yield pa.RecordBatch.from_arrays(arrays, names=_names(len(arrays)))
+
+
+def _by_group(rows: pa.Table, key_count: int, weights: _Ints) -> tuple[list[pa.Array], _Add]:
+    """The keys of the groups of some rows, and what adds up a number of each row, times its weight, by group."""
+    if len(weights) == 1:  # of any weight
+        return [c.combine_chunks() for c in rows.columns[:key_count]], partial(_times, weight=int(weights[0]))
+    times = weights.astype(np.float64)
+    if not key_count:
+        return [], lambda values: (values * times).sum(keepdims=True).astype(np.int64)
+    names = _names(key_count)
+    numbered = pa.Table.from_arrays([*rows.columns[:key_count], pa.array(np.arange(len(weights)))], [*names, "row"])
+    grouped = numbered.group_by(names, use_threads=False).aggregate([("row", "list")])
+    members = grouped.column("row_list").combine_chunks()
+    groups = np.empty(len(weights), dtype=np.int64)
+    groups[members.flatten().to_numpy()] = np.repeat(np.arange(len(members)), members.value_lengths().to_numpy())
+
+    def add(values: _Floats) -> _Ints:
+        return np.bincount(groups, values * times, len(members)).astype(np.int64)
+
+    return [grouped.column(name).combine_chunks() for name in names], add
+
+
+def _sums(rows: pa.Table, parts: tuple[SumPart, ...], add: _Add) -> list[pa.Array]:
+    """The sums of each group, one float after another, so that few numbers of each row are there at once."""
+    unfit = np.zeros(rows.num_rows)
+    sums: dict[SumPart, _Ints] = {}
+    for column, limb in dict.fromkeys((c, min(limb, 0)) for c, limb in parts if c >= 0):
+        if limb == WHOLE:
+            sums[column, WHOLE] = add(rows.column(column).to_numpy().astype(np.float64))
             continue
-        names = _names(key_count + len(sums))
-        table = pa.Table.from_arrays([*keys, *map(pa.array, sums)], names=names)
-        grouped = table.group_by(names[:key_count], use_threads=False)
-        added = grouped.aggregate([(name, "sum") for name in names[key_count:]])
-        yield from (
-            added.select([*names[:key_count], *(f"{n}_sum" for n in names[key_count:])])
-            .rename_columns(names)
-            .to_batches()
-        )
-
-
-def _contributions(rows: pa.Table, weights: _Ints, parts: tuple[SumPart, ...]) -> list[_Ints]:
-    """What each row adds to each sum."""
-    unfit = np.zeros(len(weights), dtype=bool)
-    limbs: dict[SumPart, npt.NDArray[np.float64]] = {}
-    for column in sorted({column for column, limb in parts if limb != WHOLE}):
         x = pc.fill_null(rows.column(column), 0.0).to_numpy()
         is_fit = _fits(x)
-        unfit |= ~is_fit
-        limbs |= {(column, i): limb for i, limb in enumerate(_limbs(np.where(is_fit, x, 0.0)))}
-    found = []
-    for part in parts:
-        if part == UNFIT:
-            value = unfit.astype(np.int64)
-        elif part in limbs:
-            value = limbs[part].astype(np.int64)
-        else:
-            value = rows.column(part[0]).to_numpy()
-        found.append(_times(value, weights))
-    return found
+        if not is_fit.all():
+            unfit[~is_fit] = 1.0
+            x = np.where(is_fit, x, 0.0)
+        sums |= {(column, i): add(limb) for i, limb in enumerate(_limbs(x))}
+    sums[UNFIT] = add(unfit)
+    return [pa.array(sums[part]) for part in parts]
 
 
-def _fits(x: npt.NDArray[np.float64]) -> npt.NDArray[np.bool_]:
+def _fits(x: _Floats) -> npt.NDArray[np.bool_]:
     size = np.abs(x)
-    few = np.where(size >= LEAST, 0.0, x) * 2.0**93
-    fits: npt.NDArray[np.bool_] = (size < MOST) & (np.trunc(few) == few)
+    fits: npt.NDArray[np.bool_] = (size >= LEAST) & (size < MOST)
+    if not fits.all():
+        is_small = size < LEAST
+        few = x[is_small] * 2.0**93
+        fits[is_small] = np.trunc(few) == few
     return fits
 
 
-def _limbs(x: npt.NDArray[np.float64]) -> Iterator[npt.NDArray[np.float64]]:
+def _limbs(x: _Floats) -> Iterator[_Floats]:
     """The limbs of floats that fit, the largest first; each step is exact."""
     rest = x / _LIMB
     for _ in range(LIMBS):
@@ -109,11 +122,11 @@ def _limbs(x: npt.NDArray[np.float64]) -> Iterator[npt.NDArray[np.float64]]:
         rest = (rest - limb) * _LIMB
 
 
-def _times(value: _Ints, weights: _Ints) -> _Ints:
-    product: _Ints = value * weights
-    if len(product) == 1 and int(product[0]) != int(value[0]) * int(weights[0]):
+def _times(values: _Floats, weight: int) -> _Ints:
+    product = int(values[0]) * weight
+    if not -(2**63) <= product < 2**63:
         raise OverflowError("[ARITHMETIC_OVERFLOW] long overflow: a row is there too often for a sum of floats.")
-    return product
+    return np.array([product], dtype=np.int64)
 
 
 def _names(count: int) -> list[str]:

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import assert_never
 
 from everview.backends.spark.choose_tree import TreeOptions, choose_tree
-from everview.backends.spark.lower_tree import AtomInput, lower_tree, tells_rows_apart
+from everview.backends.spark.lower_tree import AtomInput, UncutTerms, lower_tree, tells_rows_apart
 from everview.backends.spark.payloads import ONE, ZERO, Payload, group_payload, is_ring_aggregate
 from everview.backends.spark.stages import (
     INPUT,
@@ -292,17 +292,31 @@ class _Lowering:
             return self._partitioned(name, node, node.keys, keys, choice)
         payload = group_payload(node)
         terms = tuple(projected(t, (*node.keys, *payload.contributions)) for t in self.terms(node.child))
-        stage = _grouped(name, node, terms, payload, choice)
-        if not payload.has_floats:
-            return stage
-        keys = tuple(columns(node)[: len(node.keys)])
-        stage = replace(stage, anew=self._partitioned(name, node, node.keys, keys))
+        stage = self._payload_stage(name, node, terms, payload, choice)
         if payload.uncut is None:
             return stage
         values = payload.uncut.values
         rows = tuple(projected(t, (*node.keys, *values)) for t in self.terms(node.child))
-        fields = (*schema(node)[: len(keys)], *_key_fields(values))
+        fields = (*stage.keys, *_key_fields(values))
         return replace(stage, uncut=Linear(name, fields, rows), parts=payload.uncut.parts)
+
+    def _payload_stage(
+        self, name: str, node: Aggregate, terms: tuple[Term, ...], payload: Payload, choice: BlockChoice | None
+    ) -> Grouped:
+        """The stage of an aggregate's payload; groups with floats that do not fit are computed from the joined rows."""
+        keys = tuple(columns(node)[: len(node.keys)])
+        return Grouped(
+            name,
+            schema(node),
+            terms,
+            len(keys),
+            (*schema(node)[: len(keys)], *payload.fields),
+            payload.outputs,
+            _present(len(keys)) if keys else ONE,
+            is_global=not keys,
+            anew=self._partitioned(name, node, node.keys, keys) if payload.has_floats else None,
+            choice=choice,
+        )
 
     def _tree(self, name: str, node: Aggregate, choice: BlockChoice) -> Stage:
         """The result of a view tree, the other views of which become stages before it."""
@@ -312,16 +326,20 @@ class _Lowering:
         atoms = program.block.atoms
         inputs = [AtomInput(tuple(self.terms(a.input)), tells_rows_apart(a, self._facts)) for a in atoms]
 
-        def add_view(view: str, terms: tuple[Term, ...], fields: Schema, key_count: int) -> Scan:
+        def add_view(
+            view: str, terms: tuple[Term, ...], fields: Schema, key_count: int, uncut: UncutTerms | None
+        ) -> Scan:
             # Equal views of a self-join, or of two aggregates, are one stage.
             key = ("tree view", terms, tuple(f.type for f in fields), key_count)
-            (only,) = self._stage(key, lambda name: TreeView(name, fields, terms, key_count, view))
+            rows = None if uncut is None else Linear(name, uncut.fields, uncut.terms)
+            parts = () if uncut is None else uncut.parts
+            (only,) = self._stage(key, lambda name: TreeView(name, fields, terms, key_count, view, rows, parts))
             (scan,) = only.inputs
             assert isinstance(scan, Scan)
             return scan
 
         result = lower_tree(program, inputs, add_view)
-        return _grouped(name, node, result.terms, result.payload, choice)
+        return self._payload_stage(name, node, result.terms, result.payload, choice)
 
     def _distinct(self, name: str, below: list[Term], fields: Schema) -> Stage:
         terms = tuple(projected(t, (*_outputs(t, fields), ONE)) for t in below)
@@ -361,23 +379,6 @@ class _Lowering:
         told = {p: k for p, k in zip(partition, output_key, strict=True) if columns_of(p)}
         terms = tuple(self.terms(node.child))
         return Partitioned(name, schema(node), terms, tuple(told), over, tuple(told.values()), choice)
-
-
-def _grouped(
-    name: str, node: Aggregate, terms: tuple[Term, ...], payload: Payload, choice: BlockChoice | None
-) -> Grouped:
-    width = len(node.keys)
-    return Grouped(
-        name,
-        schema(node),
-        terms,
-        width,
-        (*schema(node)[:width], *payload.fields),
-        payload.outputs,
-        _present(width) if node.keys else ONE,
-        is_global=not node.keys,
-        choice=choice,
-    )
 
 
 _COUNT = Field("count", INT64, False)

@@ -109,16 +109,13 @@ class Maintenance:
                 made = plan(lambda total: stage_plans.linear_plan(stage, total))
                 self._store_plan(stage.name, stage.fields, made, named, work, zone)
             case TreeView():
-                made = plan(lambda total: stage_plans.tree_view_plan(stage, total))
-                self._store_plan(stage.name, stage.fields, made, named, work, zone)
+                if not self._store_uncut(stage, sources, work, zone, sum_up=sum_up):
+                    made = plan(lambda total: stage_plans.tree_view_plan(stage, total))
+                    self._store_plan(stage.name, stage.fields, made, named, work, zone)
             case Grouped():
-                if stage.uncut is None or not self._engine.lookups.are_on:
+                if not self._store_uncut(stage, sources, work, zone, sum_up=sum_up):
                     made = plan(lambda total: stage_plans.state_rows(stage_plans.payload_plan(stage, total)))
                     self._store_plan(stage.state_name, stage.state, made, named, work, zone)
-                else:
-                    rows = sum_plan(stage.uncut.terms, starts)
-                    rows = on_consolidated_leaves(rows) if sum_up else rows
-                    self._store_payload(stage, rows, named_sources(stage.uncut.terms, sources), work, zone)
                 payloads = self._content_source(Scan(stage.state_name, stage.state), work)
                 assert payloads is not None
                 state = {stage_plans.OLD: BoundSource(payloads)}
@@ -138,15 +135,22 @@ class Maintenance:
             case _:
                 assert_never(stage)
 
-    def _store_payload(
-        self, stage: Grouped, rows: Relation, sources: Mapping[str, BoundSource], work: Work, zone: str
-    ) -> None:
-        """Stores the payload of rows whose floats are not yet cut."""
-        if not any(s.is_remote(self._limit) for s in sources.values()):
+    def _store_uncut(
+        self, stage: Grouped | TreeView, inputs: TermSources, work: Work, zone: str, *, sum_up: bool
+    ) -> bool:
+        """Stores the payload of rows whose floats are not yet cut; False where there are none, or no Python in tasks."""
+        if stage.uncut is None or not self._engine.lookups.are_on:
+            return False
+        rows = sum_plan(stage.uncut.terms, tuple(t.first for t in stage.terms))
+        rows = on_consolidated_leaves(rows) if sum_up else rows
+        sources = named_sources(stage.uncut.terms, inputs)
+        if any(s.is_remote(self._limit) for s in sources.values()):
+            frame = far_payload(self._engine, self._limit, stage, rows, sources, zone)
+            made = self._engine.write(frame, self._place(stage.state_name, stage.state, work))
+            work.replaced[stage.state_name] = made
+        else:
             work.replaced[stage.state_name] = near_payload(stage, self.run(rows, sources, zone))
-            return
-        frame = far_payload(self._engine, self._limit, stage, rows, sources, zone)
-        work.replaced[stage.state_name] = self._engine.write(frame, self._place(stage.state_name, stage.state, work))
+        return True
 
     def _with_unfit(
         self, stage: Grouped, anew: Partitioned, output: Relation, state: dict[str, BoundSource], work: Work, zone: str
@@ -240,7 +244,7 @@ class Maintenance:
             case Linear():
                 return self._sum(stage, work, zone, own_home(stage))
             case TreeView():
-                return self._sum(stage, work, zone, own_home(stage))
+                return self._changed_payload(stage, work, zone)
             case Grouped():
                 return self._grouped_delta(stage, work, zone)
             case Partitioned():
@@ -290,7 +294,7 @@ class Maintenance:
         union = UnionAll(tuple(Scan(name, weighted(stage.fields)) for name in parts))
         return self._answer(union, parts, zone, home, work)
 
-    def _changed_payload(self, stage: Grouped, work: Work, zone: str) -> Rows | None:
+    def _changed_payload(self, stage: Grouped | TreeView, work: Work, zone: str) -> Rows | None:
         moved = moved_stage(stage, work.changes)
         if moved is stage:
             return self._sum(stage, work, zone, Home(stage.state_name, stage.state))

@@ -55,8 +55,6 @@ WEIGHT_TYPE: Final = Decimal(10, 0)
 WIDE: Final = Decimal(20, 0)
 """Holds every BIGINT."""
 _MAX_PRECISION: Final = 38
-_NESTED: Final = (Array, Map, Struct)
-"""Arrow groups by none of these."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +78,11 @@ class Payload:
     outputs: tuple[Expression, ...]
     has_floats: bool = False
     uncut: UncutRows | None = None
+
+
+def is_nested(data_type: DataType) -> bool:
+    """Whether values are arrays, maps or structs: Arrow groups by none of these."""
+    return isinstance(data_type, Array | Map | Struct)
 
 
 def is_ring_aggregate(node: Aggregate) -> bool:
@@ -144,7 +147,7 @@ def group_payload(node: Aggregate) -> Payload:
     values = tuple(builder.value(call) for call in node.aggregates)
     keys = tuple(Column(i, f.type, f.nullable) for i, f in enumerate(schema(node)[: len(node.keys)]))
     contributions = builder.finished()
-    uncut = builder.uncut() if has_floats and not any(isinstance(k.type, _NESTED) for k in keys) else None
+    uncut = builder.uncut() if has_floats and not any(is_nested(k.type) for k in keys) else None
     return Payload(contributions, payload_fields(contributions), (*keys, *values), has_floats, uncut)
 
 

@@ -110,15 +110,19 @@ def payload_plan(stage: Grouped, total: Relation) -> Relation:
 
 
 @lru_cache(KEPT_PLANS)
-def state_of_totals(stage: Grouped) -> Relation:
+def state_of_totals(stage: Grouped | TreeView) -> Relation:
     """The payload's rows, of the sums of some rows of each group."""
     totals = Scan(TOTALS, tuple(Field(f"c{i}", f.type, f.nullable) for i, f in enumerate(stage.state)))
-    return state_rows(add_up(totals, stage.key_count))
+    summed = add_up(totals, stage.key_count)
+    return state_rows(summed) if isinstance(stage, Grouped) else _held(stage, summed)
 
 
 def tree_view_plan(stage: TreeView, total: Relation) -> Relation:
     """The payloads of a tree's view as rows, from the sum of its terms: a content or a delta; no key has nothing."""
-    summed = group_sums(total, stage.key_count)
+    return _held(stage, group_sums(total, stage.key_count))
+
+
+def _held(stage: TreeView, summed: Relation) -> Relation:
     payload = columns(summed)[stage.key_count :]
     is_nothing = conjunction(tuple(Call("=", (c, zero(c.type)), BOOLEAN) for c in payload))
     return state_rows(Filter(summed, Call("not", (is_nothing,), BOOLEAN)))

@@ -56,7 +56,7 @@ class TreeView:
     """A view of a view tree; its output are keys and *partial* payloads, whose sum for each key is the view's content.
 
     Keys are the first ``key_count`` outputs of the terms; payload j is Σ weight · output (key_count + j). Who scans it
-    sums. ``view`` is its name in the tree.
+    sums. ``view`` is its name in the tree. ``uncut`` and ``parts`` are as in ``Grouped``.
     """
 
     name: str
@@ -64,6 +64,18 @@ class TreeView:
     terms: tuple[Term, ...]
     key_count: int
     view: str
+    uncut: Linear | None = None
+    parts: tuple[SumPart, ...] = ()
+
+    @property
+    def state_name(self) -> str:
+        """The stored relation of the payloads, which is its output."""
+        return self.name
+
+    @property
+    def state(self) -> Schema:
+        """The columns of that relation."""
+        return self.fields
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from everview.backends.spark import float_totals
 from everview.backends.spark.choose_tree import TreeOptions
 from everview.backends.spark.lower import lower as lower_program
 from everview.backends.spark.stages import BlockChoice, Grouped, Partitioned, StageProgram, TreeView
@@ -155,7 +156,6 @@ def test_equal_leaves_of_a_self_join_are_one_stage() -> None:
 @pytest.mark.parametrize(
     ("value", "function", "reason"),
     [
-        ("l_rate", "sum", "sum of double is no function of sums that are exact on Spark"),
         ("l_rate", "var_pop", "var_pop of double is no function of sums that are exact on Spark"),
         ("l_wide", "sum", "by their types, what sum adds could need more than 38 digits within 10,000,000 rows"),
         ("l_fine", "sum", "sum of a decimal with more than 6 digits after the point"),
@@ -169,6 +169,20 @@ def test_what_is_not_exact_stays_on_terms(value: str, function: str, reason: str
     choice = _choice(program)
     assert (choice.tree, choice.reason) == (None, reason)
     assert len(program.stages) == 1
+
+
+def test_floats_are_cut_into_limbs_below_the_join() -> None:
+    """Five integers a float and the rows that do not fit; 'auto' stays on terms, as one product takes nine sums."""
+    program = _lowered(_aggregate("l_rate"))
+    leaf = program.stages[0]
+    assert isinstance(leaf, TreeView)
+    assert leaf.uncut is not None
+    whole = float_totals.WHOLE
+    assert leaf.parts == ((1, whole), float_totals.UNFIT, *((3, limb) for limb in range(5)), (2, whole))
+    root = program.root
+    assert isinstance(root, Grouped)
+    assert root.anew is not None
+    assert _choice(_lowered(_aggregate("l_rate"), "auto")).reason.startswith("strategy 'auto' has no trees of floats")
 
 
 def test_what_can_fail_stays_on_terms() -> None:

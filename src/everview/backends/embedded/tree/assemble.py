@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
-from everview.algebra.finite_algebra import terms_of
-from everview.algebra.registry import ring_named
 from everview.backends.embedded.tree.block_layout import part_kind
 from everview.backends.embedded.tree.code_builder import (
     CodeBuilder,
@@ -27,7 +25,6 @@ from everview.backends.embedded.tree.instructions import (
     Group,
     KeepHeld,
     LiftMoments,
-    MultiplyByTable,
     MultiplyMoments,
     MultiplyRows,
     Repeat,
@@ -53,7 +50,7 @@ from everview.backends.embedded.tree.layout import (
 )
 from everview.backends.embedded.tree.leaf_groups import needs_groups
 from everview.backends.embedded.tree.moments_shape import product_shape
-from everview.backends.embedded.tree.pauses import EntryPart, RangePause, RingPause, RowPart
+from everview.backends.embedded.tree.pauses import RangePause
 from everview.backends.embedded.tree.trigger_code import LeafRegisters, ResultRegisters, TriggerCode
 from everview.backends.embedded.vectors import Kind, kind_of
 from everview.planner.block import Monomial, RingLift
@@ -133,8 +130,7 @@ class Assembler(CodeBuilder[RowDelta, PayloadPart]):
         values = {i: self._register(frame) for i in used if not is_element[i]}
         elements: dict[int, tuple[int, ...]] = {}
         for i in (i for i in used if is_element[i]):
-            words = words_of(self._kind(frozenset({(number, i)})))
-            elements[i] = tuple(range(first := self._register(frame, words), first + words))
+            elements[i] = self._element_registers(frame, self._kind(frozenset({(number, i)})))
         delta, numbers = self._grouped(frame, keys, view.keys, Group if is_grouped else Each)
         delta.repeats = not is_grouped
         for part in parts:
@@ -236,20 +232,6 @@ class Assembler(CodeBuilder[RowDelta, PayloadPart]):
             else:
                 self.code.append(self._product(pairs, (self._kind(left), source), (self._kind(right), place), target))
         return joined
-
-    def _ring_product(
-        self, ring: str, kind: int, pairs: Pairs, frame: int, source: int, place: int, target: int
-    ) -> None:
-        """Multiplies elements of a registered ring: by its table if it has one, else Python does."""
-        terms = terms_of(ring_named(ring).ring)
-        if terms is None:
-            row, entry = RowPart(frame, pairs.rows, source), EntryPart(pairs.view, pairs.slots, place)
-            self._pause(RingPause(ring, pairs.frame, row, entry, target))
-            return
-        flat = tuple(number for term in terms for number in term)
-        self.code.append(
-            MultiplyByTable(pairs.frame, pairs.rows, pairs.view, pairs.slots, kind, source, place, target, flat)
-        )
 
     def _summed_range(self, access: Access, delta: RowDelta, view: TreeViewDefinition) -> RowDelta:
         """The rows as they are, each multiplied with the sum of its range."""

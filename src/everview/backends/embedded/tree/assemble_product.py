@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from everview.backends.embedded.tree.block_layout import KIND_OF, part_kind
 from everview.backends.embedded.tree.code_builder import CodeBuilder, Delta, Pairs, needed_keys
-from everview.backends.embedded.tree.factor_plan import FactorPlan, ProductPlan
+from everview.backends.embedded.tree.factor_plan import FactorPlan, Piece, ProductPlan
 from everview.backends.embedded.tree.instruction import NONE, assembled, size_of
 from everview.backends.embedded.tree.instructions import (
     Clear,
@@ -38,13 +38,12 @@ from everview.backends.embedded.tree.layout import (
     lift_room,
 )
 from everview.backends.embedded.tree.moments_shape import product_shape
-from everview.backends.embedded.tree.pauses import Pause
+from everview.backends.embedded.tree.pauses import CountPart, Pause, RingPause, RowPart
 from everview.backends.embedded.tree.trigger_code import LeafRegisters
 from everview.backends.embedded.vectors import Ints, Kind, kind_of
-from everview.planner.block import Monomial, Number, Residual
+from everview.planner.block import Monomial, Number, Residual, RingLift
 from everview.planner.moments_block import PayloadPart, packed
 from everview.planner.moments_part import MomentsPart
-from everview.relational.types import DataType
 from everview.trigger.tree_program import (
     Access,
     AccessKind,
@@ -159,6 +158,8 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
     def _kind(self, part: Labels | Monomial) -> int:
         if isinstance(part, MomentsPart):
             return part_kind(self.program.block, part)
+        if self._ring_of(part) is not None:
+            return part_kind(self.program.block, frozenset((atom, lift) for atom, lift, *_ in part))
         kinds = [COUNTED]
         for atom, lift, *factor in part:
             number = self.program.block.atoms[atom].lifts[lift].number
@@ -177,7 +178,9 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
         pieces = dict(plan.pieces)
         parts = self._parts(view.payload)
         used = sorted({i for part in parts for a, i in _lifts_of(part) if a == self._changed and i in pieces})
-        values = {i: self._register(frame) for i in used}
+        values = {i: self._register(frame) for i in used if not isinstance(pieces[i], RingLift)}
+        rings = {i: self._kind(frozenset({(self._changed, i)})) for i in used if i not in values}
+        elements = {i: self._element_registers(frame, kind) for i, kind in rings.items()}
         grouped, numbers = self._grouped(frame, keys, own)
         factor = _Factor(grouped.frame, grouped.keys, {}, bases=frozenset({number}))
         for labels in self._shares(parts, factor):
@@ -189,11 +192,11 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
                 continue
             source, source_kind, weight = weights, COUNTED, NONE
             for _, i, _ in labels:
-                kind = _kind_of_values(pieces[i].value.type, pieces[i].number)
-                source, weight, source_kind = values[i], weights, kind
+                source, weight = (elements[i][0] if i in elements else values[i]), weights
+                source_kind = _kind_of_values(pieces[i]) if i in values else rings[i]
             target = self._part_registers(factor, labels)
             self.code.append(SumGroups(frame, factor.frame, numbers, source_kind, source, weight, target, NONE))
-        leaf = LeafRegisters(tuple(keys[k] for k in own), tuple(values.items()), weights)
+        leaf = LeafRegisters(tuple(keys[k] for k in own), tuple(values.items()), weights, tuple(elements.items()))
         self._given.append(FactorRegisters(frame, leaf))
         return factor
 
@@ -279,7 +282,11 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
                 self._multiply_entries(pairs, factor, mine, (self._kind(theirs), place), labels, joined)
                 continue
             left, right = (self._kind(mine), factor.parts[mine]), (self._kind(theirs), place)
-            self.code.append(self._product(pairs, left, right, self._part_registers(joined, labels)))
+            ring, target = self._ring_of(mine), self._part_registers(joined, labels)
+            if ring is None or self._ring_of(theirs) is None:
+                self.code.append(self._product(pairs, left, right, target))
+            else:
+                self._ring_product(ring, left[0], pairs, factor.frame, left[1], place, target)
         return joined
 
     def _multiply_entries(
@@ -347,9 +354,34 @@ class ProductAssembler(CodeBuilder[list[_Factor], Labels]):
             if isinstance(labels, MomentsPart):
                 self._multiply_moments(a, b, rows, (mine, theirs), labels, joined)
                 continue
+            if self._ring_of(labels) is not None:
+                self._multiply_elements(a, b, rows, (mine, theirs), labels, joined)
+                continue
             left, right = (self._kind(mine), a.parts[mine]), (self._kind(theirs), b.parts[theirs])
             self.code.append(MultiplyRows(out, *rows, *left, *right, self._part_registers(joined, labels)))
         return joined
+
+    def _multiply_elements(
+        self,
+        a: _Factor,
+        b: _Factor,
+        rows: tuple[int, int],
+        shares: tuple[Labels, Labels],
+        made: Labels,
+        joined: _Factor,
+    ) -> None:
+        """Elements of a registered ring times elements of the same, or numbers of rows; Python does it."""
+        sides = [(self._ring_of(s), f.frame, r, f.parts[s]) for f, r, s in zip((a, b), rows, shares, strict=True)]
+        (ring, *left), (other, *right) = sorted(sides, key=lambda side: side[0] is None)  # elements first
+        assert ring is not None, "only asked where one of the two has elements"
+        times = RowPart(*right) if other is not None else CountPart(*right)
+        self._pause(RingPause(ring, joined.frame, RowPart(*left), times, self._part_registers(joined, made)))
+
+    def _ring_of(self, part: Labels | Monomial) -> str | None:
+        """The registered ring of a part, if it is not of numbers."""
+        if isinstance(part, MomentsPart):
+            return None
+        return self.program.block.ring_of(frozenset((atom, lift) for atom, lift, *_ in part))
 
     def _multiply_moments(
         self,
@@ -409,9 +441,10 @@ def _with_bases(rows: Delta[Labels], factor: _Factor) -> _Factor:
     return _Factor(rows.frame, rows.keys, rows.parts, rows.atoms, rows.repeats, bases=factor.bases)
 
 
-def _kind_of_values(value_type: DataType, number: Number) -> int:
-    if number is Number.COUNT:
+def _kind_of_values(piece: Piece) -> int:
+    if piece.number is Number.COUNT:
         return COUNTED
-    if number is Number.FLOAT:
+    if piece.number is Number.FLOAT:
         return FLOAT_VALUES
-    return WIDE_VALUES if kind_of(value_type) is Kind.WIDE else INT_VALUES
+    (value,) = piece.expressions
+    return WIDE_VALUES if kind_of(value.type) is Kind.WIDE else INT_VALUES

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field, replace
 from itertools import takewhile
 from typing import Any, Generic, TypeVar
 
+from everview.algebra.finite_algebra import terms_of
+from everview.algebra.registry import ring_named
 from everview.backends.embedded.tree.block_layout import words_per_key
 from everview.backends.embedded.tree.instruction import NONE, Instruction
 from everview.backends.embedded.tree.instructions import (
@@ -23,6 +25,7 @@ from everview.backends.embedded.tree.instructions import (
     Group,
     LeaveMachine,
     Multiply,
+    MultiplyByTable,
     ReadEntry,
     ScanEntries,
     SliceEntries,
@@ -31,7 +34,7 @@ from everview.backends.embedded.tree.instructions import (
     TakeMoments,
 )
 from everview.backends.embedded.tree.layout import is_moments, moments_of, room_for, words_of
-from everview.backends.embedded.tree.pauses import MaskPause, Pause
+from everview.backends.embedded.tree.pauses import EntryPart, MaskPause, Pause, RingPause, RowPart
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.planner.block import Residual
 from everview.trigger.tree_program import (
@@ -218,6 +221,12 @@ class CodeBuilder(ABC, Generic[D, P]):
         delta.parts[part] = first
         return first
 
+    def _element_registers(self, frame: int, kind: int) -> tuple[int, ...]:
+        """Registers for the words of given elements of this kind."""
+        words = words_of(kind)
+        first = self._register(frame, words)
+        return tuple(range(first, first + words))
+
     def _long_register(self, frame: int, words: int) -> int:
         """A register with so many words for each row."""
         register = self._register(frame)
@@ -282,6 +291,20 @@ class CodeBuilder(ABC, Generic[D, P]):
                 self._fans.append(len(self.code))
                 self.code.append(ScanEntries(number, frame, out, rows, slots, NONE))
         return Pairs(out, rows, slots, number)
+
+    def _ring_product(
+        self, ring: str, kind: int, pairs: Pairs, frame: int, source: int, place: int, target: int
+    ) -> None:
+        """Multiplies elements of a registered ring: by its table if it has one, else Python does."""
+        terms = terms_of(ring_named(ring).ring)
+        if terms is None:
+            row, entry = RowPart(frame, pairs.rows, source), EntryPart(pairs.view, pairs.slots, place)
+            self._pause(RingPause(ring, pairs.frame, row, entry, target))
+            return
+        flat = tuple(number for term in terms for number in term)
+        self.code.append(
+            MultiplyByTable(pairs.frame, pairs.rows, pairs.view, pairs.slots, kind, source, place, target, flat)
+        )
 
     def _take_keys(self, out: Delta[P], source: Delta[P], rows: int, needed: Iterable[str]) -> None:
         """Gathers the needed keys of rows."""

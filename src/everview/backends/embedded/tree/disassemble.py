@@ -12,7 +12,7 @@ from everview.backends.embedded.tree.instruction import decoded
 from everview.backends.embedded.tree.instructions import LeaveMachine
 from everview.backends.embedded.tree.kernels.leaves import LEAF_WORDS, LeafOp
 from everview.backends.embedded.tree.leaf_program import LeafProgram
-from everview.backends.embedded.tree.pauses import MaskPause, Pause, RangePause, RingPause
+from everview.backends.embedded.tree.pauses import EntryPart, MaskPause, Pause, RangePause, RingPause
 from everview.backends.embedded.tree.trigger_code import TriggerCode
 
 
@@ -39,7 +39,12 @@ def _paused(pause: Pause, views: Sequence[str]) -> str:
             columns = _tuple([r for words in pause.columns for r in words])
             text = f"f{pause.frame}.r{pause.mask} := a predicate over {columns}, which NumPy computes"
         case RingPause(left=left, right=right):
-            product = f"r{left.register}[r{left.rows}] * {views[right.view]}[r{right.slots}] word {right.place}"
+            other = (
+                f"{views[right.view]}[r{right.slots}] word {right.place}"
+                if isinstance(right, EntryPart)
+                else f"r{right.register}[r{right.rows}]"
+            )
+            product = f"r{left.register}[r{left.rows}] * {other}"
             text = f"f{pause.frame}.r{pause.target} := {product} in the ring of {pause.ring}"
         case RangePause(access=access):
             text = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Set
 from dataclasses import dataclass
 
-from everview.planner.block import BlockAtom, Lift, Number
+from everview.planner.block import BlockAtom, Lift, Number, RingLift
 from everview.planner.block_terms import Factor as Term
 from everview.planner.block_terms import Untyped, lifted
 from everview.relational.bounds import exact_bound, scale_of
@@ -23,12 +23,8 @@ Partition = tuple[frozenset[int], ...]
 """The columns of each factor, as positions in the atom's input."""
 
 
-@dataclass(frozen=True, slots=True)
-class FactorPiece:
-    """The part of a lift that one factor computes."""
-
-    value: Expression
-    number: Number
+Piece = Lift | RingLift
+"""The part of a lift that one factor computes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,16 +35,16 @@ class FactorPlan:
     columns: tuple[int, ...]
     condition: Expression
     variables: tuple[tuple[str, Expression], ...]
-    pieces: tuple[tuple[int, FactorPiece], ...]
+    pieces: tuple[tuple[int, Piece], ...]
     """(lift, piece)."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProductPlan:
-    """The factors that do an atom's work; ``split_floats`` are lifts of which several factors have floating pieces."""
+    """The factors that do an atom's work; ``split`` are lifts of which several factors have floats, or elements of rings."""
 
     factors: tuple[FactorPlan, ...]
-    split_floats: frozenset[int]
+    split: frozenset[int]
 
 
 def plan_factors(
@@ -70,10 +66,11 @@ def plan_factors(
     groups = _Groups(partition)
     for numbers in together:
         groups.unite(numbers)
-    lifts = _numbers(atom, unread)
+    lifts = {i: lift for i, lift in enumerate(atom.lifts) if i not in unread}
     for i in lifts.keys() & whole:
-        groups.unite(groups.read_by(lifts[i].value))
-    expressions = (atom.condition, *(e for _, e in atom.variables), *(lift.value for lift in lifts.values()))
+        _unite_each(groups, lifts[i])
+    lifted_from = (e for lift in lifts.values() for e in lift.expressions)
+    expressions = (atom.condition, *(e for _, e in atom.variables), *lifted_from)
     if any(can_fail(e) for e in expressions):
         groups.unite(range(len(partition)))
     for e in (*_parts(atom.condition), *(e for _, e in atom.variables)):
@@ -83,26 +80,32 @@ def plan_factors(
         is_changing = False
         for lift in lifts.values():
             if split_lift(lift, groups.home) is None:
-                groups.unite(groups.read_by(lift.value))
+                _unite_each(groups, lift)
                 is_changing = True
     return _plan(atom, lifts, partition, groups)
 
 
-def _plan(atom: BlockAtom, lifts: Mapping[int, Lift], partition: Partition, groups: _Groups) -> ProductPlan:
+def _unite_each(groups: _Groups, lift: Piece) -> None:
+    """Makes one factor of those that an expression of a lift reads together."""
+    for e in lift.expressions:
+        groups.unite(groups.read_by(e))
+
+
+def _plan(atom: BlockAtom, lifts: Mapping[int, Piece], partition: Partition, groups: _Groups) -> ProductPlan:
     roots = groups.roots()
     conditions: dict[int, list[Expression]] = {r: [] for r in roots}
     variables: dict[int, list[tuple[str, Expression]]] = {r: [] for r in roots}
-    pieces: dict[int, list[tuple[int, FactorPiece]]] = {r: [] for r in roots}
+    pieces: dict[int, list[tuple[int, Piece]]] = {r: [] for r in roots}
     for condition in _parts(atom.condition):
         conditions[groups.home(condition)].append(condition)
     for name, e in atom.variables:
         variables[groups.home(e)].append((name, e))
-    split_floats = set()
+    split = set()
     for i, lift in lifts.items():
         parts = split_lift(lift, groups.home)
         assert parts is not None, "lifts that cannot be taken apart have one factor"
-        if sum(p.number is Number.FLOAT for p in parts.values()) > 1:
-            split_floats.add(i)
+        if sum(p.number in (Number.FLOAT, Number.RING) for p in parts.values()) > 1:
+            split.add(i)
         for root, piece in parts.items():
             pieces[root].append((i, piece))
     factors = tuple(
@@ -115,14 +118,7 @@ def _plan(atom: BlockAtom, lifts: Mapping[int, Lift], partition: Partition, grou
         )
         for root, members in roots.items()
     )
-    return ProductPlan(factors, frozenset(split_floats))
-
-
-def _numbers(atom: BlockAtom, unread: Set[int]) -> dict[int, Lift]:
-    """The lifts by number, but those that nobody asks for; none of them is into a registered ring."""
-    lifts = {i: lift for i, lift in enumerate(atom.lifts) if isinstance(lift, Lift)}
-    assert len(lifts) == len(atom.lifts), "elements of rings are not taken apart"
-    return {i: lift for i, lift in lifts.items() if i not in unread}
+    return ProductPlan(factors, frozenset(split))
 
 
 class _Groups:
@@ -151,11 +147,13 @@ class _Groups:
         return {r: tuple(i for i, own in enumerate(self._root) if own == r) for r in sorted(set(self._root))}
 
 
-def split_lift(lift: Lift, home: Callable[[Expression], int]) -> dict[int, FactorPiece] | None:
+def split_lift(lift: Piece, home: Callable[[Expression], int]) -> Mapping[int, Piece] | None:
     """The lift as a product of pieces, by factor; None where it is no such product."""
+    if isinstance(lift, RingLift):
+        return _split_element(lift, home)
     whole = home(lift.value)
     if whole >= 0:
-        return {whole: FactorPiece(lift.value, lift.number)}
+        return {whole: lift}
     values: dict[int, list[Expression]] = {}
     masks: dict[int, set[Expression]] = {}
     if not _collect(lift.value, home, values, masks, is_count=lift.number is Number.COUNT):
@@ -167,8 +165,21 @@ def split_lift(lift: Lift, home: Callable[[Expression], int]) -> dict[int, Facto
             value = lifted(Term(own, frozenset(masks.get(factor, ()))))
         except Untyped:
             return None
-        pieces[factor] = FactorPiece(value, lift.number if own else Number.COUNT)
+        pieces[factor] = Lift(value, lift.number if own else Number.COUNT)
     return pieces
+
+
+def _split_element(lift: RingLift, home: Callable[[Expression], int]) -> Mapping[int, Piece] | None:
+    """An element is the product of those of its arguments; a ring that takes several commutes."""
+    own: dict[int, list[tuple[int, Expression]]] = {}
+    for position, argument in zip(lift.positions, lift.arguments, strict=True):
+        own.setdefault(home(argument), []).append((position, argument))
+    if -1 in own:
+        return None
+    return {
+        factor: RingLift(lift.ring, tuple(p for p, _ in told), tuple(e for _, e in told))
+        for factor, told in own.items()
+    }
 
 
 def _collect(

@@ -39,7 +39,15 @@ from everview.backends.embedded.tree.layout import (
     WIDE_VALUES,
 )
 from everview.backends.embedded.tree.leaf_program import LeafProgram
-from everview.backends.embedded.tree.pauses import EntryPart, MaskPause, Pause, RangePause, RingPause, RowPart
+from everview.backends.embedded.tree.pauses import (
+    CountPart,
+    EntryPart,
+    MaskPause,
+    Pause,
+    RangePause,
+    RingPause,
+    RowPart,
+)
 from everview.backends.embedded.tree.trigger_code import TriggerCode
 from everview.backends.embedded.tree.view_map import ViewMap
 from everview.backends.embedded.vectors import Batch, Ints
@@ -218,7 +226,14 @@ class RegisterMachine:
     def _multiply(self, pause: RingPause, rows: int) -> None:
         entry = ring_named(pause.ring)
         left = self._row_part(pause.left, pause.frame, rows, entry.ring)
-        product = entry.multiply(left, self._entry_part(pause.right, pause.frame, rows, entry.ring))
+        match pause.right:
+            case EntryPart() as right:
+                product = entry.multiply(left, self._entry_part(right, pause.frame, rows, entry.ring))
+            case RowPart() as right:
+                product = entry.multiply(left, self._row_part(right, pause.frame, rows, entry.ring))
+            case CountPart(frame=frame, rows=origin, register=register):
+                counts = self._words(register, frame, 1)[0, self._register(origin, pause.frame, rows)]
+                product = np.ascontiguousarray(entry.ring.scale(left, counts))
         self._words(pause.target, pause.frame, entry.ring.width)[:, :rows] = product.view(np.int64).T
 
     def _row_part(self, part: RowPart, frame: int, rows: int, ring: Ring) -> Payloads:

@@ -42,13 +42,22 @@ class EntryPart:
 
 
 @dataclass(frozen=True, slots=True)
+class CountPart:
+    """Numbers of rows in the rows of a frame: as many times the other operand is taken."""
+
+    frame: int
+    rows: int
+    register: int
+
+
+@dataclass(frozen=True, slots=True)
 class RingPause:
     """A product in a ring, for each row of a frame: left * right, into the registers from ``target`` on."""
 
     ring: str
     frame: int
     left: RowPart
-    right: EntryPart
+    right: EntryPart | RowPart | CountPart
     target: int
 
 

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
+from everview.algebra.registry import ring_named
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate, compile_projection
 from everview.backends.embedded.factorized_batch import FactorBatch, FactorProduct, expand
@@ -14,12 +16,12 @@ from everview.backends.embedded.state.accumulate import joined_weights, total_we
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.tree.assemble_product import NeedsRows, ProductAssembler, ProductCode
 from everview.backends.embedded.tree.factor_plan import FactorPlan, Partition, ProductPlan, plan_factors
-from everview.backends.embedded.tree.leaf_rows import key_layout_of, key_words, lifted_words
+from everview.backends.embedded.tree.leaf_rows import element_words, key_layout_of, key_words, lifted_words
 from everview.backends.embedded.tree.machine import Evaluations, RegisterMachine, Scratch
 from everview.backends.embedded.tree.trigger_code import LeafRegisters
 from everview.backends.embedded.tree.view_map import ViewMap
-from everview.backends.embedded.vectors import Batch, Ints, Vector
-from everview.planner.block import Number
+from everview.backends.embedded.vectors import Batch, Ints
+from everview.planner.block import Number, RingLift
 from everview.planner.moments_part import MomentsShape
 from everview.relational.expressions import TRUE, Expression, remap_columns
 from everview.relational.functions.failures import count_overflow
@@ -69,8 +71,8 @@ class ProductTriggers:
     def _make(self, trigger: Trigger, partition: Partition) -> _ProductTrigger | None:
         """The machine for products over these columns; None if the tree needs their rows."""
         block = self._in.program.block
-        if block.has_rings or self._in.program.has_indicators(trigger):
-            return None  # elements of rings are multiplied in Python; an indicator closes a cycle, and so connects the factors
+        if self._in.program.has_indicators(trigger):
+            return None  # an indicator closes a cycle, and so connects the factors
         together: list[frozenset[int]] = []
         moments = block.moments or MomentsShape((), 1, ())
         features, made = moments.read_of(trigger.atom), moments.made_of(trigger.atom)
@@ -96,7 +98,7 @@ class _ProductTrigger:
         program = surroundings.program
         lift = next(s for s in trigger.statements if isinstance(s, LiftRows))
         keys = program.view(lift.target).keys
-        self._leaves = [_FactorLeaf(program, f, keys, plan.split_floats, surroundings.dictionary) for f in plan.factors]
+        self._leaves = [_FactorLeaf(program, f, keys, plan.split, surroundings.dictionary) for f in plan.factors]
         self._plan = plan
         self._code = code
         maps = list(surroundings.maps.values())
@@ -152,7 +154,7 @@ class _FactorLeaf:
         program: TreeProgram,
         plan: FactorPlan,
         keys: Sequence[str],
-        split_floats: frozenset[int],
+        split: frozenset[int],
         dictionary: Dictionary,
     ) -> None:
         place = {c: i for i, c in enumerate(plan.columns)}
@@ -163,12 +165,17 @@ class _FactorLeaf:
         self._where = None if plan.condition == TRUE else compile_predicate(moved(plan.condition), dictionary)
         values = dict(plan.variables)
         own = [k for k in keys if k in values]
-        pieces = dict(plan.pieces)
-        expressions = (*(moved(values[k]) for k in own), *(moved(p.value) for p in pieces.values()))
+        self._pieces = dict(plan.pieces)
+        expressions = [moved(values[k]) for k in own]
+        self._place_of: dict[int, slice] = {}
+        for lift, piece in self._pieces.items():
+            start = len(expressions)
+            expressions += map(moved, piece.expressions)
+            self._place_of[lift] = slice(start, len(expressions))
         self._project = compile_projection(expressions, dictionary)
         self._layouts = tuple(key_layout_of(program.block.variable(k)) for k in own)
-        self._place_of = {lift: len(own) + i for i, lift in enumerate(pieces)}
-        self._split = frozenset(i for i, p in pieces.items() if i in split_floats and p.number is Number.FLOAT)
+        self._split = frozenset(i for i, p in self._pieces.items() if i in split and p.number is not Number.COUNT)
+        self._dictionary = dictionary
 
     def registers(self, factor: FactorBatch, leaf: LeafRegisters) -> tuple[list[tuple[int, Ints]], int] | None:
         """The arrays for the factor's registers and its number of rows; None if its floats must not be multiplied apart."""
@@ -184,16 +191,24 @@ class _FactorLeaf:
         for vector, layout, registers in zip(vectors, self._layouts, leaf.keys, strict=False):
             given += zip(registers, key_words(vector, layout), strict=True)
         for lift, register in leaf.lifts:
-            vector = vectors[self._place_of[lift]]
-            if lift in self._split and not _is_moderate(vector):
+            (vector,) = vectors[self._place_of[lift]]
+            if lift in self._split and not _is_moderate(vector.values):
                 return None
             given.append((register, lifted_words(vector)))
+        for lift, words_of_element in leaf.elements:
+            piece = self._pieces[lift]
+            assert isinstance(piece, RingLift), "elements are those of rings"
+            words = element_words(piece, vectors[self._place_of[lift]], len(batch), self._dictionary)
+            if lift in self._split and not _is_moderate(words.view(ring_named(piece.ring).ring.dtype)):
+                return None
+            given += zip(words_of_element, words, strict=True)
         given.append((leaf.weights, np.ascontiguousarray(batch.weights)))
         return given, len(batch)
 
 
-def _is_moderate(vector: Vector) -> bool:
-    return bool((np.abs(vector.values) < LARGEST_SPLIT).all())
+def _is_moderate(values: npt.NDArray[np.float64] | Ints) -> bool:
+    """Whether a product of sums is the sum of the products; integers wrap around, in whatever order."""
+    return values.dtype == np.int64 or bool((np.abs(values) < LARGEST_SPLIT).all())
 
 
 def _without_scalars(product: FactorProduct) -> list[FactorBatch]:

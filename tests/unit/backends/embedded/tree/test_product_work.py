@@ -17,6 +17,8 @@ from everview.backends.embedded.tree.layout import PAIRS_AT_ONCE
 from everview.backends.embedded.tree.tree_operator import TreeOperator
 from everview.backends.embedded.tree.tree_state import TreeState
 from everview.session.rows.given_rows import Mode
+from tests.backends.test_ring_trees import COFACTORS
+from tests.backends.user_rings import register_all
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -37,9 +39,9 @@ def db(spark: SparkSession) -> Iterator[ev.Database]:
         yield database
 
 
-def state_of(db: ev.Database) -> TreeState:
-    """The tree of the view."""
-    root = db._core.backend._graph.roots["m"]  # type: ignore[attr-defined]
+def state_of(db: ev.Database, view: str = "m") -> TreeState:
+    """The tree of a view."""
+    root = db._core.backend._graph.roots[view]  # type: ignore[attr-defined]
     return next(o.state for o in below(root) if isinstance(o, TreeOperator))
 
 
@@ -233,3 +235,72 @@ def test_a_covariance_takes_products_as_their_rows(spark: SparkSession) -> None:
         db.apply({"r": -ev.Product(*factors)})
         assert not cov.to_numpy().any()
         assert not made.to_numpy().any()
+
+
+def test_elements_of_rings_are_multiplied_factor_by_factor(spark: SparkSession) -> None:
+    """A ring's arguments from both factors and from a sibling, over 10^10 rows; by its table and by its own ``multiply``."""
+    register_all()
+    ev.register_ring("cofactors", COFACTORS, returns="array<double>")
+    with ev.connect(spark=spark) as db:
+        db.create_table("r", "a int, x double, b int, y double", retain=False)
+        db.create_table("s", "b int, g int, z double")
+        joined = "FROM r JOIN s ON r.b = s.b"
+        db.create_view("m", f"SELECT g, cofactors(x, y, z) AS m {joined} GROUP BY g")
+        db.create_view("c", f"SELECT complex_sum(x, y) AS c, complex_sum(y, z) AS d {joined}")
+        n, groups = 100_000, 100
+        everything = np.arange(n, dtype=np.int32)
+        x, y, z = (np.random.default_rng(9).integers(-8, 9, (3, n)) / 8).astype(np.float64)
+        db.apply({"s": pa.table({"b": everything, "g": everything % groups, "z": z})})
+        product = ev.Product({"a": everything, "x": x}, {"b": everything, "y": y})
+        assert spent(state_of(db), lambda: db.apply({"r": product})) < 12 * n
+        (trigger,) = state_of(db, "c")._products._made.values()
+        assert trigger is not None  # else it would have made the rows
+        of_group = {row["g"]: row["m"] for row in db.view("m").to_arrow().to_pylist()}
+        for group in (0, 57, 99):
+            mine, theirs, times = y[group::groups], z[group::groups], n // groups
+            sums = [times * x.sum(), n * mine.sum(), n * theirs.sum()]
+            products = [times * (x @ x), x.sum() * mine.sum(), x.sum() * theirs.sum()]
+            products += [n * (mine @ mine), n * (mine @ theirs), n * (theirs @ theirs)]
+            np.testing.assert_allclose(of_group[group], [n * times, *sums, *products], rtol=1e-12)
+        (found,) = db.view("c").rows()
+        assert found == ({"re": 0.0, "im": x.sum() * y.sum()}, {"re": 0.0, "im": n * (y @ z)})
+        db.apply({"r": -product})
+        assert db.view("m").rows() == []
+        assert db.view("c").rows() == [(None, None)]
+
+
+def test_a_chain_of_matrices_of_elements(spark: SparkSession) -> None:
+    """A · B · C with cells in a ring: a rank-1 change of B, of which each factor has an argument, takes n² steps."""
+    register_all()
+    work = []
+    for n in (8, 32):
+        with ev.connect(spark=spark) as db:
+            for table, (one, other) in NAMES.items():
+                db.create_table(table, f"{one} int, {other} int, v double, w double", retain=False)
+            cells = CHAIN.replace("SUM(a.v * a.w * b.v * b.w * c.v * c.w)", "complex_sum(a.v, b.v, c.v, b.w)")
+            db.create_view("m", cells)
+            rng = np.random.default_rng(5)
+            matrices = fill(db, rng, n)
+            left, right = rng.integers(-4, 5, (2, n)).astype(np.float64)
+            work.append(spent(state_of(db), lambda db=db, u=left, v=right: db.apply({"b": rank_one("b", u, v)})))
+            found = np.zeros((n, n), dtype=np.complex128)
+            for i, column, element in db.view("m").rows():
+                found[i, column] = complex(element["re"], element["im"])
+            b = matrices["b"] * -1 + np.outer(left, -right)  # iv · iw of every cell; fill's w is 1
+            assert np.array_equal(found, matrices["a"] @ b @ matrices["c"])
+    assert math.log(work[1] / work[0], 32 / 8) < 2.15
+
+
+def test_large_elements_are_multiplied_row_by_row(spark: SparkSession) -> None:
+    """∞ - ∞ is NaN, where the product of the sums would be 0."""
+    register_all()
+    with ev.connect(spark=spark) as db:
+        db.create_table("r", "a int, x double, b int, y double", retain=False)
+        db.create_table("s", "b int")
+        db.create_view("m", "SELECT complex_sum(x, y) AS c FROM r JOIN s ON r.b = s.b")
+        db.apply({"s": [(1,), (2,)]})
+        with np.errstate(over="ignore", invalid="ignore"):
+            db.apply({"r": ev.Product({"a": [1], "x": [2.0**1000]}, {"b": [1, 2], "y": [2.0**30, -(2.0**30)]})})
+        ((found,),) = db.view("m").rows()
+        assert found["re"] == 0.0
+        assert math.isnan(found["im"])
