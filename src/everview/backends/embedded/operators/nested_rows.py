@@ -227,9 +227,9 @@ class FailingPairs:
         every, failing = [], []
         for side, batch in enumerate(contents):
             ((*_, keys), known) = known_keys(batch, (*self._groups[side], (self._first.outer, self._first.inner)[side]))
-            words = range_words(keys)
-            every.append(words)
-            failing.append(words[self._failing(side, batch, self._second)[1][known]])
+            words, (compared, fails) = range_words(keys), self._failing(side, batch, self._second)
+            every.append(words[compared[known]])
+            failing.append(words[fails[known]])
         return any(
             len(outer) and len(inner) and _may_hold(inner, self._first.comparison, outer)
             for outer, inner in ((failing[0], every[1]), (every[0], failing[1]))

@@ -72,15 +72,19 @@ def _pull(nodes: Ints, meta: Ints, node: Word) -> None:
         nodes[node, place] = greatest
 
 
+UPPER_35, UPPER_32 = (1 << 35) - 1, (1 << 32) - 1
+"""The bits that are left of a word that is shifted by 29 and by 32."""
+
+
 @kernel
 def _priority(rows: Ints, i: Word, words: Word) -> Word:
-    """A hash of a key."""
+    """A hash of a key. The sign is not shifted in: a word and its complement, 3 and -4, would hash alike."""
     hashed = 1
     for j in range(words):
         hashed = (hashed ^ rows[i, j]) * -7046029254386353131
-        hashed ^= hashed >> 29
+        hashed ^= (hashed >> 29) & UPPER_35
     hashed *= -4658895280553007687
-    return hashed ^ (hashed >> 32)
+    return hashed ^ ((hashed >> 32) & UPPER_32)
 
 
 @inlined
