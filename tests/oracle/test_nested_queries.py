@@ -208,7 +208,7 @@ def test_bands_and_bounds_of_the_outer_row_follow_a_stream(spark: SparkSession, 
     """Bands, columns of the outer row and sums of floats beside ``<>`` are kept as margins of the outer keys."""
     sql = "SELECT o.h, COUNT(*) AS n, SUM(o.b) AS x FROM r o WHERE {} GROUP BY o.h"
     views = {f"margins_{i}": sql.format(c) for i, c in enumerate(MARGINS)}
-    database = _follow(spark, views, random.Random(seed), steps=60 if seed == 9 else 500)
+    database = _follow(spark, views, random.Random(seed), steps=40 if seed == 9 else 500)
     for name, text in zip(views, MARGINS, strict=True):
         assert "margins of the outer keys" in database.view(name).explain(), text
     database.verify()
