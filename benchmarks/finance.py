@@ -2,23 +2,32 @@
 
     everview bench finance [--quick]
     python benchmarks/finance.py --queries vwap vwap_whales --strategies auto depth_1 --sizes 1000 100000     # a part of it
+    python benchmarks/finance.py --queries vwap mst --strategies auto depth_1 --ticks 1000                   # finer prices
 
 The six finance queries of DBToaster and the paper's examples 6.1 to 6.4, each over a synthetic book (prices around a middle,
-volumes of some hundreds, ten brokers, as many bids as asks) of 1,000 to 1,000,000 orders. ``vwap_double`` is VWAP over
+volumes of some hundreds, ten brokers, as many bids as asks) of 1,000 to 1,000,000 orders. Prices are whole numbers, some ten
+thousand different ones; with ``--ticks n`` each of them is cut into n, as in books of currencies or coins, so that with 1,000
+nearly every order has a price of its own. The constants in queries that are prices grow with them. ``vwap_double`` is VWAP over
 volumes that are DOUBLE. An update is one row: an order goes, another comes. Timed is ``db.apply`` until the view is current,
-for each strategy; ``exponent`` is the b of time ≈ a · orders^b, of the median update in processor time. A strategy whose update
-takes longer than its budget at some size is not tried at larger ones. ``ratio_to_depth_1`` says how many times an update under
-``auto`` is faster than with classical deltas, at 100,000 orders or the most that a run has; where depth 1 was given up before,
-its time there counts, which is less. ``…_whales`` are VWAP, MST and PSP under ``auto`` where each update is an order as large
-as the whole book, at one end of its prices, that comes or goes: a large part of the rows turns each time. Then the day of the
-order-book file is replayed row by row under ``auto``. At the smallest size, and after the file, answers are compared with
-DuckDB's. ``--quick`` leaves out examples 6.1 and 6.2.
+for each strategy; ``exponent`` is the b of time ≈ a · orders^b, of the median update in processor time.
+
+A strategy whose update takes longer than its budget at some size is not tried at larger ones, and neither is one whose view
+would take longer than two minutes to create, as it has grown so far (with the square of the book, where only one size is
+known). Then a book three times as large as the last one is tried instead, if that would not take so long.
+``ratio_to_depth_1`` says how many times an update under ``auto`` is faster than with classical deltas, at 100,000 orders or the
+most that a run has; where depth 1 was given up before, its time there counts, which is less.
+
+``…_whales`` are VWAP, MST and PSP under ``auto`` where each update is an order as large as the whole book, at one end of its
+prices, that comes or goes: a large part of the rows turns each time. Then the day of the order-book file is replayed row by row
+under ``auto``. At the smallest size, and after the file, answers are compared with DuckDB's. ``--quick`` leaves out examples
+6.1 and 6.2.
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -58,6 +67,8 @@ STRATEGIES: dict[str, dict[str, str | int]] = {
 COMPARED = 100_000
 """Orders at which ``auto`` is compared with depth 1."""
 SEED = 11
+PRICE = "1000"
+"""A difference of prices, as it stands in AXF."""
 WHALES = "_whales"
 """The name of a query ends so where each update turns a large part of the rows."""
 WHALED = tuple(name + WHALES for name in ("vwap", "mst", "psp"))
@@ -71,14 +82,18 @@ class Sizes(NamedTuple):
     budget: Budget
     slowest: float
     """Seconds of an update beyond which larger books are not tried."""
+    creation: float
+    """Seconds of creating a view beyond which a book is not tried."""
     file: str
+    ticks: int = 1
+    """Prices between two whole numbers."""
 
 
-FULL = Sizes((1_000, 10_000, 100_000, 1_000_000), 60, Budget(seconds=10), 0.3, "standard")
-QUICK = Sizes((1_000, 4_000), 12, Budget(seconds=0.3), 0.004, "tiny")
+FULL = Sizes((1_000, 10_000, 100_000, 1_000_000), 60, Budget(seconds=10), 0.3, 120, "standard")
+QUICK = Sizes((1_000, 4_000), 12, Budget(seconds=0.3), 0.004, 2, "tiny")
 
 
-def book(orders: int, first: int = 0) -> pa.Table:
+def book(orders: int, first: int = 0, ticks: int = 1) -> pa.Table:
     """Orders with ascending numbers, prices around a middle, and everything else random."""
     rng = np.random.default_rng((SEED, first))
     numbers = np.arange(first, first + orders)
@@ -87,7 +102,7 @@ def book(orders: int, first: int = 0) -> pa.Table:
         "id": numbers,
         "broker_id": rng.integers(0, 10, orders),
         "volume": rng.integers(1, 50, orders) * 10,
-        "price": (10_000 + 2_000 * rng.normal(size=orders)).astype(np.int64),
+        "price": (ticks * (10_000 + 2_000 * rng.normal(size=orders))).astype(np.int64),
     }
     return pa.table(columns).cast(BOOK_SCHEMA)
 
@@ -154,29 +169,39 @@ def _counts(figure: Figure) -> bool:
     return bool(figure.params["orders"] <= COMPARED)
 
 
-def _tables(sql: str, rows: int, first: int = 0) -> dict[str, pa.Table]:
+def _tables(sql: str, rows: int, ticks: int) -> dict[str, pa.Table]:
     if " r " in f"{sql} ".replace("\n", " "):
-        return {"r": pairs(rows, first)}
-    return {n: book(rows, first + i * 10**7) for i, n in enumerate(("bids", "asks")) if n in sql}
+        return {"r": pairs(rows)}
+    return {n: book(rows, i * 10**7, ticks) for i, n in enumerate(("bids", "asks")) if n in sql}
 
 
 def _grow(spark: SparkSession, name: str, sql: str, strategy: str, sizes: Sizes) -> Iterator[Figure]:
     measured: list[tuple[int, float]] = []
-    for orders in sizes.books:
-        tables = _tables(sql, orders)
+    created: list[tuple[int, float]] = []
+    sql = sql.replace(PRICE, str(int(PRICE) * sizes.ticks))
+    waiting = list(sizes.books)
+    while waiting:
+        orders = waiting.pop(0)
+        if created and _predicted(created, orders) > sizes.creation:
+            orders, waiting = 3 * created[-1][0], []
+            if _predicted(created, orders) > sizes.creation:
+                break
+        tables = _tables(sql, orders, sizes.ticks)
         if name == "vwap_double":
             tables = {table: _with_doubles(rows) for table, rows in tables.items()}
         db = ev.connect(spark=spark)
         for table, rows in tables.items():
             db.create_table(table, rows.schema)
             db.apply({table: rows})
+        started = time.process_time()
         view = db.create_view("v", sql, **STRATEGIES[strategy])  # type: ignore[arg-type]  # strategy and depth
-        steps = _updates(tables, sizes.updates, whales=name.endswith(WHALES))
+        created.append((orders, time.process_time() - started))
+        steps = _updates(tables, sizes, whales=name.endswith(WHALES))
         feed(db, steps[:4])
         timed = feed(db, steps[4:], sizes.budget)
         median = float(np.median(timed.worked))
         measured.append((orders, median))
-        params = {"strategy": strategy, "orders": orders, "updates": len(timed.seconds)}
+        params = {"strategy": strategy, "orders": orders, "updates": len(timed.seconds), "ticks": sizes.ticks}
         if orders == sizes.books[0]:
             params["answer"] = _answer(db, name, sql, tables)
         yield Figure(name, "seconds", median, "s", {**params, "clock": "processor"})
@@ -189,6 +214,17 @@ def _grow(spark: SparkSession, name: str, sql: str, strategy: str, sizes: Sizes)
     if len(measured) > 1:
         books, seconds = zip(*measured, strict=True)
         yield Figure(name, "exponent", exponent(books, seconds), "", {"strategy": strategy, "up_to": books[-1]})
+
+
+def _predicted(created: Sequence[tuple[int, float]], orders: int) -> float:
+    """Seconds that creating a view will take, by what it took for smaller books.
+
+    >>> round(_predicted([(1_000, 1.0)], 3_000)), round(_predicted([(1_000, 1.0), (3_000, 3.0)], 9_000))
+    (9, 9)
+    """
+    books, seconds = zip(*created, strict=True)
+    power = exponent(books, seconds) if len(created) > 1 else 2.0
+    return float(seconds[-1] * (orders / books[-1]) ** power)
 
 
 def _with_doubles(rows: pa.Table) -> pa.Table:
@@ -206,17 +242,17 @@ def _whale(rows: pa.Table, number: int) -> pa.Table:
     return pa.Table.from_pylist([order], rows.schema)
 
 
-def _updates(tables: dict[str, pa.Table], count: int, *, whales: bool = False) -> list[Step]:
+def _updates(tables: dict[str, pa.Table], sizes: Sizes, *, whales: bool = False) -> list[Step]:
     """One row after another, of each table in turn: one of those there goes, another comes, then they change places again."""
     rng = np.random.default_rng(SEED)
     steps: list[Step] = []
-    for number in range(count):
+    for number in range(sizes.updates):
         name = sorted(tables)[number % len(tables)]
         gone = tables[name].slice(int(rng.integers(0, tables[name].num_rows)), 1)
         if whales:
             new = _whale(tables[name], number)
         else:
-            new = (pairs if name == "r" else book)(1, 10**8 + number)
+            new = pairs(1, 10**8 + number) if name == "r" else book(1, 10**8 + number, sizes.ticks)
             new = _with_doubles(new) if new.schema != gone.schema else new
         for row, weight in ((new, 1), (new, -1)) if whales else ((gone, -1), (new, 1), (new, -1), (gone, 1)):
             changed = row.append_column("_weight", pa.array([weight], pa.int64()))
@@ -272,10 +308,11 @@ def main() -> int:
     parser.add_argument("--queries", nargs="+", choices=(*FINANCE, "vwap_double", *EXAMPLES, *WHALED))
     parser.add_argument("--strategies", nargs="+", choices=tuple(STRATEGIES))
     parser.add_argument("--sizes", nargs="+", type=int, metavar="ORDERS")
+    parser.add_argument("--ticks", type=int, default=1, help="prices between two whole numbers (default: 1)")
     given = parser.parse_args()
-    if given.queries or given.strategies or given.sizes:
+    if given.queries or given.strategies or given.sizes or given.ticks > 1:
         sizes = QUICK if given.quick else FULL
-        sizes = sizes._replace(books=tuple(sorted(given.sizes or sizes.books)))
+        sizes = sizes._replace(books=tuple(sorted(given.sizes or sizes.books)), ticks=given.ticks)
         names = given.queries or (*FINANCE, "vwap_double", *EXAMPLES, *WHALED)
         figures = measure(names, given.strategies or tuple(STRATEGIES), sizes)
     else:

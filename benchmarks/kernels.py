@@ -18,6 +18,7 @@ from everview.backends.embedded.state.accumulate import Floats, scatter_add_floa
 from everview.backends.embedded.state.consolidate import consolidate
 from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.state.ordered import OrderedIndex
+from everview.backends.embedded.state.ordered_sums import COUNTED, OrderedSums
 from everview.backends.embedded.state.slices import SliceIndex
 from everview.backends.embedded.state.weight_map import WeightMap
 from everview.backends.embedded.state.wide import scatter_add_wide
@@ -127,7 +128,7 @@ def slices() -> None:
 
 
 def ordered() -> None:
-    """Ordered index of (group, value): insertion, update, first, rank."""
+    """Ordered index of (group, value): insertion, update, first, rank; and ordered sums of the same, with counts."""
     table: dict[str, list[float]] = {}
     for size in SIZES:
         keys = rng.permutation(np.stack([np.arange(size) // 20, np.arange(size)], axis=1))
@@ -148,6 +149,16 @@ def ordered() -> None:
             )
             table.setdefault("ordered first of group", []).append(best(index.first, groups))
             table.setdefault("ordered rank", []).append(best(index.rank, visited))
+            start, sums_of = time.perf_counter(), OrderedSums(2, (COUNTED,))
+            for at in range(0, size, batch):
+                sums_of.add(keys[at : at + batch], ones[: size - at].reshape(-1, 1))
+            table.setdefault("sums insert", []).append(size / (time.perf_counter() - start) / 1e6)
+            table.setdefault("sums add to present", []).append(
+                best(lambda b, s=sums_of, o=ones: s.add(b, o[: len(b)].reshape(-1, 1)), visited)  # type: ignore[misc]  # as above
+            )
+            table.setdefault("sums rank", []).append(best(sums_of.rank, visited))
+            table.setdefault("ordered, bytes an entry", []).append(index.nbytes / size)
+            table.setdefault("sums, bytes an entry", []).append(sums_of.nbytes / size)
     for name, cells in table.items():
         report(name, cells)
 

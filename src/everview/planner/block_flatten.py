@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 
-from everview.relational.expressions import Expression, conjuncts, shift_columns, substitute
+from everview.relational.expressions import Expression, columns_of, conjunction, conjuncts, shift_columns, substitute
 from everview.relational.nodes import Filter, Join, JoinKind, Project, Relation
 from everview.relational.schema import columns, schema
 
@@ -59,3 +59,27 @@ def flatten(relation: Relation) -> FlatJoin:
             return FlatJoin(left.inputs + right.inputs, left.conditions + moved + own, outputs)
         case _:
             return FlatJoin((relation,), (), columns(relation))
+
+
+def as_relation(flat: FlatJoin, names: tuple[str, ...]) -> Relation:
+    """A flat join as nodes: each condition stands at the first join that knows its columns."""
+    waiting = list(flat.conditions)
+
+    def ready(width: int) -> tuple[Expression, ...]:
+        found = tuple(c for c in waiting if not columns_of(c) or max(columns_of(c)) < width)
+        waiting[:] = [c for c in waiting if c not in found]
+        return found
+
+    relation, *others = flat.inputs
+    width = len(schema(relation))
+    first = ready(width)
+    if first:
+        relation = Filter(relation, conjunction(first))
+    for other in others:
+        end = width + len(schema(other))
+        own = tuple(c for c in waiting if columns_of(c) and width <= min(columns_of(c)) and max(columns_of(c)) < end)
+        waiting[:] = [c for c in waiting if c not in own]
+        below = Filter(other, shift_columns(conjunction(own), -width)) if own else other
+        width += len(schema(other))
+        relation = Join(relation, below, JoinKind.INNER, conjunction(ready(width)))
+    return Project(relation, flat.outputs, names)

@@ -1,8 +1,8 @@
 """The comparison of an outer with an inner row that correlates a nested aggregate with its query.
 
-Keys may overflow (``i.a + 1 <= o.a``). Spark fails when it compares a row whose key it cannot compute, that is if the other
-side has a row at all. So such a key is computed as NULL, which matches nothing, and a second column says whether it fails: from
-the numbers of those rows on both sides it is known whether Spark fails.
+Keys may overflow (``i.a + 1 <= o.a``), or be divided by 0. Spark fails when it compares a row whose key it cannot compute,
+that is if the other side has a row at all. So such a key is computed as NULL, which matches nothing, and a second column says
+whether it fails: from the numbers of those rows on both sides it is known whether Spark fails.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from everview.relational.expressions import (
     walk,
 )
 from everview.relational.failing import can_fail
+from everview.relational.ordered_condition import MIRRORED
 from everview.relational.range_condition import is_one_word, is_text
-from everview.relational.types import BOOLEAN, is_numeric
+from everview.relational.types import BOOLEAN, Date, Timestamp, TimestampNtz, is_numeric
 
-_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "<>": "<>"}
+_COMPARISONS = {**MIRRORED, "<>": "<>"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,13 +47,13 @@ def compared_keys(condition: Expression, width: int) -> ComparedKeys | None:
     function = condition.function
     if function == "not" and isinstance(condition.args[0], Call) and condition.args[0].function == "=":
         function, condition = "<>", condition.args[0]
-    if function not in _MIRRORED:
+    if function not in _COMPARISONS:
         return None
     a, b = condition.args
     if not (columns_of(a) and columns_of(b) and (is_one_word(a.type) or is_text(a.type))):
         return None
     if max(columns_of(a)) < width:
-        a, b, function = b, a, _MIRRORED[function]
+        a, b, function = b, a, _COMPARISONS[function]
     if not max(columns_of(b)) < width <= min(columns_of(a)):
         return None
     a = shift_columns(a, -width)
@@ -64,18 +65,24 @@ def compared_keys(condition: Expression, width: int) -> ComparedKeys | None:
 
 
 def _is_arithmetic(expression: Expression) -> bool:
-    """Whether it fails for numbers that get too large, and for nothing else, and is NULL only if a column is."""
+    """Whether it is NULL only if a column is, unless it fails: for numbers that get too large, or by a division by 0."""
     match expression:
         case Column():
             return True
         case Literal(value=value):
             return value is not None
-        case Call(function="+" | "-" | "*" | "negative"):
+        case Call(function="+" | "-" | "*" | "negative" | "/" | "div" | "%"):
             return is_numeric(expression.type) and all(map(_is_arithmetic, expression.args))
+        case Call(function="timestamp_add_interval" | "date_add" | "date_sub" | "date_add_interval" | "add_months"):
+            return all(map(_is_arithmetic, expression.args))
         case Cast(child=child, is_try=False):
-            return is_numeric(expression.type) and is_numeric(child.type) and _is_arithmetic(child)
+            return _is_ordered(expression) and _is_ordered(child) and _is_arithmetic(child)
         case _:
             return False
+
+
+def _is_ordered(expression: Expression) -> bool:
+    return is_numeric(expression.type) or isinstance(expression.type, Date | Timestamp | TimestampNtz)
 
 
 def _tried(expression: Expression) -> Expression:

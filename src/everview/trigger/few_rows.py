@@ -62,7 +62,7 @@ def join_few_first(flat: FlatJoin, facts_of: FactsOf) -> FlatJoin | None:
     >>> from everview.relational.nodes import Field, Filter, Join, JoinKind
     >>> from everview.relational.rule_examples import L, R, a, b, c, equal, show
     >>> from everview.relational.types import INT64
-    >>> from everview.trigger.find_nested import as_relation
+    >>> from everview.planner.block_flatten import as_relation
     >>> few = Filter(Scan("f", (Field("e", INT64), Field("f", INT64))), equal(b, 7))
     >>> plan = Join(Join(L, R, JoinKind.INNER, equal(a, c)), few, JoinKind.INNER, equal(b, Column(4, INT64)))
     >>> show(plan)

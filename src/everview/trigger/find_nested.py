@@ -12,7 +12,7 @@ Such a join, split into an inner and an anti join by then, is read as an inner j
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from everview.planner.block_flatten import FlatJoin, flatten
 from everview.relational.expressions import (
@@ -33,31 +33,25 @@ from everview.relational.failing import can_fail
 from everview.relational.nodes import (
     Aggregate,
     AggregateCall,
-    Filter,
-    Join,
-    JoinKind,
     Project,
     Relation,
     Scan,
 )
 from everview.relational.ordered_condition import is_interval, ordered_condition
-from everview.relational.range_condition import is_one_word
+from everview.relational.range_condition import is_one_word, is_text
 from everview.relational.schema import columns, schema
-from everview.relational.types import BOOLEAN, INT32, Decimal, is_floating, is_integral, is_numeric
-from everview.trigger.compared_keys import compared_keys
+from everview.relational.types import BOOLEAN, is_numeric
+from everview.trigger.nested_middle import Compared, MiddlePart, has_margins, middle_part
 from everview.trigger.split_left_joins import left_join_of, preserved
 
 NO_COLUMN = -1
-_FUNCTIONS = ("sum", "avg", "max", "min", "count")
-_WIDEST_AVERAGED = 28
-"""The most digits of decimals whose average has four digits more, and whose sum cannot overflow."""
 
 
 @dataclass(frozen=True, slots=True)
 class Nested:
     """A nested aggregate found in a flat join, by the numbers of its inputs: ``outer`` is filtered, ``middle`` goes away.
 
-    ``condition`` is over the nested value, then the columns of the input ``value``, if it has one.
+    ``condition`` is over the nested value, then the columns of the input ``value``, if it has one, or those of ``bounds``.
     """
 
     outer: int
@@ -65,34 +59,19 @@ class Nested:
     value: int | None
     inner: Relation
     groups: tuple[tuple[int, int], ...]
-    key: Expression
-    """What the outer relation has that is compared, over its columns."""
-    ordered: int
-    comparison: str
+    compared: tuple[Compared, ...]
     call: AggregateCall
     argument: int
     condition: Expression
     used: tuple[Expression, ...]
     """The conditions of the join that it answers."""
-    failing: Expression | None
-    """Whether what is compared cannot be computed, over the columns of the outer relation; None where it always can."""
+    bounds: tuple[int, ...] = ()
+    """The columns of the outer relation that the condition reads after the nested value."""
 
-
-@dataclass(frozen=True, slots=True)
-class _Middle:
-    """The middle part: for each of its keys, the column of the inner relation, or None for the one that is compared."""
-
-    domain: Aggregate
-    inner: Relation
-    keys: tuple[int | None, ...]
-    key: Expression
-    """What is compared of the domain, over its one column."""
-    ordered: int
-    comparison: str
-    call: AggregateCall
-    argument: int
-    failing: Expression | None
-    """Whether what is compared of the domain cannot be computed; the inner relation's last column says that of its rows."""
+    @property
+    def columns_compared(self) -> frozenset[int]:
+        """The columns of the outer relation that are compared with inner ones."""
+        return frozenset[int]().union(*(columns_of(c.outer) for c in self.compared))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +103,7 @@ def find_nested(flat: FlatJoin, origins: tuple[Origin, ...]) -> tuple[FlatJoin, 
 
 
 def _found_at(flat: FlatJoin, origins: tuple[Origin, ...], number: int) -> Nested | None:
-    middle = _middle(flat.inputs[number])
+    middle = middle_part(flat.inputs[number])
     found = None if middle is None else _joined(flat, number, middle)
     return found if found is not None and middle is not None and _covers(flat, origins, found, middle) else None
 
@@ -188,7 +167,7 @@ def outer_columns(flat: FlatJoin, nested: Nested) -> tuple[int, ...]:
     kept = (c for c in flat.conditions if c not in nested.used)
     read = frozenset[int]().union(*(columns_of(e) for e in (*kept, *flat.outputs)))
     own = {c - start for c in read if start <= c < start + width}
-    return tuple(sorted(own | columns_of(nested.key) | {o for o, _ in nested.groups}))
+    return tuple(sorted(own | nested.columns_compared | {o for o, _ in nested.groups} | set(nested.bounds)))
 
 
 def without_nested(
@@ -220,105 +199,7 @@ def without_nested(
     return FlatJoin(tuple(inputs), tuple(moved[: len(conditions)]), tuple(moved[len(conditions) :])), tuple(was)
 
 
-def as_relation(flat: FlatJoin, names: tuple[str, ...]) -> Relation:
-    """A flat join as nodes: each condition stands at the first join that knows its columns."""
-    waiting = list(flat.conditions)
-
-    def ready(width: int) -> tuple[Expression, ...]:
-        found = tuple(c for c in waiting if not columns_of(c) or max(columns_of(c)) < width)
-        waiting[:] = [c for c in waiting if c not in found]
-        return found
-
-    relation, *others = flat.inputs
-    width = len(schema(relation))
-    first = ready(width)
-    if first:
-        relation = Filter(relation, conjunction(first))
-    for other in others:
-        end = width + len(schema(other))
-        own = tuple(c for c in waiting if columns_of(c) and width <= min(columns_of(c)) and max(columns_of(c)) < end)
-        waiting[:] = [c for c in waiting if c not in own]
-        below = Filter(other, shift_columns(conjunction(own), -width)) if own else other
-        width += len(schema(other))
-        relation = Join(relation, below, JoinKind.INNER, conjunction(ready(width)))
-    return Project(relation, flat.outputs, names)
-
-
-def _middle(relation: Relation) -> _Middle | None:
-    """The middle part, if a relation is one: an aggregate over a domain and inner relations."""
-    if not isinstance(relation, Aggregate) or len(relation.aggregates) != 1:
-        return None
-    (call,) = relation.aggregates
-    if call.function not in _FUNCTIONS or call.distinct or call.filter is not None or call.is_ring:
-        return None
-    if call.function == "avg" and not _is_exact_average(call):
-        return None
-    flat = flatten(relation.child)
-    domain, *others = flat.inputs
-    if not others or not (isinstance(domain, Aggregate) and not domain.aggregates and len(domain.keys) == 1):
-        return None
-    width = 1
-    argument = _value_column(call, flat)
-    own = tuple(c for c in flat.conditions if columns_of(c) and min(columns_of(c)) >= width)
-    rest = [c for c in flat.conditions if c not in own]
-    compared = compared_keys(rest[0], width) if len(rest) == 1 else None
-    keys = [substitute(k, flat.outputs) for k in relation.keys]
-    if argument is None or compared is None or not all(isinstance(k, Column) for k in keys):
-        return None
-    if columns_of(compared.outer) != {0} or (compared.comparison == "<>" and not _is_exact_without_a_key(call)):
-        return None
-    places = [k.index for k in keys if isinstance(k, Column)]
-    if places.count(0) != 1:
-        return None
-    every = tuple(Column(c.index - width, c.type, c.nullable) for c in _columns_of_inputs(flat)[width:])
-    inner = FlatJoin(tuple(others), tuple(shift_columns(c, -width) for c in own), every)
-    read = [p - width for p in places if p >= width]
-    kept = (*(every[c] for c in read), compared.inner, argument)
-    fields = [f.name for r in others for f in schema(r)]
-    compares = fields[compared.inner.index] if isinstance(compared.inner, Column) else "compared"
-    names = (*(fields[c] for c in read), compares, "argument")
-    failing = None
-    if compared.failing is not None:
-        failing, kept, names = compared.failing[0], (*kept, compared.failing[1]), (*names, "fails")
-    found = tuple(None if p < width else read.index(p - width) for p in places)
-    held, at = as_relation(replace(inner, outputs=kept), names), len(read)
-    return _Middle(domain, held, found, compared.outer, at, compared.comparison, call, at + 1, failing)
-
-
-def _is_exact_average(call: AggregateCall) -> bool:
-    """Whether what is averaged has an exact sum: integers and decimals."""
-    (argument,) = call.args
-    if isinstance(argument.type, Decimal):
-        return argument.type.precision <= _WIDEST_AVERAGED
-    return is_integral(argument.type) and is_floating(call.type)
-
-
-def _is_exact_without_a_key(call: AggregateCall) -> bool:
-    """Whether what all keys have, less what one has, is what the others have: not for sums of floats and of long decimals."""
-    if call.function != "sum":
-        return True
-    (argument,) = call.args
-    return not is_floating(call.type) and not (
-        isinstance(argument.type, Decimal) and argument.type.precision > _WIDEST_AVERAGED
-    )
-
-
-def _columns_of_inputs(flat: FlatJoin) -> tuple[Column, ...]:
-    fields = [f for r in flat.inputs for f in schema(r)]
-    return tuple(Column(i, f.type, f.nullable) for i, f in enumerate(fields))
-
-
-def _value_column(call: AggregateCall, flat: FlatJoin) -> Expression | None:
-    """What is aggregated, over the inner relations alone, and surely no error; the domain has the first column."""
-    if len(call.args) > 1:
-        return None
-    argument = substitute(call.args[0], flat.outputs) if call.args else Literal(1, INT32)
-    if 0 in columns_of(argument) or can_fail(argument):
-        return None
-    return shift_columns(argument, -1)
-
-
-def _joined(flat: FlatJoin, number: int, middle: _Middle) -> Nested | None:
+def _joined(flat: FlatJoin, number: int, middle: MiddlePart) -> Nested | None:
     """How the middle part is joined: its keys with columns of one outer relation, its value with what is maintained."""
     start = flat.start[number]
     value = start + len(middle.keys)
@@ -341,12 +222,20 @@ def _joined(flat: FlatJoin, number: int, middle: _Middle) -> Nested | None:
     if len(partners) != len(middle.keys) or not compared or len({flat.owner[c] for c in partners.values()}) != 1:
         return None
     outer = flat.owner[next(iter(partners.values()))]
-    others = {flat.owner[c] for e in compared for c in columns_of(e) - {value}}
-    if len(others) > 1 or not all(_is_single(flat.inputs[i]) for i in others):
+    read = sorted({c for e in compared for c in columns_of(e) - {value}})
+    others = {flat.owner[c] for c in read}
+    is_own = others == {outer}
+    if is_own:
+        if middle.call.function not in ("sum", "count") or not has_margins(middle.call):
+            return None
+        if any(is_text(p.outer.type) and p.comparison != "<>" for p in middle.compared):
+            return None
+    elif len(others) > 1 or not all(_is_single(flat.inputs[i]) for i in others):
         return None
-    given = next(iter(others), None)
-    base = None if given is None else flat.start[given]
-    condition = remap_columns(conjunction(tuple(compared)), lambda c: 0 if c == value else c - (base or 0) + 1)
+    given = None if is_own else next(iter(others), None)
+    base = 0 if given is None else flat.start[given]
+    places = {c: i + 1 if is_own else c - base + 1 for i, c in enumerate(read)} | {value: 0}
+    condition = remap_columns(conjunction(tuple(compared)), places.__getitem__)
     found = ordered_condition(condition, 0)
     if found is None or not is_interval(found) or can_fail(condition):
         return None
@@ -363,14 +252,12 @@ def _joined(flat: FlatJoin, number: int, middle: _Middle) -> Nested | None:
         given,
         middle.inner,
         groups,
-        remap_columns(middle.key, lambda _: place),
-        middle.ordered,
-        middle.comparison,
+        tuple(c.over(place) for c in middle.compared),
         middle.call,
         middle.argument,
         condition,
         using,
-        None if middle.failing is None else remap_columns(middle.failing, lambda _: place),
+        tuple(c - at for c in read) if is_own else (),
     )
 
 
@@ -399,7 +286,7 @@ def _is_single(relation: Relation) -> bool:
     return isinstance(relation, Aggregate) and not relation.keys
 
 
-def _covers(flat: FlatJoin, origins: tuple[Origin, ...], nested: Nested, middle: _Middle) -> bool:
+def _covers(flat: FlatJoin, origins: tuple[Origin, ...], nested: Nested, middle: MiddlePart) -> bool:
     """Whether the domain surely has the keys of all outer rows that the join has."""
     domain = preserved(middle.domain.child)
     key = substitute(middle.domain.keys[0], domain.outputs)
@@ -408,9 +295,9 @@ def _covers(flat: FlatJoin, origins: tuple[Origin, ...], nested: Nested, middle:
     needed, outer = domain.owner[key.index], origins[nested.outer]
     if outer.relation != domain.inputs[needed]:
         return False
-    if [key.index - domain.start[needed]] != [outer.columns[c] for c in columns_of(nested.key)]:
+    if [key.index - domain.start[needed]] != [outer.columns[c] for c in nested.columns_compared]:
         return False
-    if nested.failing is not None and (
+    if any(c.outer_fails is not None for c in nested.compared) and (
         domain.conditions or len(domain.inputs) > 1 or flat.inputs[nested.outer] != outer.relation
     ):
         return False  # what fails is counted in the outer rows, which are to be those of the domain

@@ -122,8 +122,10 @@ def _details(collection: Collection) -> Iterator[str]:
         case Apply(why_no_tree=why):
             if why is not None:
                 yield f"no view tree: {why}"
-        case NestedFilter(comparison="<>"):
+        case NestedFilter(is_by_keys=True, call=call) if call.function in ("max", "min"):
             yield "kept as the values of keys, in their order: what the others have is the whole without them, in O(log N)"
+        case NestedFilter(is_by_keys=True):
+            yield "kept as margins of the outer keys, in order: a changed row shifts those of a stretch in O(log N)"
         case NestedFilter():
             yield "kept as running values along the order: a changed row shifts those behind it in O(log N)"
         case CheckSingle() | ThresholdFilter() | MatrixBlock():
@@ -166,8 +168,10 @@ def _moves(collection: Collection, sides: tuple[int, ...]) -> Iterator[str]:
 def _nested_definition(nested: NestedFilter) -> str:
     outer, inner = nested.outer.fields, nested.inner.fields
     match_on = [f"{inner[i].name} = outer {outer[o].name}" for o, i in nested.groups]
-    match_on.append(f"{inner[nested.inner_column].name} {nested.comparison} outer {outer[nested.outer_column].name}")
-    given = () if nested.value is None else tuple(f"{nested.value.table}.{f.name}" for f in nested.value.fields)
+    match_on += [f"{inner[c.inner].name} {c.comparison} outer {outer[c.outer].name}" for c in nested.compared]
+    given = tuple(outer[c].name for c in nested.bounds)
+    if nested.value is not None:
+        given = tuple(f"{nested.value.table}.{f.name}" for f in nested.value.fields)
     value = (
         f"{nested.call.function}({inner[nested.argument].name}) of {nested.inner.table} where {' and '.join(match_on)}"
     )
@@ -175,20 +179,22 @@ def _nested_definition(nested: NestedFilter) -> str:
     return f"rows of {nested.outer.table} where {passes}, nested = {value}"
 
 
+_RUNNING = "range of the running values, O(log N)"
+
+
 def _nested_moves(collection: Collection, nested: NestedFilter, sides: tuple[int, ...]) -> Iterator[str]:
-    column, outer = nested.outer.fields[nested.outer_column].name, nested.outer.table
+    fields, outer = nested.outer.fields, nested.outer.table
+    columns = [fields[c].name for c in dict.fromkeys((*(c.outer for c in nested.compared), *nested.bounds))]
     by = "".join(f" by {nested.outer.fields[o].name}" for o, _ in nested.groups)
     for side in sides:
         sign = ":=" if side == sides[0] else "+="
         if side == 0:
-            path = "range of the running values, O(log N)"
-            if nested.comparison == "<>":
-                path = "look-up in the values of keys, O(log N)"
+            path = f"range of {scans(nested)[1].table}, summed in O(log N)" if nested.is_by_keys else _RUNNING
             yield f"δ{collection.name} {sign} δ{outer} where its nested value passes    -- {path}"
         else:
-            path = f"range of {outer}{by} in the order of {column}, O(log N + rows that turn)"
-            if nested.comparison == "<>":
-                path = f"slice of {outer}{by} by {column}, O(log N + rows that turn)"
+            path = f"range of {outer}{by} in the order of {columns[0]}, O(log N + rows that turn)"
+            if nested.is_by_keys:
+                path = f"slice of {outer}{by} by {', '.join(columns)}, O(log N) for each key that turns"
             changed = scans(nested)[side].table
             yield f"δ{collection.name} {sign} rows of {outer} that turn with δ{changed}    -- {path}"
 

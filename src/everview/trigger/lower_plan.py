@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 
 from everview.planner.block import Block
-from everview.planner.block_flatten import flatten
+from everview.planner.block_flatten import as_relation, flatten
 from everview.planner.block_join_builder import Facts, FactsOf, Refused
 from everview.planner.matrix_chain import MatrixTable, chain_of, chain_plan
 from everview.planner.skew_options import SkewOptions
@@ -38,7 +38,7 @@ from everview.relational.schema import columns, schema
 from everview.relational.traverse import inputs, nodes_of, rewrite_bottom_up, with_inputs
 from everview.trigger.block_source import block_source
 from everview.trigger.few_rows import join_few_first
-from everview.trigger.find_nested import as_relation, find_nested, origins_of, outer_columns, without_nested
+from everview.trigger.find_nested import find_nested, origins_of, outer_columns, without_nested
 from everview.trigger.find_threshold import find_threshold, without_threshold
 from everview.trigger.join_partners import finds_few, is_searched, is_surely_single
 from everview.trigger.operator_rules import rules_of
@@ -57,6 +57,7 @@ from everview.trigger.program import (
     Apply,
     CheckSingle,
     Collection,
+    Correlation,
     FactorizedBlock,
     MatrixBlock,
     NestedFilter,
@@ -301,27 +302,34 @@ class _Lowering:
             kept, whole = outer_columns(flat, nested), flat.inputs[nested.outer]
             given, names = columns(whole), tuple(f.name for f in schema(whole))
             read: list[Expression] = [given[c] for c in kept]
-            called, key = [names[c] for c in kept], substitute(nested.key, given)
-            if key not in read:
-                read.append(key)
-                called.append("compared")
-            failing = None if nested.failing is None else substitute(nested.failing, given)
-            if failing is not None:
-                read.append(failing)
-                called.append("fails")
+            called = [names[c] for c in kept]
+            more = [c for pair in nested.compared for c in ((pair.outer, "compared"), (pair.outer_fails, "fails"))]
+            for expression, name in more:
+                if expression is not None and substitute(expression, given) not in read:
+                    read.append(substitute(expression, given))
+                    called.append(name)
             outer = self.visit(Project(whole, tuple(read), tuple(called)))
+            compared = tuple(
+                Correlation(
+                    read.index(substitute(c.outer, given)),
+                    c.inner,
+                    c.comparison,
+                    None
+                    if c.outer_fails is None or c.inner_fails is None
+                    else (read.index(substitute(c.outer_fails, given)), c.inner_fails),
+                )
+                for c in nested.compared
+            )
             statement = NestedFilter(
                 outer,
                 self.visit(_ready(nested.inner)),
                 None if nested.value is None else self.visit(flat.inputs[nested.value]),
                 tuple((kept.index(o), i) for o, i in nested.groups),
-                read.index(key),
-                nested.ordered,
-                nested.comparison,
+                compared,
                 nested.call,
                 nested.argument,
                 nested.condition,
-                None if failing is None else (len(read) - 1, nested.argument + 1),
+                tuple(kept.index(c) for c in nested.bounds),
             )
             flat, origins = without_nested(flat, origins, nested, self.add(statement, outer.fields))
         if flat is first:

@@ -103,37 +103,55 @@ class CheckSingle:
 
 
 @dataclass(frozen=True, slots=True)
+class Correlation:
+    """A column of inner rows θ one of outer rows, θ being the ``comparison``.
+
+    ``failing`` are the columns of outer and inner rows, if there are such, that say whether what is compared cannot be
+    computed: then comparing fails.
+    """
+
+    outer: int
+    inner: int
+    comparison: str
+    failing: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class NestedFilter:
     """The rows of ``outer`` that a nested aggregate lets through.
 
     ``call`` is over the column ``argument`` of those rows of ``inner`` that agree with the outer row on ``groups`` (pairs of an
-    outer and an inner column) and of which ``inner_column θ outer_column`` holds, θ being the ``comparison``. ``condition`` is
-    over what it gives, then the columns of ``value``, a collection of one row, if there is one. ``failing`` are the columns of
-    outer and inner rows, if there are such, that say whether what is compared cannot be computed: then comparing fails.
+    outer and an inner column) and of which all that is ``compared`` holds. ``condition`` is over what it gives, then the
+    columns of ``value``, a collection of one row, if there is one, or the columns ``bounds`` of the outer row.
     """
 
     outer: Scan
     inner: Scan
     value: Scan | None
     groups: tuple[tuple[int, int], ...]
-    outer_column: int
-    inner_column: int
-    comparison: str
+    compared: tuple[Correlation, ...]
     call: AggregateCall
     argument: int
     condition: Expression
-    failing: tuple[int, int] | None = None
+    bounds: tuple[int, ...] = ()
+
+    @property
+    def is_by_keys(self) -> bool:
+        """Whether keys turn one by one, and not all those on a stretch of the order."""
+        return len(self.compared) > 1 or bool(self.bounds) or self.compared[0].comparison == "<>"
 
     @property
     def rules(self) -> tuple[ChangeRule, ...]:
-        """A change of any input moves the turns, between which outer rows are found in order; by ``<>``, keys turn."""
+        """A change of any input moves the turns, between which outer rows are found in order, or keys turn."""
         fields = self.outer.fields
-        by = tuple(Column(o, fields[o].type, fields[o].nullable) for o, _ in self.groups)
-        at = self.outer_column
-        compared = Column(at, fields[at].type, fields[at].nullable)
-        found = Search(0, Place.ROWS, AccessKind.RANGE, by, compared)
-        if self.comparison == "<>":
-            found = Search(0, Place.ROWS, AccessKind.SLICE, (*by, compared))
+        by, compared, bounds = (
+            tuple(Column(o, fields[o].type, fields[o].nullable) for o in columns)
+            for columns in ([o for o, _ in self.groups], [c.outer for c in self.compared], self.bounds)
+        )
+        if self.is_by_keys:
+            found = Search(0, Place.ROWS, AccessKind.SLICE, (*by, *dict.fromkeys((*compared, *bounds))))
+        else:
+            found = Search(0, Place.ROWS, AccessKind.RANGE, by, compared[0])
         order = Search(1, Place.ORDER, AccessKind.RANGE)
         sides = 2 if self.value is None else 3
         return tuple(ChangeRule(side, StatementKind.ORDERED, (order, found)) for side in range(sides))

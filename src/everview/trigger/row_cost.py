@@ -189,8 +189,9 @@ class _Meetings:
                 decides = _what_decides(node) if isinstance(node, Join) and self.view.has_order else None
                 for search in rules[side].searches:
                     yield self._searched(node, search, decides)
-            case NestedFilter(outer=outer, groups=groups):
-                cost = Cost.LINEAR if side == 2 and groups else Cost.TURNING
+            case NestedFilter(outer=outer, groups=groups, is_by_keys=by_keys, call=call):
+                is_judged = call.function == "avg" if by_keys and call.function not in ("max", "min") else bool(groups)
+                cost = Cost.LINEAR if side == 2 and is_judged else Cost.TURNING
                 yield Meeting(AccessKind.RANGE, cost, f"the rows of {self._called(outer)} that turn")
             case ThresholdFilter(rows=rows):
                 if side == 0:

@@ -106,7 +106,7 @@ def _verify_statement(collection: Collection) -> None:
             _require(rules == rules_of(join), collection.name, "another delta rule than its node has")
             made = schema(join.left)
         case NestedFilter(outer=outer, inner=inner):
-            pairs = (*statement.groups, (statement.outer_column, statement.inner_column))
+            pairs = (*statement.groups, *((c.outer, c.inner) for c in statement.compared))
             is_alike = all(outer.fields[o].type == inner.fields[i].type for o, i in pairs)
             _require(
                 is_alike, collection.name, "a nested aggregate over columns of other types than it is compared with"

@@ -6,14 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from everview.backends.reference.evaluate_plan import evaluate_plan
-from everview.planner.block_flatten import flatten
+from everview.planner.block_flatten import as_relation, flatten
 from everview.planner.block_join_builder import Facts
 from everview.relational.expressions import Column, Expression
 from everview.relational.nodes import Field, Filter, Join, JoinKind, Relation, Scan
 from everview.relational.rule_examples import equal, less, plus
 from everview.relational.types import INT64
 from everview.trigger.few_rows import join_few_first
-from everview.trigger.find_nested import as_relation
 from tests.oracle.bags import assert_same_bag
 
 

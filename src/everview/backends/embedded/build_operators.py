@@ -16,7 +16,9 @@ from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.operators.counted import CountedOperator
 from everview.backends.embedded.operators.explode import ExplodeOperator
 from everview.backends.embedded.operators.nested import NestedFilterOperator
+from everview.backends.embedded.operators.nested_margins import NestedMarginsOperator
 from everview.backends.embedded.operators.nested_others import NestedOthersOperator
+from everview.backends.embedded.operators.nested_rows import NestedRows
 from everview.backends.embedded.operators.recompute import GivenOperator, RecomputeOperator, answer_of_spark
 from everview.backends.embedded.operators.recursive import RecursiveOperator
 from everview.backends.embedded.operators.stateless import FilterOperator, ProjectOperator, UnionAllOperator
@@ -149,7 +151,7 @@ class _Building:
                 return self._shared(key, lambda: join_operator(node, inputs, dictionary))
             case NestedFilter():
                 key = ("nested", tuple(names[scan.table] for scan in scans(statement)), _without_scans(statement))
-                kind = NestedOthersOperator if statement.comparison == "<>" else NestedFilterOperator
+                kind = _nested_operator(statement)
                 return self._shared(key, lambda: kind(fields, statement, inputs, dictionary))
             case ThresholdFilter(column=column, condition=condition):
                 key = ("threshold", tuple(names[scan.table] for scan in scans(statement)), column, condition)
@@ -180,8 +182,13 @@ class _Building:
 
 def _without_scans(nested: NestedFilter) -> Hashable:
     """What a statement does, whatever it reads."""
-    order = (nested.groups, nested.outer_column, nested.inner_column, nested.comparison)
-    return (*order, nested.call, nested.argument, nested.condition, nested.failing)
+    return nested.groups, nested.compared, nested.call, nested.argument, nested.condition, nested.bounds
+
+
+def _nested_operator(nested: NestedFilter) -> type[NestedRows]:
+    if not nested.is_by_keys:
+        return NestedFilterOperator
+    return NestedOthersOperator if nested.call.function in ("max", "min") else NestedMarginsOperator
 
 
 def _kind_of_plan(lowered: Lowered) -> Hashable:

@@ -24,10 +24,10 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.base import Operator, Searched
 from everview.backends.embedded.operators.nested_averages import NestedAverages
 from everview.backends.embedded.operators.nested_bounds import Within
+from everview.backends.embedded.operators.nested_floats import FloatSums
 from everview.backends.embedded.operators.nested_rows import INNER, OUTER, NestedRows, known_keys
 from everview.backends.embedded.operators.nested_values import (
     ExactSums,
-    FloatSums,
     NestedExtremes,
     NestedValues,
     Order,
@@ -58,21 +58,22 @@ class NestedFilterOperator(NestedRows):
         self, fields: Schema, statement: NestedFilter, inputs: tuple[Operator, ...], dictionary: Dictionary
     ) -> None:
         super().__init__(fields, statement, inputs, dictionary)
-        self._is_falling = statement.comparison in (">", ">=")
-        self._is_strict = statement.comparison in ("<", ">")
+        (self._by,) = statement.compared
+        self._is_falling = self._by.comparison in (">", ">=")
+        self._is_strict = self._by.comparison in ("<", ">")
         outer, inner = inputs[OUTER], inputs[INNER]
         self._layout = outer.layout.part(self._outer_groups)
         self._group_words = self._layout.width if statement.groups else 0
         self._values = self._made()
         self._inner: Searched | None = None
         """The inner rows, where the order of texts may be labelled anew."""
-        if is_text(inner.fields[statement.inner_column].type):
+        if is_text(inner.fields[self._by.inner].type):
             self._inner = inner.searched()
         self._epoch = dictionary.order_epoch
         self._replaced: tuple[NestedValues, int] | None = None
         """The running values before they were added up anew, and the epoch of their labels, until the transaction ends."""
         self._texts = None if self._inner is None else dictionary
-        self._access = RangeAccess(statement.outer_column)
+        self._access = RangeAccess(self._by.outer)
         self._rows.range_index(self._outer_groups, self._access, self._texts)
 
     def _made(self) -> NestedValues:
@@ -107,7 +108,7 @@ class NestedFilterOperator(NestedRows):
         """Gives all texts their labels; if that has moved others, adds up the running values without what is pending."""
         if self._inner is None:
             return
-        for batch, column in ((outer, self._statement.outer_column), (inner, self._statement.inner_column)):
+        for batch, column in ((outer, self._by.outer), (inner, self._by.inner)):
             if batch is not None:
                 self._dictionary.order_keys(batch.columns[column].values)
         if self._epoch == self._dictionary.order_epoch:
@@ -136,12 +137,12 @@ class NestedFilterOperator(NestedRows):
     def _entries(self, inner: Batch) -> tuple[Ints, Vector, Ints]:
         """The keys, values and weights of inner rows that count."""
         statement = self._statement
-        keys, known = self._keys(inner, [i for _, i in statement.groups], statement.inner_column)
+        keys, known = self._keys(inner, [i for _, i in statement.groups], self._by.inner)
         return self._counting(inner, keys, known)
 
     def _pass(self, outer: Batch, within: Within) -> Bools:
         """Which outer rows pass, by the running values as they are now."""
-        keys, known = self._keys(outer, self._outer_groups, self._statement.outer_column)
+        keys, known = self._keys(outer, self._outer_groups, self._by.outer)
         passed: Bools = np.full(len(outer), self._lets_nothing(within))
         held = self._values.passes(keys, _opposite(within) if self._lets_nothing(within) else within)
         passed[known] = held != self._lets_nothing(within)
@@ -171,7 +172,7 @@ class NestedFilterOperator(NestedRows):
         includes_low = self._is_strict if self._is_falling else not self._is_strict
         index = self._rows.range_index(self._outer_groups, self._access, self._texts)
         if self._inner is not None:
-            key = self.inputs[INNER].fields[self._statement.inner_column].type
+            key = self.inputs[INNER].fields[self._by.inner].type
             low, high = (None if p is None else self._dictionary.code_of_label(p, key) for p in (low, high))
         ends = (None if place is None else (place,) for place in (low, high))
         slots = index.between(stretch.group, *ends, includes_low=includes_low)

@@ -1,10 +1,9 @@
-"""Rows that a nested aggregate over all other keys lets through.
+"""Rows that a nested MAX or MIN over all other keys lets through.
 
-    WHERE value > (SELECT SUM(v) FROM inner i WHERE i.y <> outer.x AND i.g = outer.g)
+    WHERE value > (SELECT MAX(v) FROM inner i WHERE i.y <> outer.x AND i.g = outer.g)
 
-No order of the outer rows is needed. Keys that turn are found by ``other_values``, and their outer rows by a hash of the key.
-What has no entry of its own, and for MAX and MIN nearly every key, sees the same value: when that turns, the outer rows of the
-group are looked at, and most of them come or go.
+No order of the outer rows is needed. Keys that turn are found by ``other_extremes``, and their outer rows by a hash of the key.
+Nearly every key sees the same value: when that turns, the outer rows of the group are looked at, and most of them come or go.
 """
 
 from __future__ import annotations
@@ -17,9 +16,7 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.operators.nested_bounds import Within
 from everview.backends.embedded.operators.nested_rows import OUTER, NestedRows, known_keys
-from everview.backends.embedded.operators.other_extremes import OtherExtremes
-from everview.backends.embedded.operators.other_sums import OtherSums
-from everview.backends.embedded.operators.other_values import KeyGroups, OtherValues, Turned
+from everview.backends.embedded.operators.other_extremes import KeyGroups, OtherExtremes, Turned
 from everview.backends.embedded.vectors import Batch, Bools, Ints
 from everview.relational.nodes import Schema
 from everview.trigger.program import NestedFilter
@@ -32,19 +29,17 @@ class NestedOthersOperator(NestedRows):
         self, fields: Schema, statement: NestedFilter, inputs: tuple[Operator, ...], dictionary: Dictionary
     ) -> None:
         super().__init__(fields, statement, inputs, dictionary)
-        self._outer_key = (*self._outer_groups, statement.outer_column)
-        self._inner_key = (*(i for _, i in statement.groups), statement.inner_column)
+        (by,) = statement.compared
+        self._outer_key = (*self._outer_groups, by.outer)
+        self._inner_key = (*(i for _, i in statement.groups), by.inner)
         self._layout = inputs[OUTER].layout.part(self._outer_key)
         groups = inputs[OUTER].layout.part(self._outer_groups).width if statement.groups else 0
         self._grouped = KeyGroups(groups)
         self._values = self._made()
         self._rows.index(self._outer_key)
 
-    def _made(self) -> OtherValues:
-        call, width = self._statement.call, self._layout.width
-        if call.function in ("max", "min"):
-            return OtherExtremes(self._grouped, width, is_least=call.function == "min")
-        return OtherSums(self._grouped, width, call.function, call.type, self._bounds.limit)
+    def _made(self) -> OtherExtremes:
+        return OtherExtremes(self._grouped, self._layout.width, is_least=self._statement.call.function == "min")
 
     def _keys(self, batch: Batch, columns: Sequence[int]) -> tuple[Ints, Bools]:
         """The keys of the rows of which no part is NULL, and which rows these are."""
@@ -72,22 +67,18 @@ class NestedOthersOperator(NestedRows):
         has_turned = turned.group_signs != 0
         if has_turned.any():
             yield from self._whole_groups(turned, has_turned)
-        overflowing = self._values.overflowing(turned.groups)
-        if overflowing.any():
-            self._pass(self._rows.at(self._group_rows(turned.groups[overflowing])[1]), new)
 
     def _whole_groups(self, turned: Turned, has_turned: Bools) -> Iterator[Batch]:
-        """The outer rows of groups that turn, without those whose keys stand apart."""
+        """The outer rows of groups that turn, without those of keys that have been judged."""
         signs = turned.group_signs[has_turned]
         numbers, slots = self._group_rows(turned.groups[has_turned])
         rows = self._rows.at(slots)
         keys, known = self._keys(rows, self._outer_key)
-        apart = self._values.stands_apart(keys)
         both, counts = np.unique(np.concatenate([turned.judged, keys]), axis=0, return_inverse=True)
         is_judged: Bools = np.zeros(len(both), dtype=np.bool_)
         numbered = counts.reshape(-1)
         is_judged[numbered[: len(turned.judged)]] = True
-        kept = np.flatnonzero(known)[~apart & ~is_judged[numbered[len(turned.judged) :]]]
+        kept = np.flatnonzero(known)[~is_judged[numbered[len(turned.judged) :]]]
         yield self._at(slots[kept], signs[numbers[kept]])
 
     def _group_rows(self, groups: Ints) -> tuple[Ints, Ints]:
@@ -113,5 +104,5 @@ class NestedOthersOperator(NestedRows):
         return {"values of all others": self._values.nbytes}
 
     def describe(self) -> str:
-        how = "when the whole moves, keys between its old and new place turn; rows of keys that turned come or go"
+        how = "when the best value moves, rows come or go; the key that has it sees the second best one"
         return f"nested aggregate: {self._text}, as the whole without each key, in order: {how}"

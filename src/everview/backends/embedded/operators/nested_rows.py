@@ -10,7 +10,7 @@ is enough no more, all outer rows are looked at.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from everview.backends.embedded.arrow_columns import vector_to_arrow
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.base import Operator, Searched, consolidated
 from everview.backends.embedded.operators.nested_bounds import NOTHING, NestedBounds, Within
+from everview.backends.embedded.operators.ranges import range_words
 from everview.backends.embedded.vectors import Batch, Bools, Ints, Vector, concatenate
 from everview.errors import EvaluationError
 from everview.relational.nodes import Schema
@@ -38,11 +39,12 @@ class NestedRows(Operator):
         self._outer_groups = tuple(o for o, _ in statement.groups)
         self._bounds = NestedBounds(statement.condition, statement.call.type)
         self._is_count = statement.call.function == "count"
-        self._within = NOTHING if statement.value is not None else self._bounds.within(())
+        is_fixed = statement.value is None and not statement.bounds
+        self._within = self._bounds.within(()) if is_fixed else NOTHING
         self._before: Within | None = None
-        self._pairs = None if statement.failing is None else FailingPairs(statement)
+        self._pairs = FailingPairs(statement) if any(c.failing for c in statement.compared) else None
         self._rows: Searched = inputs[OUTER].searched()
-        self._text = f"{statement.call.function} over {inputs[INNER].fields[statement.inner_column].name}"
+        self._text = f"{statement.call.function} over {inputs[INNER].fields[statement.compared[0].inner].name}"
 
     @abstractmethod
     def _add(self, inner: Batch) -> None:
@@ -60,13 +62,16 @@ class NestedRows(Operator):
     def _turned(self, inner: Batch | None, old: Within, new: Within) -> Iterable[Batch]:
         """Takes inner rows in; the outer rows of keys that turn by that, or because bounds have moved."""
 
+    def _take(self, outer: Batch, within: Within) -> None:
+        """Takes outer rows in, where something of them is kept: they pass or not by the nested values as they are now."""
+
     def _order(self, outer: Batch | None, inner: Batch | None, pending: Batch | None) -> None:
         """Gives keys their places in the order, where there is one; ``pending`` has been stored, but not been taken in."""
 
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
         outer, inner = deltas[OUTER], deltas[INNER]
         if self._pairs is not None:
-            self._pairs.add(outer, inner)
+            self._pairs.add(outer, inner, lambda: (self._rows.content(), self.inputs[INNER].content()))
         self._order(outer, inner, inner)
         old, new = self._within, self._moved(deltas)
         parts = []
@@ -74,6 +79,7 @@ class NestedRows(Operator):
             kept = self._pass(outer, old)
             if kept.any():
                 parts.append(outer.take(kept))
+            self._take(outer, old)
         if self._is_count and self._lets_nothing(old) != self._lets_nothing(new):
             parts += self._all_anew(inner, old, new)
         elif (inner is not None and len(inner)) or new != old:
@@ -98,7 +104,7 @@ class NestedRows(Operator):
     def load(self, contents: Sequence[Batch]) -> Batch:
         if self._pairs is not None:
             self._pairs.clear()
-            self._pairs.add(contents[OUTER], contents[INNER])
+            self._pairs.add(contents[OUTER], contents[INNER], lambda: (contents[OUTER], contents[INNER]))
         self._order(contents[OUTER], contents[INNER], None)
         self._clear()
         self._add(contents[INNER])
@@ -163,41 +169,71 @@ class FailingPairs:
     left. Those with NULL as the key, and inner rows without a group, are not, and neither are those beside no row at all. So
     there is an error if a row that fails is on one side, and any row on the other.
 
+    Of two comparisons the second is made of the pairs for which the first one holds. Rows that fail in it are rare: as long as
+    there are any, they are compared with the extreme of the other side.
+
     But if no outer row has a group, Spark finds that the join with the groups is empty, and compares nothing (adaptive
     execution does, its default). A count keeps outer rows without a group, too.
     """
 
     def __init__(self, statement: NestedFilter) -> None:
-        assert statement.failing is not None
-        outer, inner = statement.failing
-        self._columns = (outer, ()), (inner, tuple(i for _, i in statement.groups))
+        first, *rest = statement.compared
+        self._first = first
+        self._second = next((c.failing for c in rest if c.failing is not None), None)
+        self._groups = (), tuple(i for _, i in statement.groups)
         self._outer_groups = () if statement.call.function == "count" else tuple(o for o, _ in statement.groups)
         self.clear()
 
     def clear(self) -> None:
         """Forgets all rows."""
-        self._counts: Ints = np.zeros((2, 2), dtype=np.int64)
+        self._counts: Ints = np.zeros((3, 2), dtype=np.int64)
+        """Of outer and inner rows how many there are, how many fail, and how many fail in the second comparison."""
         self._joined = self._joined_committed = 0
         self._committed = self._counts.copy()
 
-    def add(self, outer: Batch | None, inner: Batch | None) -> None:
-        """Takes in rows.
+    def add(self, outer: Batch | None, inner: Batch | None, contents: Callable[[], tuple[Batch, Batch]]) -> None:
+        """Takes in rows; ``contents`` has all of them, these included.
 
         Raises:
             EvaluationError: a pair cannot be compared.
         """
-        for side, (batch, (column, groups)) in enumerate(zip((outer, inner), self._columns, strict=True)):
+        for side, batch in enumerate((outer, inner)):
             if batch is not None:
-                ((*_, fails), known) = known_keys(batch, (*groups, column))
-                weights = batch.weights[known]
-                self._counts[side] += weights.sum(), weights[fails.values.astype(np.bool_)].sum()
+                known, fails = self._failing(side, batch, self._first.failing)
+                self._counts[0, side] += batch.weights[known].sum()
+                self._counts[1, side] += batch.weights[fails].sum()
+                if self._second is not None:
+                    self._counts[2, side] += batch.weights[self._failing(side, batch, self._second)[1]].sum()
         if outer is not None:
             self._joined += int(outer.weights[known_keys(outer, self._outer_groups)[1]].sum())
-        (outers, outer_fails), (inners, inner_fails) = self._counts.tolist()
-        if self._joined and ((outer_fails and inners) or (inner_fails and outers)):
-            raise EvaluationError(
-                "a key that is compared is beyond what its type can hold.", condition="ARITHMETIC_OVERFLOW"
-            )
+        if not self._joined:
+            return
+        (outers, inners), (outer_fails, inner_fails), seconds = self._counts.tolist()
+        if (outer_fails and inners) or (inner_fails and outers) or (any(seconds) and self._fails_second(contents())):
+            raise EvaluationError("a key that is compared cannot be computed.", condition="ARITHMETIC_OVERFLOW")
+
+    def _failing(self, side: int, batch: Batch, failing: tuple[int, int] | None) -> tuple[Bools, Bools]:
+        """Which rows are compared, and which of them fail."""
+        if failing is None:
+            known = known_keys(batch, (*self._groups[side], (self._first.outer, self._first.inner)[side]))[1]
+            return known, np.zeros(len(batch), dtype=np.bool_)
+        ((*_, values), known) = known_keys(batch, (*self._groups[side], failing[side]))
+        fails = known.copy()
+        fails[known] = values.values.astype(np.bool_)
+        return known, fails
+
+    def _fails_second(self, contents: tuple[Batch, Batch]) -> bool:
+        """Whether the first comparison holds of a pair of which the second one fails."""
+        every, failing = [], []
+        for side, batch in enumerate(contents):
+            ((*_, keys), known) = known_keys(batch, (*self._groups[side], (self._first.outer, self._first.inner)[side]))
+            words, (compared, fails) = range_words(keys), self._failing(side, batch, self._second)
+            every.append(words[compared[known]])
+            failing.append(words[fails[known]])
+        return any(
+            len(outer) and len(inner) and _may_hold(inner, self._first.comparison, outer)
+            for outer, inner in ((failing[0], every[1]), (every[0], failing[1]))
+        )
 
     def commit(self) -> None:
         """Makes the changes final."""
@@ -206,6 +242,12 @@ class FailingPairs:
     def rollback(self) -> None:
         """Takes back the changes since the last commit."""
         self._counts, self._joined = self._committed.copy(), self._joined_committed
+
+
+def _may_hold(inner: Ints, comparison: str, outer: Ints) -> bool:
+    """Whether an inner word is in this order with an outer one."""
+    low, high = (inner.min(), outer.max()) if comparison in ("<", "<=") else (outer.min(), inner.max())
+    return bool(low < high or (low == high and comparison in ("<=", ">=")))
 
 
 def known_keys(batch: Batch, columns: Sequence[int]) -> tuple[list[Vector], Bools]:

@@ -1,16 +1,67 @@
-"""Extremes over the entries with another key (``other_values``): the best key of a group, and the second one."""
+"""Nested extremes over all others: for each key, the greatest or least value of the entries with another key.
+
+The greatest of all others is the greatest of the group, except for the key that has it, which sees the second one. A key is the
+words of a group and those of the compared value.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 
 from everview.backends.embedded.operators.nested_bounds import Within
-from everview.backends.embedded.operators.other_values import KeyGroups, Turned, keys_at
 from everview.backends.embedded.operators.ranges import range_words
 from everview.backends.embedded.state.ordered_sums import COUNTED, OrderedSums
 from everview.backends.embedded.vectors import Bools, Ints, Vector
 
 _WORD = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class Turned:
+    """Keys that turn, and what becomes of all others in a group: they come (1), go (-1), or do not turn (0)."""
+
+    keys: Ints
+    signs: Ints
+    groups: Ints
+    group_signs: Ints
+    judged: Ints
+    """Keys for which what becomes of others means nothing."""
+
+
+class KeyGroups:
+    """Ordered keys whose first words are those of a group."""
+
+    def __init__(self, group_words: int) -> None:
+        self.words = group_words
+
+    def extents(self, entries: OrderedSums, groups: Ints) -> tuple[Ints, Ints]:
+        """The ranks between which the entries of each group are."""
+        if not self.words:
+            return np.zeros(len(groups), dtype=np.int64), np.full(len(groups), len(entries), dtype=np.int64)
+        return entries.rank(groups), entries.rank(groups, after=True)
+
+    def touched(self, entries: OrderedSums, keys: Ints, *, has_moved: bool) -> Ints:
+        """The groups of keys, or all groups where bounds have moved."""
+        if not self.words:
+            return np.zeros((1, 0), dtype=np.int64)
+        found = keys[:, : self.words]
+        if has_moved:
+            found = np.concatenate([found, keys_at(entries, np.arange(len(entries)))[:, : self.words]])
+        return np.unique(found, axis=0)
+
+    def numbers(self, groups: Ints, keys: Ints) -> Ints:
+        """The number of the group of each key, which is among the groups; those are sorted."""
+        if not self.words:
+            return np.zeros(len(keys), dtype=np.int64)
+        both = np.concatenate([groups, keys[:, : self.words]])
+        return np.unique(both, axis=0, return_inverse=True)[1].reshape(-1)[len(groups) :]
+
+
+def keys_at(entries: OrderedSums, ranks: Ints) -> Ints:
+    """The keys with these ranks."""
+    return entries.keys_at(entries.select(ranks))
 
 
 class OtherExtremes:
@@ -75,9 +126,6 @@ class OtherExtremes:
         at = self._grouped.numbers(groups, keys)
         return np.where((best[at] == keys).all(axis=1), top[at], others[at])
 
-    def stands_apart(self, keys: Ints) -> Bools:
-        return np.zeros(len(keys), dtype=np.bool_)
-
     def turn(self, entries: tuple[Ints, Vector, Ints] | None, old: Within, new: Within) -> Turned:
         changed = np.zeros((0, self._width), dtype=np.int64) if entries is None else entries[0]
         groups = self._grouped.touched(self._best, changed, has_moved=old != new)
@@ -90,9 +138,6 @@ class OtherExtremes:
         signs = after.astype(np.int64) - before
         group_signs = now[1].astype(np.int64) - was[1]
         return Turned(keys[signs != 0], signs[signs != 0], groups, group_signs, keys)
-
-    def overflowing(self, groups: Ints) -> Bools:
-        return np.zeros(len(groups), dtype=np.bool_)
 
     def commit(self) -> None:
         self._applied.clear()

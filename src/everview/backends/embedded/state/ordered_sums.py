@@ -21,7 +21,7 @@ import numpy as np
 
 from everview.backends.embedded.state import ordered_sums_kernels as kernels
 from everview.backends.embedded.state.memory import reserve
-from everview.backends.embedded.state.ordered_sums_kernels import (
+from everview.backends.embedded.state.ordered_nodes import (
     BOUNDS,
     DEEPEST,
     FREE,
@@ -31,11 +31,13 @@ from everview.backends.embedded.state.ordered_sums_kernels import (
     KEY_WORDS,
     KINDS,
     KNOWS,
+    MARGINS,
     PARTS,
     PAYLOAD_WORDS,
     PLAIN,
     ROOT,
     SIZE,
+    TURNING,
 )
 from everview.backends.embedded.tree.layout import COUNTED, EXACT, words_of
 from everview.backends.embedded.vectors import Ints
@@ -75,7 +77,7 @@ class OrderedSums:
         self.nodes = self._rows(FEWEST)
 
     def _rows(self, count: int) -> Ints:
-        more = 0 if self._nodes_know == PLAIN else BOUNDS
+        more = {PLAIN: 0, MARGINS: TURNING}.get(self._nodes_know, BOUNDS)
         words = KEY + self.width + 2 * self.payload_words + more
         reserve(8 * words * count // 2)  # it takes the place of one half as large
         rows = np.empty((count, words), dtype=np.int64)

@@ -5,127 +5,43 @@ all payloads below and at it. Nodes are in key order from left to right, and in 
 (a treap). The priority is a hash of the key. So the shape of the tree, and with it every sum, rounding errors included, is
 a function of what it holds: whatever was put and taken back leaves no trace.
 
-With *relative* sums a node has two more numbers: the least and the greatest sum of its entries up to one of them, counted
-from the first entry *below that node*. They are relative to where the node begins, as the keys of RPAI are relative to the
-parent: a change of one entry shifts the running sums of all entries behind it by touching only the nodes above it.
+What nodes know besides sums is in ``ordered_nodes``.
 
 Node 0 is nobody. Free nodes are chained by LEFT.
 """
 
 from __future__ import annotations
 
-from everview.backends.embedded.state.intrinsics import is_below, load, load_float, start_of, store
+from everview.backends.embedded.state.intrinsics import start_of
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
-from everview.backends.embedded.tree.kernels.numbers import add_exact, add_float, sum_note
-from everview.backends.embedded.tree.layout import BIG, COUNTED, EXACT
+from everview.backends.embedded.state.ordered_nodes import (
+    EXTREME,
+    FREE,
+    HIGH,
+    KEY,
+    KEY_WORDS,
+    KINDS,
+    KNOWS,
+    LEFT,
+    MARGINS,
+    PARTS,
+    PAYLOAD_WORDS,
+    PRIORITY,
+    RELATIVE,
+    RIGHT,
+    ROOT,
+    SIZE,
+    add_parts,
+    bounds_at,
+    compare,
+    own_at,
+    pull_bounds,
+    pull_margins,
+    total_at,
+    word_at,
+)
+from everview.backends.embedded.tree.layout import COUNTED, EXACT
 from everview.backends.embedded.vectors import Ints
-
-LEFT, RIGHT, PRIORITY, SIZE, KEY = range(5)
-"""Words of a node; its payload follows the key."""
-
-ROOT, FREE, HIGH, KEY_WORDS, PAYLOAD_WORDS, PARTS, KNOWS, HAS_WRAPPED, KINDS = range(9)
-"""Words of ``meta``: root; first free node; nodes ever used; the shape of a node; whether a sum has left its 128 bits."""
-
-PLAIN, RELATIVE, EXTREME = range(3)
-"""What nodes know besides sums: nothing, the bounds of running sums, or the greatest word that ends a key."""
-
-BOUNDS = 4
-"""Words of the least and the greatest running sum, 128 bits each, low word first."""
-DEEPEST = 512
-
-
-@inlined
-def own_at(meta: Ints) -> Word:
-    """The first word of a node's own payload."""
-    return KEY + meta[KEY_WORDS]
-
-
-@inlined
-def total_at(meta: Ints) -> Word:
-    """The first word of the sum of all payloads below and at a node."""
-    return KEY + meta[KEY_WORDS] + meta[PAYLOAD_WORDS]
-
-
-@inlined
-def bounds_at(meta: Ints) -> Word:
-    """The first word of what a node knows besides."""
-    return KEY + meta[KEY_WORDS] + 2 * meta[PAYLOAD_WORDS]
-
-
-@inlined
-def _at(nodes: Ints, node: Word, word: Word) -> Word:
-    """The address of a word of a node."""
-    return start_of(nodes) + (node * nodes.shape[1] + word) * 8
-
-
-@kernel
-def add_parts(meta: Ints, target: Word, source: Word) -> None:
-    """Adds the payload at one address to the one at another."""
-    at = 0
-    for p in range(meta[PARTS]):
-        kind = meta[KINDS + p]
-        if kind == COUNTED:
-            held, more = load(target, at), load(source, at)
-            if (held ^ (held + more)) & (more ^ (held + more)) < 0:
-                meta[HAS_WRAPPED] = 1
-            store(target, at, held + more)
-            at += 1
-        elif kind == EXACT:
-            before, more = load(target, at + 1), load(source, at + 1)
-            add_exact(target + at * 8, load(source, at), more)
-            if (before ^ load(target, at + 1)) & (more ^ load(target, at + 1)) < 0:
-                meta[HAS_WRAPPED] = 1
-            at += 2
-        else:
-            note, given = load(target, at + 2), load(source, at + 2)
-            add_float(target + at * 8, load_float(source, at), load_float(source, at + 1))
-            if note | given != 0 or not abs(load_float(target, at)) < BIG:
-                store(target, at + 2, sum_note(note, given, load(target, at)))
-            at += 3
-
-
-@inlined
-def is_less(low: Word, high: Word, other: Word, other_high: Word) -> Word:
-    """Whether an integer of 128 bits is below another."""
-    return high < other_high or (high == other_high and is_below(low, other) != 0)
-
-
-@inlined
-def _widen(at: Word, low: Word, high: Word) -> None:
-    """Makes the bounds at an address include a number."""
-    if is_less(low, high, load(at, 0), load(at, 1)):
-        store(at, 0, low)
-        store(at, 1, high)
-    if is_less(load(at, 2), load(at, 3), low, high):
-        store(at, 2, low)
-        store(at, 3, high)
-
-
-@kernel
-def _pull_bounds(nodes: Ints, meta: Ints, node: Word) -> None:
-    """The least and greatest running sum below a node, from those of its children. The last part of a payload is summed."""
-    place, last = _at(nodes, node, bounds_at(meta)), meta[PAYLOAD_WORDS] - 2
-    left, right = nodes[node, LEFT], nodes[node, RIGHT]
-    own = _at(nodes, node, own_at(meta) + last)
-    low, high = load(own, 0), load(own, 1)
-    if left != 0:
-        before = _at(nodes, left, total_at(meta) + last)
-        total = low + load(before, 0)
-        high += load(before, 1) + is_below(total, low)
-        low = total
-    store(place, 0, low)
-    store(place, 1, high)
-    store(place, 2, low)
-    store(place, 3, high)
-    if left != 0:
-        other = _at(nodes, left, bounds_at(meta))
-        _widen(place, load(other, 0), load(other, 1))
-        _widen(place, load(other, 2), load(other, 3))
-    if right != 0:
-        other = _at(nodes, right, bounds_at(meta))
-        for i in range(2):
-            total = load(other, 2 * i) + low
-            _widen(place, total, load(other, 2 * i + 1) + high + is_below(total, low))
 
 
 @kernel
@@ -137,14 +53,16 @@ def _pull(nodes: Ints, meta: Ints, node: Word) -> None:
     if left != 0:
         for k in range(words):
             nodes[node, total + k] = nodes[left, total + k]
-        add_parts(meta, _at(nodes, node, total), _at(nodes, node, own))
+        add_parts(meta, word_at(nodes, node, total), word_at(nodes, node, own))
     else:
         for k in range(words):
             nodes[node, total + k] = nodes[node, own + k]
     if right != 0:
-        add_parts(meta, _at(nodes, node, total), _at(nodes, right, total))
+        add_parts(meta, word_at(nodes, node, total), word_at(nodes, right, total))
     if meta[KNOWS] == RELATIVE:
-        _pull_bounds(nodes, meta, node)
+        pull_bounds(nodes, meta, node)
+    elif meta[KNOWS] == MARGINS:
+        pull_margins(nodes, meta, node)
     elif meta[KNOWS] == EXTREME:
         place, greatest = bounds_at(meta), nodes[node, KEY + meta[KEY_WORDS] - 1]
         if left != 0:
@@ -154,25 +72,19 @@ def _pull(nodes: Ints, meta: Ints, node: Word) -> None:
         nodes[node, place] = greatest
 
 
-@inlined
-def compare(nodes: Ints, node: Word, rows: Ints, i: Word, words: Word) -> Word:
-    """-1, 0 or 1 as the key of a node is below, equal to or above a row, by their first words."""
-    for j in range(words):
-        a, b = nodes[node, KEY + j], rows[i, j]
-        if a != b:
-            return -1 if a < b else 1
-    return 0
+UPPER_35, UPPER_32 = (1 << 35) - 1, (1 << 32) - 1
+"""The bits that are left of a word that is shifted by 29 and by 32."""
 
 
 @kernel
 def _priority(rows: Ints, i: Word, words: Word) -> Word:
-    """A hash of a key."""
+    """A hash of a key. The sign is not shifted in: a word and its complement, 3 and -4, would hash alike."""
     hashed = 1
     for j in range(words):
         hashed = (hashed ^ rows[i, j]) * -7046029254386353131
-        hashed ^= hashed >> 29
+        hashed ^= (hashed >> 29) & UPPER_35
     hashed *= -4658895280553007687
-    return hashed ^ (hashed >> 32)
+    return hashed ^ ((hashed >> 32) & UPPER_32)
 
 
 @inlined
@@ -296,7 +208,7 @@ def put(nodes: Ints, meta: Ints, path: Ints, keys: Ints, payloads: Ints, start: 
             depth += 1
             node = nodes[node, RIGHT] if side < 0 else nodes[node, LEFT]
         if adds != 0 and node != 0:
-            add_parts(meta, start_of(payloads) + i * payloads.shape[1] * 8, _at(nodes, node, own))
+            add_parts(meta, start_of(payloads) + i * payloads.shape[1] * 8, word_at(nodes, node, own))
         if _is_zero(meta, payloads, i):
             if node == 0:
                 continue
@@ -405,15 +317,15 @@ def sums(nodes: Ints, meta: Ints, first: Ints, last: Ints, rows: Ints, out: Ints
             else:
                 node = nodes[node, LEFT]
             at = base + nodes[nodes[node, LEFT], SIZE]
-        add_parts(meta, target, _at(nodes, node, own))
+        add_parts(meta, target, word_at(nodes, node, own))
         top, middle = node, at
         node = nodes[top, LEFT]
         while node != 0:
             at = base + nodes[nodes[node, LEFT], SIZE]
             if at >= first[i]:
-                add_parts(meta, target, _at(nodes, node, own))
+                add_parts(meta, target, word_at(nodes, node, own))
                 if nodes[node, RIGHT] != 0:
-                    add_parts(meta, target, _at(nodes, nodes[node, RIGHT], total))
+                    add_parts(meta, target, word_at(nodes, nodes[node, RIGHT], total))
                 node = nodes[node, LEFT]
             else:
                 base = at + 1
@@ -422,9 +334,9 @@ def sums(nodes: Ints, meta: Ints, first: Ints, last: Ints, rows: Ints, out: Ints
         while node != 0:
             at = base + nodes[nodes[node, LEFT], SIZE]
             if at < last[i]:
-                add_parts(meta, target, _at(nodes, node, own))
+                add_parts(meta, target, word_at(nodes, node, own))
                 if nodes[node, LEFT] != 0:
-                    add_parts(meta, target, _at(nodes, nodes[node, LEFT], total))
+                    add_parts(meta, target, word_at(nodes, nodes[node, LEFT], total))
                 base = at + 1
                 node = nodes[node, RIGHT]
             else:

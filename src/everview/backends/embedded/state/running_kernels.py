@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from everview.backends.embedded.state.intrinsics import is_below, multiply_high
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
-from everview.backends.embedded.state.ordered_sums_kernels import (
+from everview.backends.embedded.state.ordered_nodes import (
     KEY,
     KEY_WORDS,
     LEFT,

@@ -23,8 +23,8 @@ import numpy as np
 
 from everview.backends.embedded.state import running_kernels as kernels
 from everview.backends.embedded.state import wide
+from everview.backends.embedded.state.ordered_nodes import BOUNDS, DEEPEST, EXTREME, RELATIVE, ROOT
 from everview.backends.embedded.state.ordered_sums import COUNTED, EXACT, OrderedSums
-from everview.backends.embedded.state.ordered_sums_kernels import BOUNDS, DEEPEST, EXTREME, RELATIVE, ROOT
 from everview.backends.embedded.vectors import Bools, Ints
 
 Bounds = tuple[int, int]
@@ -115,12 +115,13 @@ class LongSums(OrderedSums):
 
     def is_within(self, first: Ints, last: Ints, within: Bounds, slopes: Bounds = LEVEL) -> Bools:
         """Whether the sums of the entries between ranks are within bounds; those of no entry that counts are not."""
+        return np.array(self._held(self.long_between(first, last), within, slopes), dtype=np.bool_)
+
+    def long_between(self, first: Ints, last: Ints) -> list[tuple[int, int]]:
+        """Counts and sums of the entries between ranks."""
         sums = [(0, 0), *self._running(0, len(self))]
-        pairs = [
-            (sums[b][0] - sums[a][0], sums[b][1] - sums[a][1])
-            for a, b in zip(first.tolist(), np.maximum(first, last).tolist(), strict=True)
-        ]
-        return np.array(self._held(pairs, within, slopes), dtype=np.bool_)
+        ends = zip(first.tolist(), np.maximum(first, last).tolist(), strict=True)
+        return [(sums[b][0] - sums[a][0], sums[b][1] - sums[a][1]) for a, b in ends]
 
     def _running(self, first: int, last: int) -> list[tuple[int, int]]:
         """Counts and sums from an entry on."""

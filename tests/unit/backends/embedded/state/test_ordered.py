@@ -115,6 +115,25 @@ def test_index_equals_sorted_list(width: int, seed: int, data: st.DataObject) ->
         model.check(rng)
 
 
+@pytest.mark.slow
+def test_a_hundred_thousand_operations() -> None:
+    """The same after 1e5 operations, one by one and many; changes that are taken back leave the entries as they were."""
+    rng, model, done = np.random.default_rng(11), Model(2), 0
+    while done < 100_000:
+        count = int(rng.choice([1, 1, 5, 200]))
+        keys = rng.integers(-12, 12, (count, 2))
+        keys = keys[np.unique(keys, axis=0, return_index=True)[1]]
+        weights = rng.integers(-1, 2, len(keys))
+        before = model.index.entries_at(model.index.all())
+        model.index.add(keys, weights)
+        model.index.add(keys[::-1].copy(), -weights[::-1])
+        assert np.array_equal(model.index.entries_at(model.index.all()), before)
+        model.add(keys, weights, np.zeros(len(keys), dtype=np.int64))
+        done += count
+        if rng.random() < 0.05:
+            model.check(rng)
+
+
 @pytest.mark.parametrize("order", ["ascending", "descending", "shuffled"])
 def test_trees_of_several_levels(order: str) -> None:
     """Splits and deletions through several levels of inner nodes keep order, ranks and sums, and memory comes back."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from everview.backends.embedded.state.ordered_nodes import PRIORITY
 from everview.backends.embedded.state.ordered_sums import COUNTED, EXACT, OrderedSums
 from everview.backends.embedded.tree.layout import FLOATING
 from everview.backends.embedded.vectors import Ints
@@ -100,6 +101,21 @@ def test_what_is_put_back_leaves_no_trace() -> None:
     sums.put(touched, new)
     sums.put(touched, old)
     assert sums.between(np.arange(3000) // 2, np.arange(3000)).tobytes() == before.tobytes()
+
+
+def test_the_order_of_changes_does_not_show() -> None:
+    """Keys that are near each other, and complements, have priorities of their own: equal content is an equal tree."""
+    rng = np.random.default_rng(2)
+    keys = np.array([[a, b] for a in range(-9, 9) for b in range(-9, 9)], dtype=np.int64)
+    words = []
+    for _ in range(5):
+        sums = OrderedSums(2, (COUNTED,))
+        for key in rng.permutation(keys):
+            sums.put(key.reshape(1, -1), np.ones((1, 1), dtype=np.int64))
+        nodes = sums.nodes[sums.select(np.arange(len(sums)))]
+        assert len(set(nodes[:, PRIORITY].tolist())) == len(keys)
+        words.append(nodes[:, PRIORITY:].tobytes())
+    assert len(set(words)) == 1
 
 
 def test_built_at_once_is_built_one_by_one() -> None:

@@ -11,17 +11,17 @@ import pytest
 
 from everview.backends.embedded.operators.nested_averages import NestedAverages
 from everview.backends.embedded.operators.nested_bounds import Within
+from everview.backends.embedded.operators.nested_floats import FloatSums
 from everview.backends.embedded.operators.nested_values import (
     ExactSums,
-    FloatSums,
     NestedExtremes,
     NestedValues,
     Order,
     Steps,
 )
 from everview.backends.embedded.state.float_order import float_order
+from everview.backends.embedded.state.ordered_nodes import PRIORITY
 from everview.backends.embedded.state.ordered_sums import OrderedSums
-from everview.backends.embedded.state.ordered_sums_kernels import PRIORITY
 from everview.backends.embedded.state.running_values import ANY
 from everview.backends.embedded.vectors import Ints, Vector
 from everview.relational.types import FLOAT64, INT64, Decimal
@@ -176,11 +176,11 @@ def _words(values: NestedValues) -> list[bytes]:
         case NestedExtremes():
             trees: tuple[OrderedSums, ...] = (values._entries,)
         case FloatSums():
-            trees = (values._finite._sums, *values._specials)
+            trees = (values.finite.sums, *values.specials)
         case NestedAverages():
-            trees = (values._sums._sums,)
+            trees = (values._sums.sums,)
         case ExactSums():
-            trees = (values._sums,)
+            trees = (values.sums,)
         case _:
             raise AssertionError(values)
     return [tree.nodes[tree.select(np.arange(len(tree))), PRIORITY:].tobytes() for tree in trees]
