@@ -71,8 +71,6 @@ class WholeRows:
 
 _ARROW: Final = (pa.RecordBatch, pa.Table)
 _MOST_LAYOUTS: Final = 8
-_FEW: Final = 8
-"""Up to so many columns are asked for their NULLs one by one; one call for all of them takes longer."""
 _FEW_ROWS: Final = 8
 """Up to so many rows are converted by one call of pyarrow, which costs more a row and less a column than a call for each."""
 _shapes: WeakKeyDictionary[TableDefinition, Shape] = WeakKeyDictionary()
@@ -188,12 +186,13 @@ def as_it_is(table: TableDefinition, data: Any) -> pa.Table | pa.RecordBatch | N
     cast = () if is_exact or data.schema.equals(shape.loose) else _columns_to_cast(shape, data.schema)
     if cast is None:
         return None
-    if is_exact and not (shape.required or shape.floating or shape.texts):
-        return data
+    if is_exact and not (shape.floating or shape.texts):
+        return None if shape.required and _has_nulls(data, shape) else data
     is_batch = isinstance(data, pa.RecordBatch)
     rows, texts = shape.check.passed(data, is_exact=is_exact) if is_batch and not cast else None, shape.inner_texts
     if rows is None:
-        rows, texts = None if _has_nulls(data, shape) else _cast(data, cast, shape, is_exact=is_exact), shape.texts
+        has_nulls = shape.required and _has_nulls(data, shape)
+        rows, texts = None if has_nulls else _cast(data, cast, shape, is_exact=is_exact), shape.texts
     if rows is None or not all(is_unicode(rows.column(i)) for i in texts):
         return None
     make, changed = canonical_array if is_batch else canonical_floats, {}
@@ -225,8 +224,8 @@ def _cast(
 
 def _has_nulls(data: pa.Table | pa.RecordBatch, shape: Shape) -> bool:
     """Whether a column that must not have NULLs has some."""
-    if len(shape.required) <= _FEW:
-        return any(data.column(i).null_count for i in shape.required)
+    if len(shape.required) == 1:  # of several, selecting them and one call for all takes less than asking each
+        return bool(data.column(shape.required[0]).null_count)
     checked = data if len(shape.required) == len(shape.exact) else data.select(shape.required)
     return bool(checked.drop_null().num_rows != data.num_rows)
 
