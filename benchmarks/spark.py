@@ -7,9 +7,10 @@
     python benchmarks/spark.py --scale 0.1 --shares 0.1 --refreshes incremental full auto
     python benchmarks/spark.py --lookups executors --scales 1 10 --shares 0.001       # the same change as the data grows
 
-The tables are loaded in bulk with their primary keys; then each query is a view alone in the database. A change deletes and
-inserts, half and half, 0.01 %, 0.1 %, 1 % and 10 % of the orders with their lines, of which a query gets those of the tables
-that it reads (14 reads no orders). ``order`` says where they are: ``recent`` at the end of the tables, ``scattered`` all over.
+The tables are loaded in bulk with their primary keys, for each of the ``--refreshes`` into a database of its own, so that none
+has the compactions of another; then each query is a view alone in the database. A change deletes and inserts, half and half,
+0.01 %, 0.1 %, 1 % and 10 % of the orders with their lines, of which a query gets those of the tables that it reads (14 reads no
+orders). ``order`` says where they are: ``recent`` at the end of the tables, ``scattered`` all over.
 
 Timed, mode ``incremental``: ``db.apply`` in one transaction, from Arrow tables in memory to the view being current: keys
 checked, the tables' changes and the view's written as Parquet and committed to the Delta logs, compaction where it was due.
@@ -117,22 +118,23 @@ def _measure_lookups(
     outcomes: list[Outcome] = []
     by_driver = lookups == "driver"
     options = {"local_rows": plan.local_rows, "lookup_bytes": plan.lookup_bytes if by_driver else 0}
-    place = folder / f"db-{lookups}"
-    with ev.connect(place, backend="spark", spark=spark, **options) as db:
-        chosen = [query for query in queries("tpch") if query.name in plan.queries]
-        seconds = load(db, workload, chosen, None if by_driver else spark)
-        common = {"scale": plan.scale, "lookups": lookups, **options}
-        rows = workload.row_count(list(db.tables))
-        yield Figure("load", "seconds", seconds, "s", {**common, "mode": "load", "rows": rows})
-        for query, strategy, refresh in product(chosen, plan.strategies, plan.refreshes):
-            for found in Case(db, place, spark, counters, query, plan, strategy, refresh).outcomes(workload):
-                if isinstance(found, Outcome):
-                    outcomes.append(found)
-                yield from _results(found, common)
-            for order in plan.orders:
-                wanted = (query.name, strategy, refresh, order)
-                yield from _ratios([o for o in outcomes if o.series == wanted], common)
-        yield from _choices(outcomes, common)
+    chosen = [query for query in queries("tpch") if query.name in plan.queries]
+    common = {"scale": plan.scale, "lookups": lookups, **options}
+    for refresh in plan.refreshes:
+        place = folder / f"db-{lookups}-{refresh}"
+        with ev.connect(place, backend="spark", spark=spark, **options) as db:
+            seconds = load(db, workload, chosen, None if by_driver else spark)
+            rows = workload.row_count(list(db.tables))
+            yield Figure("load", "seconds", seconds, "s", {**common, "mode": "load", "rows": rows})
+            for query, strategy in product(chosen, plan.strategies):
+                for found in Case(db, place, spark, counters, query, plan, strategy, refresh).outcomes(workload):
+                    if isinstance(found, Outcome):
+                        outcomes.append(found)
+                    yield from _results(found, common)
+                for order in plan.orders:
+                    wanted = (query.name, strategy, refresh, order)
+                    yield from _ratios([o for o in outcomes if o.series == wanted], common)
+    yield from _choices(outcomes, common)
     console = Console(width=max(Console().width, TABLE_WIDTH))
     console.print(comparison(outcomes, plan, lookups))
     console.print(explanation(outcomes))

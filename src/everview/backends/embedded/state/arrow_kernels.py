@@ -145,7 +145,7 @@ def _is_ascii(exported: Word, count: Word) -> bool:
     while at < stop:
         seen |= np.int64(load8(data + at)) & 0x80
         at += 1
-    return (seen & _BEYOND_ASCII) == 0
+    return bool((seen & _BEYOND_ASCII) == 0)
 
 
 @kernel
