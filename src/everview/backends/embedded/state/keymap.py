@@ -38,6 +38,7 @@ from everview.backends.embedded.state.keymap_kernels import (
     Entries,
 )
 from everview.backends.embedded.state.memory import reserve
+from everview.backends.embedded.state.probing import SPREAD
 from everview.backends.embedded.vectors import Bools, Ints
 
 SMALLEST = 64
@@ -84,7 +85,7 @@ class KeyMap:
 
     def _reset(self, capacity: int) -> None:
         self._meta: Ints = np.zeros(META_WORDS, dtype=np.int64)
-        self._meta[MODE] = self.width != 1  # keys of several words are always hashed
+        self._meta[MODE] = 0 if self.width == 1 else SPREAD  # until keys lie too far from their places
         self._free: Entries = np.empty(0, dtype=np.uint32)
         self._set_store(np.empty((capacity, self.width + self._inline), dtype=np.int64))
         self._set_table(2 * capacity)

@@ -56,12 +56,19 @@ NO_ROOM = -1
 FILL = 5
 """Of eight words of the table, so many may be taken: then it takes at most 13 bytes an entry, and probes stay short."""
 
-LONG_WAY = 16
-"""The way of a key from its place that calls for mode 1: dense keys have none, and others lose nothing by it."""
+LONG_WAY, LONG_SPREAD_WAY = 16, 32
+"""The way of a key from its place that calls for mode 1: dense keys have none, and others lose nothing by it. Keys of several
+words have longer ones where the table is nearly full, as in mode 1."""
 LARGE = 1 << 18
 """Words of a store that is not in the nearest caches."""
 HALF = np.int64(32)
 ONE = np.int64(1)
+
+
+@inlined
+def _longest_of(width: Word) -> Word:
+    """The way of a key that calls for mode 1."""
+    return LONG_WAY if width == 1 else LONG_SPREAD_WAY
 
 
 @inlined
@@ -142,7 +149,7 @@ def _claim(
     distance = place_slot(table, mask, bits, hashed, slot)
     if distance > meta[LONGEST]:
         meta[LONGEST] = distance
-        if distance > LONG_WAY and meta[MODE] == 0:
+        if distance > _longest_of(width) and meta[MODE] != 1:
             meta[LONG] = ONE
     return -2 - slot
 
@@ -322,7 +329,7 @@ def rehash(table: Entries, store: Ints, meta: Ints, width: Word, slots: Ints) ->
     """Fill an empty table with live slots."""
     meta[LONGEST], meta[MODE] = fill_table(
         start_of(table), table.shape[0] - 1, meta[BITS], start_of(store), store.shape[1] * 8, width, meta[MODE],
-        start_of(slots), slots.shape[0], LONG_WAY,
+        start_of(slots), slots.shape[0], _longest_of(width),
     )  # fmt: skip
 
 
