@@ -21,13 +21,11 @@ from everview.relational.arrow import (
     arrow_schema,
     canonical_array,
     canonical_floats,
-    has_floats,
-    has_text,
     is_arrow_binary,
     is_arrow_string,
 )
 from everview.relational.arrow_text import is_unicode
-from everview.relational.types import DataType
+from everview.relational.types import FLOATS, DataType, String, holds
 from everview.session.rows.quick_columns import REFUSALS, QuickColumn, are_among, quick_column
 
 _Getter: TypeAlias = Callable[[Any], Any]
@@ -82,8 +80,8 @@ def shape_of(table: TableDefinition) -> Shape:
             pa.schema([f.with_nullable(True) for f in exact]),
             tuple(exact.append(pa.field(WEIGHT, pa.int64(), nullable)) for nullable in (True, False)),
             [i for i, f in enumerate(table.fields) if not f.nullable],
-            tuple((i, f.type) for i, f in enumerate(table.fields) if has_floats(f.type)),
-            tuple(i for i, f in enumerate(table.fields) if has_text(f.type)),
+            tuple((i, f.type) for i, f in enumerate(table.fields) if holds(f.type, FLOATS)),
+            tuple(i for i, f in enumerate(table.fields) if holds(f.type, String)),
             tuple((operator.itemgetter(f.name), operator.itemgetter(i), quick[i]) for i, f in enumerate(table.fields)),
             _whole_rows(exact, quick),
         )
