@@ -175,7 +175,7 @@ def closure(spark: SparkSession, width: int, changes: int) -> Iterator[Figure]:
     possible = [(a, b) for left, right in pairwise(nodes) for a in left for b in right]
     edges = chance.sample(possible, 2 * width * (LAYERS - 1))
     seconds: dict[tuple[str, str], list[float]] = {}
-    with ev.connect(spark=spark) as maintained, ev.connect(spark=spark) as anew:
+    with ev.connect(spark=spark) as maintained, ev.connect() as anew:
         ways = {"maintained": maintained, "recompute": anew}
         for way, db in ways.items():
             db.create_table("edge", "src INT, dst INT").insert(edges)

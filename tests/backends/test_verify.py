@@ -86,12 +86,3 @@ def test_intervals_of_months_are_read_and_verified(db: ev.Database, value: str) 
     db.verify("v")
     table.delete([(2,)])
     db.verify("v")
-
-
-def test_text_that_spark_makes_of_any_bytes(db: ev.Database) -> None:
-    """Its strings need not be UTF-8; both sides are as Java reads them."""
-    table = db.create_table("bytes", "b binary")
-    view = db.create_view("texts", "SELECT CAST(b AS STRING) AS s, count(*) AS n FROM bytes GROUP BY 1")
-    table.insert([(b"\xff",), (b"a\xc3",), (b"abc",), (None,)])
-    db.verify("texts")
-    assert set(view.rows()) == {("\ufffd", 1), ("a\ufffd", 1), ("abc", 1), (None, 1)}

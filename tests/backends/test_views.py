@@ -314,7 +314,7 @@ def test_a_statement_is_no_query(db: ev.Database, sales: ev.Table) -> None:
     with pytest.raises(ev.InvalidQuery) as caught:
         db.create_view("v", "DROP TABLE sales")
     assert str(caught.value) == (
-        "a query was expected, and this is a statement (DropTable). "
+        "a query was expected, and this is a statement (DROP …). "
         "Hint: tables are changed with insert, delete, upsert and apply, or with db.sql(…)."
     )
     assert "v" not in db.views

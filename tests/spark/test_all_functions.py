@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _OTHER_GROUPS = {"agg_funcs", "window_funcs", "generator_funcs", "table_funcs"}
 _SAMPLE = (
     "array_sort",
+    "date_trunc",
     "from_json",
     "get_json_object",
     "hash",
@@ -27,6 +28,7 @@ _SAMPLE = (
     "mask",
     "rand",
     "to_char",
+    "trunc",
     "url_decode",
     "uuid",
 )

@@ -20,9 +20,10 @@ from everview.frontend.spark_frames import empty_rows, struct_type
 from everview.frontend.spark_text import sequence
 from everview.relational import spark_code
 from everview.relational.arrow import arrow_type
+from everview.relational.arrow_text import require_unicode
 from everview.relational.expressions import SparkExpression
 from everview.relational.nodes import Field, Schema
-from everview.relational.types import BOOLEAN, INT32
+from everview.relational.types import BOOLEAN, INT32, String, holds
 
 RunGroups = Callable[[Sequence[pa.Array], Sequence[int]], pa.Array]
 _GROUP: Final = "everview_group"
@@ -73,6 +74,8 @@ def _as_job(session: Any, function: SparkExpression, fields: Schema, text: str) 
             raise InternalError(f"Spark gave {found.num_rows} values of {function.name} for {count} groups.")
         value = found.column("value").combine_chunks()
         value = value if isinstance(value, pa.Array) else pa.concat_arrays(value.chunks)
+        if holds(function.type, String):
+            require_unicode(value, function.name)
         return value if value.type == wanted else value.cast(wanted)
 
     return run

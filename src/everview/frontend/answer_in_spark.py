@@ -14,9 +14,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.functions import validate_utf8
 
 from everview.errors import CorruptDatabase, EvaluationError, UnsupportedQuery
-from everview.frontend.arrow_of_frame import arrow_of_frame
+from everview.frontend.arrow_of_frame import converted
 from everview.frontend.catalyst_plan import refuse_empty_pivots, refuse_nondeterministic
 from everview.frontend.catalyst_transform import rebind_leaves, table_of_view
 from everview.frontend.clock_functions import with_clock
@@ -28,9 +29,11 @@ from everview.frontend.spark_types import from_spark_json
 from everview.frontend.translated import SessionSettings
 from everview.frontend.user_names import foreign_rows
 from everview.relational.arrow import arrow_schema
+from everview.relational.arrow_text import require_unicode
 from everview.relational.nodes import Field, Scan, Schema, SparkQuery
 from everview.relational.quoting import quote
 from everview.relational.schema import schema
+from everview.relational.types import String
 
 _CONSTANT: Final = frozenset({"LocalRelation", "OneRowRelation", "Range", "CTERelationRef", "UnionLoopRef"})
 """Leaves that are the same whatever tables hold."""
@@ -83,10 +86,22 @@ class SparkAnswers:
         """The rows of a query whose inputs hold these rows."""
         given = zip(tables, query.inputs, strict=True)
         frames = [frame_of_rows(self._session, rows, schema(read)) for rows, read in given]
-        return arrow_of_frame(self.frame(query, frames, self._session)).cast(arrow_schema(query.fields))
+        answer = converted(self._frame(query, frames, self._session))
+        for column in answer.columns:
+            require_unicode(column, "the query")
+        return answer.cast(arrow_schema(query.fields))
 
     def frame(self, query: SparkQuery, frames: Sequence[DataFrame], target: SparkSession) -> DataFrame:
         """The same over DataFrames of another session; the answer is one of it."""
+        answer = self._frame(query, frames, target)
+        numbered = answer.toDF(*(f"c{i}" for i in range(len(query.fields))))  # names may occur twice
+        columns = [numbered[f"c{i}"] for i in range(len(query.fields))]
+        checked = [
+            validate_utf8(c) if isinstance(f.type, String) else c for c, f in zip(columns, query.fields, strict=True)
+        ]
+        return numbered.select(*(c.alias(f.name) for c, f in zip(checked, query.fields, strict=True)))
+
+    def _frame(self, query: SparkQuery, frames: Sequence[DataFrame], target: SparkSession) -> DataFrame:
         named = zip(query.names, frames, strict=True)
         contents = {name.lower(): plan_of_frame(frame) for name, frame in named}
         self._rings.register_new()

@@ -123,11 +123,16 @@ def _with_unit(name: str) -> Translate:
 
 
 def _truncation(name: str, form_at: int, units: Container[str]) -> Translate:
-    """TRUNC and DATE_TRUNC; a constant unit that does not exist is NULL, and Spark does not compute the value."""
+    """TRUNC and DATE_TRUNC; with a unit that does not exist they are NULL, and Spark does not compute the value.
 
-    def translate(node: CatalystNode, args: Args) -> Expression:
+    Units that are no constants are left to Spark: the value may fail where the unit is none.
+    """
+
+    def translate(node: CatalystNode, args: Args) -> Expression | None:
         call, form = _call(name, args, node.fields.get("timeZoneId")), args[form_at]
-        is_unknown = isinstance(form, Literal) and (not isinstance(form.value, str) or form.value.upper() not in units)
+        if not isinstance(form, Literal):
+            return None
+        is_unknown = not isinstance(form.value, str) or form.value.upper() not in units
         return Literal(None, call.type) if is_unknown else call
 
     return translate

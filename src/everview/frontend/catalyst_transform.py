@@ -22,7 +22,7 @@ def rebind_leaves(session: Any, plan: Any, contents: dict[str, Any]) -> Any:
 
     def replace(node: Any) -> Any:
         name = table_of_view(node)
-        return _aliased(session._jvm, contents[name], node) if name in contents else node
+        return under_identities(session._jvm, contents[name], node) if name in contents else node
 
     return run_transform(session, plan.transformUpWithSubqueries, replace)
 
@@ -94,8 +94,8 @@ class _PartialFunction:
         implements = ["scala.PartialFunction"]  # noqa: RUF012  # py4j reads this attribute as it is
 
 
-def _aliased(jvm: Any, content: Any, view: Any) -> Any:
-    """``SELECT c AS c#id …``: the content's columns under the identities that the rest of the plan refers to."""
+def under_identities(jvm: Any, content: Any, view: Any) -> Any:
+    """``SELECT c AS c#id …``: the content's columns under the identities by which the rest of a plan refers to a view's."""
     catalyst = jvm.org.apache.spark.sql.catalyst
     # Some leaves insist on identities of their own wherever they stand; other plans may stand anywhere below the names.
     kind = jvm.java.lang.Class.forName("org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation")

@@ -36,9 +36,10 @@ from everview.frontend.translated import SessionSettings
 from everview.frontend.user_functions import copy_all_functions, introduce
 from everview.relational import spark_code
 from everview.relational.arrow import arrow_type, column_to_arrow, internal_values
+from everview.relational.arrow_text import require_unicode
 from everview.relational.expressions import SparkExpression
 from everview.relational.nodes import Field, Schema, SparkQuery
-from everview.relational.types import Array, DataType, Map, Struct
+from everview.relational.types import Array, DataType, Map, String, Struct, holds
 
 _ROWS_A_MESSAGE: Final = 1 << 20
 _FEWEST_BITS: Final = 4
@@ -264,7 +265,7 @@ def _as_projection(session: Any, function: SparkExpression, fields: Schema, step
                 received += len(parts[-1])
         finally:
             written.close()
-        return _received(pa.concat_arrays(parts) if len(parts) != 1 else parts[0], function.type)
+        return _received(pa.concat_arrays(parts) if len(parts) != 1 else parts[0], function)
 
     return run
 
@@ -276,7 +277,9 @@ def _as_job(session: Any, function: SparkExpression, fields: Schema, text: str) 
         result = frame.toArrow().column(0).combine_chunks()
         if len(result) != count:
             raise InternalError(f"Spark gave {len(result)} values of {function.name} for {count} rows.")
-        return result if isinstance(result, pa.Array) else pa.concat_arrays(result.chunks)
+        whole = result if isinstance(result, pa.Array) else pa.concat_arrays(result.chunks)
+        require_unicode(whole, function.name)
+        return whole
 
     return run
 
@@ -300,7 +303,10 @@ def _sent(array: pa.Array, data_type: DataType) -> pa.Array:
     return array if array.type == wanted else array.cast(wanted)
 
 
-def _received(array: pa.Array, data_type: DataType) -> pa.Array:
+def _received(array: pa.Array, function: SparkExpression) -> pa.Array:
+    data_type = function.type
+    if holds(data_type, String):
+        require_unicode(array, function.name)
     if has_months(data_type):
         return column_to_arrow(internal_values(pa.chunked_array([array]), with_numbers(data_type)), data_type)
     return array

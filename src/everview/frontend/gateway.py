@@ -69,7 +69,7 @@ from everview.relational.quoting import quote
 from everview.relational.rules import simplify
 from everview.relational.schema import columns, schema
 from everview.relational.traverse import expressions_in, nodes_of
-from everview.relational.types import Array, Map, has_map
+from everview.relational.types import Array, Map, holds
 from everview.relational.verify import verify
 
 _START_SETTINGS = {
@@ -102,7 +102,8 @@ class SparkGateway:
     """Translates and runs queries with Spark on behalf of one database.
 
     ``computes`` says that a session which we start will do more than analyze queries and recompute views now and then;
-    ``meanwhile`` is run in a thread of its own while we wait for that session.
+    ``meanwhile`` is run in a thread of its own while we wait for that session. ``marks`` gives, by name, an alias in the
+    plan by which a temporary view of the user's session is known that shows the table or view of that name.
     """
 
     def __init__(
@@ -111,10 +112,12 @@ class SparkGateway:
         *,
         computes: bool = False,
         meanwhile: Callable[[], None] | None = None,
+        marks: Callable[[], Mapping[str, str]] = dict,
     ) -> None:
         self._user_session = spark
         self._computes = computes
         self._meanwhile = meanwhile
+        self._marks = marks
         self._session: SparkSession | None = None
         self._fields: dict[str, tuple[str, Schema]] = {}
         self._pending: set[str] = set()
@@ -143,18 +146,23 @@ class SparkGateway:
             if self._meanwhile is not None:
                 threading.Thread(target=self._meanwhile, name="everview start", daemon=True).start()
             self._user_session = _start_session(self._computes)
-            reach = self.reach()
+            reach = self.reach("")
             if is_new and reach is not None:
                 self.started = (environment, reach)
         return self._user_session
 
-    def reach(self) -> SessionReach | None:
-        """What of the session decides the meaning of queries; None if there may be more to it than can be told."""
+    def reach(self, text: str) -> SessionReach | None:
+        """What of the session decides the meaning of a query; None if there may be more to it than can be told."""
         session = self.user_session
         settings = self._user_settings()
         assert self._known is not None, "read with the settings"
         analyzer = self._known[2]
-        if analyzer is None or self._is_lent or has_own_names(session) or has_session_names(session):
+        if (
+            analyzer is None
+            or self._is_lent
+            or has_own_names(session)
+            or has_session_names(session, set(self._fields), text)
+        ):
             return None
         return SessionReach(settings, analyzer)
 
@@ -307,12 +315,12 @@ class SparkGateway:
         session = self._session
         assert session is not None, "only called while working in it"
         if isinstance(query, DataFrame):
-            return told_apart(session, plan_of_frame(query), set(self._fields))
+            return told_apart(session, plan_of_frame(query), set(self._fields), self._marks())
         try:
             with quiet_spark_log():
                 _require_query(session, query)
                 plan = plan_of_frame(session.sql(query))
-                return told_apart(session, plan, set(self._fields)) if self._has_views else plan
+                return told_apart(session, plan, set(self._fields), self._marks()) if self._has_views else plan
         except PySparkException as error:
             raise from_spark_error(error, [n for n, _ in self._fields.values()]) from None
         except Py4JJavaError as error:  # what Spark did not foresee: its own mistake
@@ -365,7 +373,7 @@ def _require_query(session: Any, text: str) -> None:
     logical = "org.apache.spark.sql.catalyst.plans.logical"
     if any(class_named(f"{logical}.{kind}").isInstance(parsed) for kind in ("Command", "ParsedStatement")):
         raise InvalidQuery(
-            f"a query was expected, and this is a statement ({parsed.nodeName()}).",
+            f"a query was expected, and this is a statement ({text.split(maxsplit=1)[0].upper()} …).",
             hint="tables are changed with insert, delete, upsert and apply, or with db.sql(…).",
         )
 
@@ -417,7 +425,7 @@ def _refuse_compared_maps(plan: Relation) -> None:
                 compared = [f.type for f in schema(node)]
             case _:
                 compared = []
-        if any(has_map(t) for t in compared):
+        if any(holds(t, Map) for t in compared):
             raise UnsupportedQuery(
                 "maps cannot be grouped by or compared.",
                 operator="map",

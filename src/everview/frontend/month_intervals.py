@@ -10,17 +10,19 @@ from collections.abc import Callable
 from pyspark.sql import Column
 from pyspark.sql import functions as F  # noqa: N812 -- as everybody calls it
 
-from everview.relational.types import INT32, Array, DataType, Map, Struct, YearMonthInterval
+from everview.relational.types import INT32, Array, DataType, Map, Struct, YearMonthInterval, holds
 
 
 def has_months(data_type: DataType) -> bool:
     """Whether values of the type have intervals of months in them."""
-    return with_numbers(data_type) != data_type
+    return holds(data_type, YearMonthInterval)
 
 
 def with_numbers(data_type: DataType) -> DataType:
     """The type with a number in the place of every interval of months."""
     match data_type:
+        case _ if not has_months(data_type):
+            return data_type
         case Array(element, contains_null):
             return Array(with_numbers(element), contains_null)
         case Map(key, value, contains_null):

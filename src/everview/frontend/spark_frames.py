@@ -13,6 +13,7 @@ from everview.frontend.month_intervals import as_intervals, has_months, with_num
 from everview.frontend.spark_types import schema_to_spark_json
 from everview.relational.arrow import column_to_arrow, data_type_from_arrow, internal_values, without_empty_batches
 from everview.relational.nodes import Field, Schema
+from everview.relational.types import Variant, holds
 
 
 def struct_type(fields: Schema) -> StructType:
@@ -28,6 +29,9 @@ def empty_rows(session: Any, fields: Schema) -> Any:
 
 def frame_of_rows(session: SparkSession, rows: pa.Table, fields: Schema) -> DataFrame:
     """The rows, with exactly these columns."""
+    for i, f in enumerate(fields):
+        if holds(f.type, Variant):  # made anew, because PySpark casts what is below a NULL
+            rows = rows.set_column(i, f.name, column_to_arrow(internal_values(rows.column(i), f.type), f.type))
     return session.createDataFrame(without_empty_batches(rows), schema=struct_type(fields))
 
 

@@ -22,12 +22,14 @@ from everview.relational.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VARIANT,
     YEAR_MONTH_INTERVAL,
     Array,
     DataType,
     Decimal,
     Map,
     Struct,
+    Variant,
 )
 
 _ATOMIC: dict[str, DataType] = {
@@ -45,6 +47,7 @@ _ATOMIC: dict[str, DataType] = {
     "timestamp_ntz": TIMESTAMP_NTZ,
     "void": NULL,
     "null": NULL,
+    "variant": VARIANT,
 }
 _JSON_NAMES = {t: name for name, t in _ATOMIC.items() if name != "null"}
 _DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
@@ -56,7 +59,7 @@ def from_spark_json(json: Any) -> DataType:
     """Our type for a ``dataType`` of Catalyst's JSON.
 
     Raises:
-        UnsupportedQuery: a type everview does not store (calendar intervals, variants, collated strings).
+        UnsupportedQuery: a type everview does not store (calendar intervals, collated strings).
     """
     if isinstance(json, str):
         if json in _ATOMIC:
@@ -92,6 +95,8 @@ def from_spark_json(json: Any) -> DataType:
 def to_spark_json(data_type: DataType) -> Any:
     """The ``dataType`` of Spark's JSON schema for one of ours."""
     match data_type:
+        case Variant():
+            return "variant"
         case Decimal():
             return f"decimal({data_type.precision},{data_type.scale})"
         case Array():

@@ -32,13 +32,14 @@ from everview.relational.types import (
     NAN,
     NULL,
     STRING,
-    TIMESTAMP,
     Array,
     DataType,
     Decimal,
     Map,
     Struct,
+    Timestamp,
     Value,
+    holds,
     is_floating,
 )
 
@@ -163,19 +164,7 @@ _WHOLE_INTERVALS = ("interval year to month", "interval day to second")
 
 def _zone(source: DataType, target: DataType, node: CatalystNode) -> str | None:
     """The time zone, where the cast depends on it: elsewhere equal casts of two zones must be equal."""
-    return node.fields.get("timeZoneId") if _mentions(source, TIMESTAMP) or _mentions(target, TIMESTAMP) else None
-
-
-def _mentions(data_type: DataType, wanted: DataType) -> bool:
-    match data_type:
-        case Array():
-            return _mentions(data_type.element, wanted)
-        case Map():
-            return _mentions(data_type.key, wanted) or _mentions(data_type.value, wanted)
-        case Struct():
-            return any(_mentions(t, wanted) for t in data_type.types)
-        case _:
-            return data_type == wanted
+    return node.fields.get("timeZoneId") if holds(source, Timestamp) or holds(target, Timestamp) else None
 
 
 def _case_when(node: CatalystNode, scope: Scope) -> Expression:

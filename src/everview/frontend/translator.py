@@ -2,9 +2,9 @@
 
 Certain means: the query is text that says nothing of the present moment; the session that would resolve it is one that we would
 start ourselves in this environment, or one with the very same settings and with nothing of the user's own in its catalog
-(tables, views, functions, plugged-in catalogs, extensions); and nobody has been handed our private session, in which they could
-have put something. In all other cases Spark is asked, and nothing is kept. Refusals are kept too, with their words, where they
-do not depend on files or on how much memory Spark has.
+(tables, views that the text may mean, functions, plugged-in catalogs, extensions); and nobody has been handed our private
+session, in which they could have put something. In all other cases Spark is asked, and nothing is kept. Refusals are kept too,
+with their words, where they do not depend on files or on how much memory Spark has.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from everview.algebra.registry import registered_rings
 from everview.errors import CorruptDatabase, EverviewError, InvalidQuery, UnknownName, UnsupportedQuery
+from everview.frontend.mentioned_names import may_mention
 from everview.frontend.spark_environment import environment_of_spark, is_spark_running
 from everview.frontend.translated import SessionReach, SessionSettings, Translated
 from everview.frontend.translation_cache import TranslationCache
@@ -34,8 +35,6 @@ Names = Mapping[str, Schema]
 
 _OF_THE_MOMENT: Final = re.compile(r"\b(now|today|yesterday|tomorrow)\b|\\u|\\[0-7]{3}", re.IGNORECASE)
 """Words that Spark's parser reads as a time when they stand in a literal (DATE'today'), and other ways to spell them."""
-_NAMES_BY_EXPRESSION: Final = "identifier"
-"""IDENTIFIER(…) makes the name of a table from an expression, so that the text need not have it."""
 _ABOUT_FILES: Final = re.compile(r"path|file|infer", re.IGNORECASE)
 _OF_THE_MACHINE: Final = frozenset({"Catalyst", "Spark's analyzer"})
 """Refusals that say that Spark itself failed, perhaps for lack of stack or memory."""
@@ -63,7 +62,7 @@ class Translator:
         if cache is None or not isinstance(query, str) or _OF_THE_MOMENT.search(query):
             return self._gateway().translate(query)
         is_running = self._has_session or is_spark_running()
-        reach = self._gateway().reach() if is_running else _known_reach(cache, environment_of_spark())
+        reach = self._gateway().reach(query) if is_running else _known_reach(cache, environment_of_spark())
         if reach is not None:
             known = _find(cache, query, names, reach)
             if known is not None:
@@ -77,7 +76,7 @@ class Translator:
         try:
             translated = gateway.translate(query)
         except (InvalidQuery, UnknownName, UnsupportedQuery) as error:
-            reach = gateway.reach()
+            reach = gateway.reach(query)
             if reach is not None and _is_lasting(error):
                 cache.keep(_key(query, names, reach), _refusal(error))
             raise
@@ -87,7 +86,7 @@ class Translator:
                 cache.keep(
                     ["session", environment], [started.settings.time_zone, started.settings.others, started.others]
                 )
-        reach = gateway.reach()
+        reach = gateway.reach(query)
         mentioned = _mentioned(query, names)
         reads = {table.lower() for table in tables_of(translated.plan)} - {CLOCK}
         if reach is not None and reach.settings == translated.settings and reads <= {n.lower() for n in mentioned}:
@@ -124,10 +123,7 @@ def _find(cache: TranslationCache, query: str, names: Names, reach: SessionReach
 
 def _mentioned(query: str, names: Names) -> Names:
     """The tables and views that the text may mean: the others play no part in what it means."""
-    text = query.lower()
-    if _NAMES_BY_EXPRESSION in text:
-        return names
-    return {n: f for n, f in names.items() if not n.isascii() or n.lower().replace("`", "``") in text}
+    return {n: f for n, f in names.items() if may_mention(query, n)}
 
 
 def _key(query: str, names: Names, reach: SessionReach) -> Any:

@@ -7,14 +7,15 @@ in the user's session, in a DataFrame or below one of their views, it stays what
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from everview.errors import UnsupportedQuery
-from everview.frontend.catalyst_transform import run_transform, table_of_view
+from everview.frontend.catalyst_transform import run_transform, table_of_view, under_identities
+from everview.frontend.mentioned_names import may_mention
 from everview.frontend.spark_frames import frame_of_plan, plan_of_frame
-from everview.frontend.spark_text import sequence
 from everview.relational.quoting import quote
 
 
@@ -24,10 +25,10 @@ def copy_views(source: SparkSession, target: SparkSession, copied: set[str], own
     Spark holds a view made by SQL as its text. One that mentions a name of ``own`` is copied as it is resolved at its home.
 
     Returns:
-        Whether there are temp views of whatever name, also such as all sessions share: they may read others.
+        Whether a query may meet views of the user's: under names that are not of ``own``, or shared by all sessions.
     """
     theirs, ours = (_state(s).catalog() for s in (source, target))
-    local = {n.table().lower() for n in sequence(theirs.listLocalTempViews("*"))}
+    local = _local_views(source)
     names = local - own
     for gone in (copied - names) - own:
         ours.dropTempView(gone)
@@ -41,15 +42,24 @@ def copy_views(source: SparkSession, target: SparkSession, copied: set[str], own
             ours.createTempView(name, view, True)
     copied.clear()
     copied.update(names)
-    return bool(local) or bool(theirs.globalTempViewManager().listViewNames("*").nonEmpty())
+    return bool(names) or bool(theirs.globalTempViewManager().listViewNames("*").nonEmpty())
 
 
-def told_apart(session: Any, plan: Any, own: set[str]) -> Any:
-    """The plan without views of other sessions that have a name of ``own``: what is below them takes their places."""
+def told_apart(session: Any, plan: Any, own: set[str], marks: Mapping[str, str]) -> Any:
+    """The plan without views of other sessions that have a name of ``own``.
+
+    One that shows the database's table or view of that name (``marks`` has the alias in its plan) is replaced by what stands
+    for that in this session; of any other what is below it takes its place.
+    """
 
     def visit(node: Any) -> Any:
-        is_another = table_of_view(node) in own and not _is_stand_in(session, node)
-        return node.child() if is_another else node
+        name = table_of_view(node)
+        if name is None or name not in own or _is_stand_in(session, node):
+            return node
+        below = node.child()
+        is_alias = below.nodeName() == "SubqueryAlias"
+        is_shown = name in marks and is_alias and below.identifier().name() == marks[name]
+        return under_identities(session._jvm, plan_of_frame(session.table(quote(name))), node) if is_shown else below
 
     return run_transform(session, plan.transformUpWithSubqueries, visit)
 
@@ -70,10 +80,17 @@ def _is_stand_in(session: Any, view: Any) -> bool:
     return bool(leaf.nodeName() == "LogicalRDD" and leaf.otherCopyArgs().apply(0).equals(session._jsparkSession))
 
 
-def has_session_names(session: SparkSession) -> bool:
-    """Whether a session has temporary functions or views of its own."""
-    catalog = _state(session).catalog()
-    return bool(catalog.listTemporaryFunctions().nonEmpty() or catalog.listLocalTempViews("*").nonEmpty())
+def has_session_names(session: SparkSession, own: set[str], text: str) -> bool:
+    """Whether a session has temporary functions, or views that the text may mean: names of ``own`` come first in it."""
+    if _state(session).catalog().listTemporaryFunctions().nonEmpty():
+        return True
+    return any(may_mention(text, name) for name in _local_views(session) - own)
+
+
+def _local_views(session: SparkSession) -> set[str]:
+    """The names of a session's temporary views, in small letters, by one call: there may be many."""
+    listed = str(_state(session).catalog().listLocalTempViews("*").mkString("\n"))
+    return {line[1:-1].replace("``", "`").lower() for line in listed.split("\n") if line}
 
 
 def _state(session: Any) -> Any:

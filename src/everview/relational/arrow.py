@@ -27,6 +27,7 @@ from everview.relational.types import (
     DAY_TIME_INTERVAL,
     FLOAT32,
     FLOAT64,
+    FLOATS,
     INT8,
     INT16,
     INT32,
@@ -36,14 +37,19 @@ from everview.relational.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VARIANT,
     YEAR_MONTH_INTERVAL,
     Array,
     DataType,
     Decimal,
     Map,
+    Null,
     Row,
     Struct,
     Value,
+    Variant,
+    YearMonthInterval,
+    holds,
     is_floating,
 )
 
@@ -80,6 +86,10 @@ _INTEGER_STORAGE: Final[dict[DataType, pa.DataType]] = {
 """Types whose internal value is the integer that Arrow stores."""
 
 
+_IS_VARIANT: Final = {b"variant": b"true"}
+"""How Spark marks, in Arrow, the structs that are variants."""
+
+
 @cache
 def arrow_type(data_type: DataType) -> pa.DataType:
     """The Arrow type in which everview gives out values of a type.
@@ -92,6 +102,8 @@ def arrow_type(data_type: DataType) -> pa.DataType:
             return pa.decimal128(precision, scale)
         case Array(element, contains_null):
             return pa.list_(pa.field("element", arrow_type(element), contains_null))
+        case Variant():
+            return pa.struct([pa.field("value", pa.binary()), pa.field("metadata", pa.binary(), metadata=_IS_VARIANT)])
         case Struct(names, types):
             return pa.struct([pa.field(n, arrow_type(t)) for n, t in zip(names, types, strict=True)])
         case Map(key, value, contains_null):
@@ -130,6 +142,8 @@ def data_type_from_arrow(arrow: pa.DataType) -> DataType:
         return Array(data_type_from_arrow(arrow.value_type), arrow.value_field.nullable)
     if kinds.is_struct(arrow):
         inside = [arrow.field(i) for i in range(arrow.num_fields)]
+        if [f.name for f in inside] == list(VARIANT.names) and inside[1].metadata == _IS_VARIANT:
+            return VARIANT
         return Struct(tuple(f.name for f in inside), tuple(data_type_from_arrow(f.type) for f in inside))
     if kinds.is_null(arrow):
         return NULL
@@ -202,7 +216,7 @@ def fields_from_arrow(schema: pa.Schema) -> Schema:
     """
     fields = tuple(Field(f.name, data_type_from_arrow(f.type), f.nullable) for f in schema)
     for given, field in zip(schema, fields, strict=True):
-        if _holds(field.type, lambda t: t in (NULL, YEAR_MONTH_INTERVAL)):  # only queries have values of these
+        if holds(field.type, (Null, YearMonthInterval)):  # only queries have values of these
             raise _no_column(given.type)
     return fields
 
@@ -272,6 +286,11 @@ def column_to_arrow(values: Iterable[Value], data_type: DataType) -> pa.Array:
             return _lists_to_arrow(present, element, wanted)
         case Map(key, value):
             return _maps_to_arrow(present, key, value, wanted)
+        case Variant():
+            # Spark takes no NULL in the binaries, not even below a NULL.
+            parts = [pa.array([b"" if v is None else v[i] for v in present], pa.binary()) for i in range(2)]
+            absent = pa.array([v is None for v in present], pa.bool_())
+            return pa.StructArray.from_arrays(parts, fields=list(wanted), mask=absent)
         case Struct(names, types):
             if not names:
                 return pa.array([None if v is None else {} for v in present], wanted)
@@ -312,7 +331,7 @@ def canonical_floats(column: pa.ChunkedArray, data_type: DataType) -> pa.Chunked
 
 def canonical_array(array: pa.Array, data_type: DataType) -> pa.Array:
     """The same for one array; one that is canonical already is returned itself."""
-    if not has_floats(data_type) or len(array) == 0:
+    if not holds(data_type, FLOATS) or len(array) == 0:
         return array
     match data_type:
         case Array(element):
@@ -348,32 +367,9 @@ def _is_canonical(array: pa.Array) -> bool:
     return not (np.isnan(values).any() or (values.view(integers) == negative_zero).any())
 
 
-def has_floats(data_type: DataType) -> bool:
-    """Whether values of the type are floats, or hold some."""
-    return _holds(data_type, is_floating)
-
-
-def has_text(data_type: DataType) -> bool:
-    """Whether values of the type are strings, or hold some."""
-    return _holds(data_type, lambda t: t == STRING)
-
-
-def _holds(data_type: DataType, is_wanted: Callable[[DataType], bool]) -> bool:
-    """Whether a type, or one that is inside it, is one of the wanted."""
-    match data_type:
-        case Array(element):
-            return _holds(element, is_wanted)
-        case Struct(_, types):
-            return any(_holds(t, is_wanted) for t in types)
-        case Map(key, value):
-            return _holds(key, is_wanted) or _holds(value, is_wanted)
-        case _:
-            return is_wanted(data_type)
-
-
 def canonical_rows(rows: Iterable[Row], fields: Schema) -> list[Row]:
     """Internal rows with each NaN of a floating column, wherever it was computed, replaced by ``NAN``."""
-    floating = [i for i, f in enumerate(fields) if has_floats(f.type)]
+    floating = [i for i, f in enumerate(fields) if holds(f.type, FLOATS)]
     if not floating:
         return list(rows)
     return [_with_one_nan(row, floating) if any(_is_nan(row[i]) for i in floating) else row for row in rows]

@@ -6,6 +6,8 @@ from typing import Final
 
 import pyarrow as pa
 
+from everview.relational.functions.failures import not_utf8
+
 _FEW: Final = 200
 """Up to so many strings, Arrow looks at each sooner than Python at all their bytes."""
 
@@ -30,6 +32,12 @@ def is_unicode(column: pa.Array | pa.ChunkedArray) -> bool:
 def rows_without_unicode(column: pa.ChunkedArray) -> list[int]:
     """The rows of a column of strings that are not UTF-8."""
     return [i for i, value in enumerate(_bytes_of(column)) if value is not None and not _is_text(value)]
+
+
+def require_unicode(column: pa.Array | pa.ChunkedArray, what: str) -> None:
+    """Raises ``EvaluationError`` if some string that Spark has computed, at any depth, is not UTF-8."""
+    if not is_unicode(column):
+        raise not_utf8(f"a text that {what} gives")
 
 
 def as_java_reads(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -20,7 +20,7 @@ from everview.relational.expressions import (
     children,
     substitute,
 )
-from everview.relational.types import STRING, Binary, Boolean, String, is_floating, is_integral, is_numeric
+from everview.relational.types import STRING, Binary, Boolean, String, holds, is_floating, is_integral, is_numeric
 
 # fmt: off
 _TOTAL: Final = frozenset((
@@ -92,7 +92,9 @@ def _can_fail_itself(expression: Expression) -> bool:
                 return False
             return not expression.is_try and (is_floating(expression.child.type) or exact_bound(expression) is None)
         case Cast():
-            is_text = isinstance(expression.type, String | Binary) and not isinstance(expression.child.type, Binary)
+            if holds(expression.child.type, Binary) and holds(expression.type, String):
+                return True  # also with TRY_CAST: the bytes need not be UTF-8
+            is_text = isinstance(expression.type, String | Binary)
             is_number = is_integral(expression.type) or is_floating(expression.type)
             is_widening = isinstance(expression.child.type, Boolean) and is_number
             return not (expression.is_try or is_text or is_widening or expression.type == expression.child.type)

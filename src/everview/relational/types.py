@@ -158,6 +158,17 @@ class Struct(DataType):
 
 
 @dataclass(frozen=True, slots=True)
+class Variant(Struct):
+    """A value of any type, as Spark writes it into two binaries. Only Spark's own code looks into it."""
+
+    names: tuple[str, ...] = ("value", "metadata")
+    types: tuple[DataType, ...] = (Binary(), Binary())
+
+    def __str__(self) -> str:
+        return "variant"
+
+
+@dataclass(frozen=True, slots=True)
 class Map(DataType):
     """Values by key. Spark does not compare maps, so that nothing may group by one or join on it."""
 
@@ -202,6 +213,9 @@ TIMESTAMP_NTZ: Final = TimestampNtz()
 YEAR_MONTH_INTERVAL: Final = YearMonthInterval()
 DAY_TIME_INTERVAL: Final = DayTimeInterval()
 NULL: Final = Null()
+VARIANT: Final = Variant()
+FLOATS: Final = (Float32, Float64)
+"""The kinds of floating types."""
 INTERVALS: Final = (YEAR_MONTH_INTERVAL, DAY_TIME_INTERVAL)
 
 _INTEGER_BITS: Final[dict[DataType, int]] = {INT8: 8, INT16: 16, INT32: 32, INT64: 64}
@@ -217,15 +231,21 @@ def is_floating(t: DataType) -> bool:
     return t is FLOAT64 or t is FLOAT32 or isinstance(t, Float32 | Float64)
 
 
-def has_map(t: DataType) -> bool:
-    """Whether values of the type are maps, or hold some: then they cannot be compared."""
+def holds(t: DataType, kind: type[DataType] | tuple[type[DataType], ...]) -> bool:
+    """Whether values of the type are of this kind, or of one of several, or have such values in them.
+
+    >>> holds(Struct(("a",), (Array(BINARY),)), Binary), holds(STRING, Binary)
+    (True, False)
+    """
     match t:
-        case Map():
+        case _ if isinstance(t, kind):
             return True
         case Array():
-            return has_map(t.element)
+            return holds(t.element, kind)
+        case Map():
+            return holds(t.key, kind) or holds(t.value, kind)
         case Struct():
-            return any(has_map(inner) for inner in t.types)
+            return any(holds(inner, kind) for inner in t.types)
         case _:
             return False
 

@@ -53,5 +53,5 @@ def connect(
         )
     chosen = open_backend(backend, None if path is None else os.fspath(path), spark, options)
     opened = Database(chosen, spark, open_cache(translation_cache))
-    opened.go_on_publishing()
+    opened.go_on()
     return opened

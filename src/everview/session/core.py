@@ -54,6 +54,7 @@ if TYPE_CHECKING:
 
     from everview.frontend.gateway import SparkGateway
     from everview.session.feeds.publishing import Publication
+    from everview.session.names_in_spark import NamesInSpark
 
 
 spark_code.provide(lambda: importlib.import_module("everview.frontend.evaluate_in_spark").evaluate)
@@ -85,6 +86,7 @@ class Core:
         self.uninterrupted: AbstractContextManager[None] = nullcontext() if backend.name == "spark" else UNINTERRUPTED
         """Around what changes state in several steps. What Spark computes can be interrupted, and is committed as a whole."""
         self.is_open = True
+        self.names: NamesInSpark | None = None
         self._gateway: SparkGateway | None = None
         self._translator = Translator(translations, lambda: self.gateway, spark is not None)
 
@@ -117,6 +119,8 @@ class Core:
             for definition in self.catalog.definitions:
                 if id(definition) not in there:
                     self.catalog.remove(definition)
+                    if not (isinstance(definition, ViewDefinition) and definition.is_assertion):
+                        self.forget_in_spark(definition.name)
             for definition in self.backend.definitions:
                 if not self.catalog.has(definition):
                     self.catalog.add(definition)
@@ -149,7 +153,10 @@ class Core:
         if self._gateway is None:
             module = importlib.import_module("everview.frontend.gateway")
             gateway: SparkGateway = module.SparkGateway(
-                self.spark, computes=self.backend.name == "spark", meanwhile=self._to_do_while_spark_starts()
+                self.spark,
+                computes=self.backend.name == "spark",
+                meanwhile=self._to_do_while_spark_starts(),
+                marks=self._marks_of_names,
             )
             for name, fields in self._readable().items():
                 gateway.register(name, fields)
@@ -163,15 +170,34 @@ class Core:
         start: Callable[[], None] = importlib.import_module("everview.backends.embedded.numba_start").start_numba
         return start
 
+    def show_names(self) -> None:
+        """Lets the Spark session that the user gave read tables and views by name."""
+        if self.spark is not None and self.backend.name == "embedded":
+            module = importlib.import_module("everview.session.names_in_spark")
+            self.names = module.NamesInSpark(self, self.spark)
+            for definition in self.catalog.definitions:
+                self.names.add(definition)
+
+    def _marks_of_names(self) -> Mapping[str, str]:
+        """How the plans of temporary views of the user's session say that they stand for tables and views of now."""
+        shown = getattr(self.backend, "shown", None) if self.names is None else self.names.shown
+        marks: Mapping[str, str] = {} if shown is None else shown.marks()
+        return marks
+
     def tell_spark_of(self, name: str) -> None:
         """Makes a new table or view known to queries."""
+        definition = self.catalog.get(name)
         if self._gateway is not None:
-            self._gateway.register(name, self.catalog.get(name).fields)
+            self._gateway.register(name, definition.fields)
+        if self.names is not None:
+            self.names.add(definition)
 
     def forget_in_spark(self, name: str) -> None:
         """Takes the name of a table or view from queries."""
         if self._gateway is not None:
             self._gateway.unregister(name)
+        if self.names is not None:
+            self.names.shown.remove(name)
 
     @contextmanager
     def also_readable(self, name: str, fields: Schema) -> Iterator[None]:

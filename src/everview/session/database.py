@@ -62,8 +62,9 @@ class Database:
         self._core = Core(backend, spark, translations)
         self._feeds = Feeds(self._core)
 
-    def go_on_publishing(self) -> None:
-        """Goes on with the publications that the database had when it was closed."""
+    def go_on(self) -> None:
+        """Shows names in the user's Spark session, and goes on with the publications that were there when it was closed."""
+        self._core.show_names()
         backend = self._core.backend
         if isinstance(backend, KeepsPublications) and backend.publications:
             module = importlib.import_module("everview.session.feeds.publishing")  # imports deltalake
@@ -445,6 +446,8 @@ class Database:
         if self._core.is_open:
             self._feeds.stop()
             self._core.is_open = False
+            if self._core.names is not None:
+                self._core.names.close()
             self._core.backend.close()
 
     def __enter__(self) -> Database:

@@ -31,6 +31,18 @@ class DatabaseLock:
                 raise
 
     @contextmanager
+    def within(self, seconds: float) -> Iterator[bool]:
+        """The lock, if it is free within so many seconds; says whether it is held."""
+        if not self._lock.acquire(timeout=seconds):
+            yield False
+            return
+        try:
+            with self:
+                yield True
+        finally:
+            self._lock.release()
+
+    @contextmanager
     def without_following(self) -> Iterator[None]:
         """The lock, taken without telling: what has been seen under it before is still so, unless this process changed it."""
         with self._lock:

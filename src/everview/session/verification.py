@@ -17,10 +17,10 @@ import pyarrow as pa
 from everview.algebra.zset import ZSet, bag, difference
 from everview.catalog import ViewDefinition
 from everview.errors import VerificationFailed
-from everview.relational.arrow import has_floats, public_rows, rows_from_arrow, rows_to_arrow
+from everview.relational.arrow import public_rows, rows_from_arrow, rows_to_arrow
 from everview.relational.display import show_row
 from everview.relational.nodes import Schema
-from everview.relational.types import Row, Value
+from everview.relational.types import FLOATS, Row, Value, holds
 
 TOLERANCE = 1e-9
 _SHOWN = 10
@@ -73,7 +73,7 @@ def _unmatched(delta: ZSet[Row], fields: Schema) -> tuple[list[Row], list[Row]]:
     """The rows only we have and those only Spark has, after matching with tolerance."""
     ours = [row for row, weight in delta.items() for _ in range(weight)]
     theirs = [row for row, weight in delta.items() for _ in range(-weight)]
-    floating = [i for i, f in enumerate(fields) if has_floats(f.type)]
+    floating = [i for i, f in enumerate(fields) if holds(f.type, FLOATS)]
     if not floating or not ours or not theirs:
         return ours, theirs
     exact = [i for i in range(len(fields)) if i not in floating]

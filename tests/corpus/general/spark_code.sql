@@ -5,6 +5,11 @@ SELECT id, get_json_object(concat('{"a":"', tags, '"}'), '$.a') AS tag, to_json(
        from_json(concat('{"n":', id, '}'), 'n INT, m STRING').n AS n
 FROM doc;
 
+-- name: spark_code_variant
+SELECT id, variant_get(parse_json(concat('{"n":', id, ', "t": ["a", null]}')), '$.n', 'int') AS n,
+       to_json(try_parse_json(concat('{"t":"', title, '"}'))) AS j, try_parse_json(body):x::string AS x
+FROM doc;
+
 -- name: spark_code_lambdas
 SELECT id, transform(split(tags, ','), x -> concat(x, id)) AS t, filter(split(body, ' '), (x, i) -> length(x) > i) AS f,
        aggregate(split(body, ' '), 0, (acc, x) -> acc + length(x), acc -> acc * 2) AS n

@@ -22,6 +22,7 @@ from everview.relational.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VARIANT,
     YEAR_MONTH_INTERVAL,
     Array,
     DataType,
@@ -47,6 +48,7 @@ EVERY_TYPE: tuple[tuple[Any, DataType], ...] = (
     ("interval year to month", YEAR_MONTH_INTERVAL),
     ("interval day to second", DAY_TIME_INTERVAL),
     ("void", NULL),
+    ("variant", VARIANT),
     ({"type": "array", "elementType": "date", "containsNull": False}, Array(DATE, contains_null=False)),
     (
         {"type": "struct", "fields": [{"name": "x", "type": "long", "nullable": True, "metadata": {}}]},
@@ -89,13 +91,12 @@ def test_other_spellings(json: Any, data_type: DataType) -> None:
     ("json", "name"),
     [
         ("interval", "interval"),
-        ("variant", "variant"),
         ("string collate UNICODE", "string collate UNICODE"),
         ({"type": "udt", "class": "x"}, "udt"),
     ],
 )
 def test_unsupported_types_are_named(json: Any, name: str) -> None:
-    """Variants, calendar intervals, collations: refused by name, with advice."""
+    """Calendar intervals, collations: refused by name, with advice."""
     with pytest.raises(UnsupportedQuery, match=f"the data type {name} is not supported") as caught:
         from_spark_json(json)
     assert caught.value.operator == name

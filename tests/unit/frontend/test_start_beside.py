@@ -15,7 +15,7 @@ from everview.frontend import gateway as door
 def no_session(monkeypatch: pytest.MonkeyPatch) -> None:
     """No session is active."""
     monkeypatch.setattr(SparkSession, "getActiveSession", classmethod(lambda _: None))
-    monkeypatch.setattr(door.SparkGateway, "reach", lambda _: None)
+    monkeypatch.setattr(door.SparkGateway, "reach", lambda _self, _text: None)
 
 
 def test_it_is_done_while_spark_starts(no_session: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ class Spark:
         self._reach = reach
         self._error = error
 
-    def reach(self) -> SessionReach | None:
+    def reach(self, _text: str) -> SessionReach | None:
         return self._reach
 
     def translate(self, query: str) -> Translated:

@@ -24,10 +24,11 @@ from everview.backends.embedded.vectors import Batch, Ints, Vector, empty_batch
 from everview.backends.factorized_rows import FactorizedChange, ProductRows
 from everview.backends.rank_change import RankChange
 from everview.backends.rejections import no_text
-from everview.relational.arrow import arrow_schema, has_text
+from everview.relational.arrow import arrow_schema
 from everview.relational.arrow_text import is_unicode
 from everview.relational.expressions import Literal
 from everview.relational.nodes import Schema, Values
+from everview.relational.types import String, holds
 
 
 class TableInput:
@@ -213,7 +214,7 @@ class TableInput:
             self._read_for = scans
             if not self.table.definition.retain:
                 read = {*(c for c in wanted if c < len(self.fields)), *(t.column for t in self._read_tests.values())}
-                self._unseen_texts = tuple(c for c in sorted(read) if has_text(self.fields[c].type))
+                self._unseen_texts = tuple(c for c in sorted(read) if holds(self.fields[c].type, String))
         for c in self._unseen_texts:
             if not is_unicode(self._rows.column(c)):
                 raise no_text(self.table.definition, self.fields[c])

@@ -38,6 +38,7 @@ from everview.relational.types import (
     Row,
     String,
     Struct,
+    Variant,
 )
 
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -65,6 +66,7 @@ _KINDS: dict[type[DataType], Kind] = {
     Binary: Kind.CODE,
     Array: Kind.CODE,
     Struct: Kind.CODE,
+    Variant: Kind.CODE,
     Map: Kind.CODE,
 }
 

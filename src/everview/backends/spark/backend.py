@@ -30,11 +30,12 @@ from everview.backends.spark.reading import Reading
 from everview.backends.spark.refresh_costs import COSTS, RefreshCosts, read_costs, write_costs
 from everview.backends.spark.relation_store import LOCAL_ROWS, Layout, StoredRelation
 from everview.backends.spark.segments import Segment, stored_fields
-from everview.backends.spark.shown_views import SessionOrNone, ShownViews
+from everview.backends.spark.shown_names import SessionOrNone, ShownNames
 from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.staged_frames import StagedChange, near_rows, staged_change
 from everview.backends.spark.stages import view_of_relation
 from everview.backends.spark.stored_deltas import StoredDeltas
+from everview.backends.spark.stored_names import StoredName, has_shown_name
 from everview.backends.spark.table_changes import net_rows
 from everview.backends.spark.transactions import Run, ViewWithStages, relations_of, table_layout
 from everview.backends.spark.view_programs import ViewPrograms, check_has_options, is_as_made, make_anew
@@ -63,7 +64,7 @@ class SparkBackend:
         executor_bytes: How much disk each executor may take for copies of the segments that its tasks search; 0 leaves
             look-ups to joins of Spark's, for which executors need no Python.
         fault: For tests: called at each step of a commit.
-        shown_in: The session in which views can be queried by name; None as long as there is none.
+        shown_in: The session in which tables and views can be queried by name; None as long as there is none.
 
     Raises:
         DatabaseLocked: the directory is open already, here or in another process.
@@ -98,7 +99,7 @@ class SparkBackend:
         """Views whose relations were made by another program than today's."""
         self._refreshed: dict[str, Refresh] = {}
         self._summed: dict[str, list[Segment]] = {}
-        self._shown = ShownViews(self._files, shown_in, lambda rows, view: self._reading().bag_frame(rows, view.fields))
+        self.shown = ShownNames(shown_in)
         self._starting = threading.Thread(target=start_numba, name="everview-numba", daemon=True)
         if self.version:  # a first change is to come, which would wait for this
             self._starting.start()
@@ -109,8 +110,8 @@ class SparkBackend:
             self._engine.lookups.forget_others(self._files.relations.values())
             for key in self._outdated:
                 make_anew(self._views[key], self._files, self._maintenance)
-            for view in self._views.values():
-                self._shown.add(view.definition)
+            for definition in self.definitions:
+                self._show(definition)
         except BaseException:
             self._files.close()
             raise
@@ -163,6 +164,13 @@ class SparkBackend:
         entries, added = [*self._files.entries, Entry(table, self.version)], {relation.name: relation}
         self._files.commit("catalog", self.version, {}, entries=entries, added=added, sources=sources)
         self._tables[table.name.lower()] = table
+        self._show(table)
+
+    def _show(self, definition: Definition) -> None:
+        if has_shown_name(definition):
+            self.shown.add(
+                StoredName(definition, self._files, lambda rows, fields: self._reading().bag_frame(rows, fields))
+            )
 
     def create_view(self, view: ViewDefinition) -> None:
         """Lowers the view to its stages and computes them from what is there."""
@@ -202,7 +210,7 @@ class SparkBackend:
         self._files.commit("catalog", self.version, moves, entries=entries, added=added, suspended=suspended)
         known = self._views[view.name.lower()] = ViewWithStages(view, program, self.version)
         known.costs.note("full", {}, sum(self._files.relations[n].row_count for n in program.inputs()), work.seconds)
-        self._shown.add(view)
+        self._show(view)
 
     def drop(self, name: str) -> None:
         """Removes a table, view or assertion; its files go with the next vacuum."""
@@ -216,7 +224,7 @@ class SparkBackend:
         )
         self._views.pop(key, None)
         self._tables.pop(key, None)
-        self._shown.remove(name)
+        self.shown.remove(name)
 
     # Transactions
 
@@ -253,7 +261,7 @@ class SparkBackend:
             for key in moved:
                 self._views[key].count_update(jobs(), self._looked_up_bytes() - read)
         self._refreshed = refreshed
-        self._shown.settle()
+        self.shown.settle()
         return deltas
 
     def outside_change(self, table: TableDefinition, version: int, read: Callable[[pa.Table], Change]) -> Change:
@@ -358,7 +366,7 @@ class SparkBackend:
         """
         fields = self._readable(name) if version is None else self._readable_at(name, version)
         frame = self._reading().frame(name.lower(), fields, version)
-        self._shown.settle()
+        self.shown.settle()
         return frame
 
     def changes(self, view: str, since: int) -> Sequence[VersionedDelta]:
@@ -432,7 +440,7 @@ class SparkBackend:
 
     def close(self) -> None:
         """Lets others open the directory; a temporary one goes."""
-        self._shown.close()
+        self.shown.close()
         if self._starting.is_alive():
             self._starting.join()
         write_costs(self.path / COSTS, {key: view.costs for key, view in self._views.items()})

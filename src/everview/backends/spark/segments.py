@@ -36,7 +36,9 @@ from everview.relational.types import (
     DayTimeInterval,
     Null,
     Struct,
+    Variant,
     YearMonthInterval,
+    holds,
 )
 
 GROUP_ROWS = 1 << 17
@@ -88,8 +90,14 @@ def stored_type(data_type: DataType) -> DataType:
     """The type that stands in the file.
 
     Raises:
-        UnsupportedQuery: an interval or void inside an array or struct.
+        UnsupportedQuery: a variant; an interval or void inside an array or struct.
     """
+    if holds(data_type, Variant):
+        raise UnsupportedQuery(
+            f"the Spark backend cannot store {data_type}.",
+            operator="variant",
+            hint="store its text, to_json(x), and parse_json that where it is read.",
+        )
     match data_type:
         case YearMonthInterval():
             return INT32

@@ -15,7 +15,7 @@ from everview.errors import UnsupportedQuery
 from everview.relational.expressions import Call, Case, Cast, Column, Expression, Literal, SparkExpression
 from everview.relational.quoting import quote
 from everview.relational.spark_code import JSON_TUPLE
-from everview.relational.types import Array, Struct
+from everview.relational.types import Array, Binary, String, Struct, holds
 
 Names = Sequence[str]
 
@@ -32,8 +32,7 @@ def expression_sql(expression: Expression, names: Names) -> str:
         case Literal():
             return literal_sql(expression.value, expression.type)
         case Cast():
-            word = "try_cast" if expression.is_try else "CAST"
-            return f"{word}({expression_sql(expression.child, names)} AS {type_sql(expression.type)})"
+            return _cast(expression, names)
         case Case():
             branches = " ".join(
                 f"WHEN {expression_sql(c, names)} THEN {expression_sql(v, names)}" for c, v in expression.branches
@@ -48,9 +47,25 @@ def expression_sql(expression: Expression, names: Names) -> str:
                 hint="take the parts with get_json_object(json, '$.name').",
             )
         case SparkExpression():
-            return expression.sql([expression_sql(a, names) for a in expression.args])
+            text = expression.sql([expression_sql(a, names) for a in expression.args])
+            return f"validate_utf8({text})" if isinstance(expression.type, String) else text
         case _:
             assert_never(expression)
+
+
+def _cast(cast: Cast, names: Names) -> str:
+    """A cast; to text only of bytes that are UTF-8, which other strings of Spark need not be."""
+    word = "try_cast" if cast.is_try else "CAST"
+    text = f"{word}({expression_sql(cast.child, names)} AS {type_sql(cast.type)})"
+    if not (holds(cast.child.type, Binary) and holds(cast.type, String)):
+        return text
+    if isinstance(cast.type, String):
+        return f"validate_utf8({text})"
+    raise UnsupportedQuery(
+        f"CAST from {cast.child.type} to {cast.type} is not supported on the spark backend.",
+        operator="CAST",
+        hint="cast each element to a string: transform(x, e -> CAST(e AS STRING)).",
+    )
 
 
 def _call(call: Call, names: Names) -> str:

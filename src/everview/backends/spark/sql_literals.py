@@ -28,6 +28,7 @@ from everview.relational.types import (
     Timestamp,
     TimestampNtz,
     Value,
+    Variant,
     YearMonthInterval,
     integer_bounds,
 )
@@ -44,6 +45,8 @@ def type_sql(data_type: DataType) -> str:
     'struct<`a b`: int>'
     """
     match data_type:
+        case Variant():
+            return "variant"
         case Array():
             return f"array<{type_sql(data_type.element)}>"
         case Map():

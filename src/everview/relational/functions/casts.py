@@ -50,6 +50,7 @@ from everview.relational.types import (
     Timestamp,
     TimestampNtz,
     Value,
+    Variant,
     YearMonthInterval,
     integer_bounds,
     is_floating,
@@ -67,6 +68,8 @@ def bind_cast(cast: Cast) -> Conversion:
         UnsupportedQuery: there is no such conversion here.
     """
     source, target = cast.child.type, cast.type
+    if source != target and (isinstance(source, Variant) or isinstance(target, Variant)):
+        raise unsupported(f"CAST from {source} to {target} is not supported.", "CAST")
     if isinstance(source, Array) and isinstance(target, Array):
         return _elementwise(bind_cast(_cast_of(cast, source.element, target.element)))
     if isinstance(source, Struct) and isinstance(target, Struct):
@@ -81,7 +84,8 @@ def bind_cast(cast: Cast) -> Conversion:
     conversion = _CONVERSIONS.get(type(target), _no_conversion)(cast)
     if conversion is None:
         raise unsupported(f"CAST from {source} to {target} is not supported.", "CAST")
-    return attempting(conversion) if cast.is_try else conversion
+    # In Spark every value has a text, so TRY_CAST to a string is never NULL for a failure.
+    return attempting(conversion) if cast.is_try and not isinstance(target, String) else conversion
 
 
 def _cast_of(cast: Cast, source: DataType, target: DataType) -> Cast:

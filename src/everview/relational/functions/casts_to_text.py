@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from everview.relational.functions.datetime_text import date_text, day_time_text, timestamp_text, year_month_text
+from everview.relational.functions.failures import not_utf8
 from everview.relational.functions.java_text import float_text
 from everview.relational.functions.zones import Zone
 from everview.relational.types import (
@@ -22,6 +23,7 @@ from everview.relational.types import (
     Timestamp,
     TimestampNtz,
     Value,
+    Variant,
     YearMonthInterval,
     is_floating,
     is_integral,
@@ -38,7 +40,7 @@ def text_of(t: DataType, zone: Zone) -> Callable[[Any], str] | None:
         case Decimal():
             return lambda value: format(value, "f")
         case Binary():
-            return lambda value: bytes(value).decode(errors="replace")
+            return _text_of_bytes
         case Date():
             return date_text
         case Timestamp():
@@ -51,6 +53,8 @@ def text_of(t: DataType, zone: Zone) -> Callable[[Any], str] | None:
             return day_time_text
         case Array(element=element):
             return _sequence_text("[]", lambda values: (element,) * len(values), zone)
+        case Variant():
+            return None
         case Struct(types=types):
             return _sequence_text("{}", lambda _values: types, zone)
         case Null():
@@ -61,6 +65,13 @@ def text_of(t: DataType, zone: Zone) -> Callable[[Any], str] | None:
             return str
         case _:
             return None
+
+
+def _text_of_bytes(value: bytes) -> str:
+    try:
+        return bytes(value).decode()
+    except UnicodeDecodeError:
+        raise not_utf8(repr(bytes(value))) from None
 
 
 def _sequence_text(

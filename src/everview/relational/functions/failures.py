@@ -63,6 +63,15 @@ def cast_invalid_input(value: Value, target: DataType) -> EvaluationError:
     )
 
 
+def not_utf8(what: str) -> EvaluationError:
+    """Text whose bytes are not UTF-8: Spark keeps them in a string, and Arrow's strings and ours cannot."""
+    return EvaluationError(
+        f"{what} is not UTF-8, so it is no string; make_valid_utf8(CAST(x AS STRING)) puts U+FFFD into it, "
+        "try_validate_utf8(CAST(x AS STRING)) gives NULL.",
+        condition="INVALID_UTF8_STRING",
+    )
+
+
 def datetime_overflow(what: str) -> EvaluationError:
     """A date or timestamp beyond the range of its type."""
     return EvaluationError(f"{what} is out of range.", condition="DATETIME_OVERFLOW")

@@ -17,7 +17,8 @@ import pyarrow as pa
 from everview.catalog import TableDefinition
 from everview.errors import InvalidQuery, UnsupportedOperation
 from everview.session.feeds.lake_storage import StagesFrames
-from everview.session.rows.given_rows import as_arrow
+from everview.session.rows.given_rows import as_arrow, is_spark_frame
+from everview.session.sql.ddl import read_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -76,6 +77,11 @@ def make_table(
         return table
     backend = core.backend
     source = table_source(given, backend.read_parquet if isinstance(backend, StagesFrames) else None)
+    if source is not None and is_spark_frame(source.rows) and not isinstance(backend, StagesFrames):
+        # Before the database is locked: the DataFrame may read what this database has, by its name in the session.
+        core.catalog.check_name(name)
+        read_schema(name, source.schema, declared.get("primary_key"))
+        source = TableSource(source.schema, as_arrow(source.rows))
     with core.locked():
         made = core.define_table(
             name, given if source is None else source.schema, static=static, retain=retain, **declared

@@ -22,13 +22,11 @@ from everview.relational.arrow import (
     arrow_schema,
     canonical_array,
     canonical_floats,
-    has_floats,
-    has_text,
     is_arrow_binary,
     is_arrow_string,
 )
 from everview.relational.arrow_text import is_unicode
-from everview.relational.types import STRING, DataType
+from everview.relational.types import FLOATS, STRING, DataType, String, holds
 from everview.session.rows.quick_columns import REFUSALS, QuickColumn, are_among, quick_column
 
 if TYPE_CHECKING:
@@ -82,7 +80,7 @@ def shape_of(table: TableDefinition) -> Shape:
     if known is None:
         exact = arrow_schema(table.fields)
         required = [i for i, f in enumerate(table.fields) if not f.nullable]
-        texts = tuple(i for i, f in enumerate(table.fields) if has_text(f.type)) if table.retain else ()
+        texts = tuple(i for i, f in enumerate(table.fields) if holds(f.type, String)) if table.retain else ()
         plain = tuple(i for i in texts if table.fields[i].type == STRING)
         checks = importlib.import_module("everview.backends.embedded.arrow_batches")  # with Numba, once it is needed
         quick = [quick_column(f.type, f.nullable) for f in table.fields]
@@ -91,7 +89,7 @@ def shape_of(table: TableDefinition) -> Shape:
             pa.schema([f.with_nullable(True) for f in exact]),
             tuple(exact.append(pa.field(WEIGHT, pa.int64(), nullable)) for nullable in (True, False)),
             required,
-            tuple((i, f.type) for i, f in enumerate(table.fields) if has_floats(f.type)) if table.retain else (),
+            tuple((i, f.type) for i, f in enumerate(table.fields) if holds(f.type, FLOATS)) if table.retain else (),
             texts,
             tuple(i for i in texts if i not in plain),
             tuple((operator.itemgetter(f.name), operator.itemgetter(i), quick[i]) for i, f in enumerate(table.fields)),

@@ -18,7 +18,6 @@ from everview.relational.arrow import (
     arrow_type,
     canonical_floats,
     column_to_arrow,
-    has_text,
     is_arrow_binary,
     is_arrow_list,
     is_arrow_string,
@@ -39,7 +38,9 @@ from everview.relational.types import (
     DataType,
     Decimal,
     Map,
+    String,
     Struct,
+    holds,
     integer_bounds,
     is_floating,
     is_integral,
@@ -57,7 +58,7 @@ def convert_column(column: pa.ChunkedArray, target: DataType) -> pa.ChunkedArray
         made = _converted(_unpacked(column), target)
     except pa.ArrowException as error:
         raise Unfit(f"cannot take these values of Arrow type {column.type}: {error}") from error
-    if has_text(target) and not is_unicode(made):
+    if holds(target, String) and not is_unicode(made):
         raise _no_text(made)
     return canonical_floats(made, target)
 

@@ -38,6 +38,7 @@ from everview.relational.types import (
     Map,
     Struct,
     Value,
+    Variant,
     integer_bounds,
     is_integral,
 )
@@ -83,6 +84,8 @@ def converter_to(data_type: DataType) -> Converter:
                 or_null(converter_to(value), nullable=contains_null),
             )
             return lambda v: tuple([(keys(k), items(e)) for k, e in _entries(v)])
+        case Variant(names):
+            return lambda v: tuple(_to_bytes(e) for e in _members(_binaries(v), names))
         case Struct(names, types):
             parts = tuple(or_null(converter_to(t)) for t in types)
             return lambda v: tuple(f(e) for f, e in zip(parts, _members(v, names), strict=True))
@@ -256,6 +259,12 @@ def _entries(value: Any) -> Sequence[tuple[Any, Any]]:
     if isinstance(value, list | tuple) and all(isinstance(pair, tuple) and len(pair) == 2 for pair in value):
         return value
     raise _wrong_type(value)
+
+
+def _binaries(value: Any) -> Any:
+    """What a variant of PySpark consists of."""
+    is_variant = hasattr(value, "value") and hasattr(value, "metadata")
+    return (value.value, value.metadata) if is_variant else value
 
 
 def _members(value: Any, names: tuple[str, ...]) -> Sequence[Any]:

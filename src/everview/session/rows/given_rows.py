@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import operator
 import sys
 from collections.abc import Iterable, Mapping, Sequence
@@ -64,7 +65,7 @@ def as_arrow(data: Any) -> Any:
     if isinstance(data, (pa.RecordBatch, list, _frame_of("pandas"))):
         return data
     if isinstance(data, _frame_of("pyspark.sql")):
-        data = data.toArrow()
+        data = importlib.import_module("everview.frontend.arrow_of_frame").rows_of_frame(data)
     elif isinstance(data, pa.RecordBatchReader):
         data = data.read_all()
     elif not isinstance(data, pa.Table) and (hasattr(data, "__arrow_c_stream__") or hasattr(data, "__arrow_c_array__")):

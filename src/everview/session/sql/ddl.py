@@ -39,6 +39,7 @@ from everview.relational.types import (
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
+    VARIANT,
     Array,
     DataType,
     Decimal,
@@ -69,13 +70,13 @@ _SIMPLE_TYPES: Final[dict[str, DataType]] = {
     "timestamp": TIMESTAMP,
     "timestamp_ltz": TIMESTAMP,
     "timestamp_ntz": TIMESTAMP_NTZ,
+    "variant": VARIANT,
 }
 _DECIMALS: Final = ("decimal", "dec", "numeric")
 _REFUSED: Final[dict[str, str]] = {
     "char": "use string; everview does not pad or check lengths.",
     "character": "use string; everview does not pad or check lengths.",
     "varchar": "use string; everview does not check lengths.",
-    "variant": "use string and parse it in the query.",
     "void": "give the column a type.",
     "time": "use timestamp_ntz, or bigint for microseconds.",
     "geometry": "use binary.",

@@ -113,7 +113,7 @@ def test_schemas_that_are_none(text: str, message: str) -> None:
     [
         ("a char(3)", "char"),
         ("a varchar(3)", "varchar"),
-        ("a array<variant>", "variant"),
+        ("a array<time>", "time"),
         ("a string collate UTF8_LCASE", "string collate UTF8_LCASE"),
         ("a interval year to month", "interval year to month"),
     ],
