@@ -160,5 +160,7 @@ def test_checkpoints_of_what_lives_in_memory(plain_db: ev.Database, backend: str
 
 def test_every_error_has_its_own_code() -> None:
     """Programs tell errors apart by their codes."""
-    errors = [e for e in vars(ev).values() if isinstance(e, type) and issubclass(e, ev.EverviewError)]
+    errors = [
+        e for e in (getattr(ev, name) for name in ev.__all__) if isinstance(e, type) and issubclass(e, ev.EverviewError)
+    ]
     assert len({e.code for e in errors}) == len(errors)
