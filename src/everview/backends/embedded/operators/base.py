@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from everview.relational.range_condition import RangeAccess
 
 PIECE = 4096
 """Rows that are handed out at a time."""
+NO_SLOTS: Ints = np.zeros(0, dtype=np.int64)
 
 
 class Searched(ABC):
@@ -58,6 +60,14 @@ class Searched(ABC):
         return self.at(self.live_slots())
 
 
+class LastChange(NamedTuple):
+    """A change of an arrangement, its rows as keys, and what adding them did."""
+
+    delta: Batch
+    keys: Ints
+    changes: WeightChanges
+
+
 class Arrangement(Searched):
     """The rows of an operator's output with their weights, hashed by the whole row and sliced by any of its columns."""
 
@@ -69,6 +79,8 @@ class Arrangement(Searched):
         self._applied: list[tuple[Ints, Ints]] = []
         self._is_torn = False
         """Whether an index could not take in what the rows have taken in, for lack of memory."""
+        self.last: LastChange | None = None
+        """What was added last, in the transaction at hand."""
         self.is_asked_by_users = False
         """Whether look-ups use it, which will come again."""
 
@@ -77,6 +89,7 @@ class Arrangement(Searched):
         keys = self.layout.pack(delta.columns, len(delta))
         changes = self.rows.add_weights(keys, delta.weights)
         self._applied.append((keys, delta.weights))
+        self.last = LastChange(delta, keys, changes)
         self._is_torn = True
         self._tell_indexes(changes)
         self._is_torn = False
@@ -84,8 +97,9 @@ class Arrangement(Searched):
     def _tell_indexes(self, changes: WeightChanges) -> None:
         if not self._slices and not self._ranges:
             return
-        created = changes.slots[(changes.old == 0) & (changes.new != 0)]
-        removed = changes.slots[(changes.old != 0) & (changes.new == 0)]
+        was, is_there = changes.old != 0, changes.new != 0
+        created = changes.slots[is_there & ~was]
+        removed = changes.slots[was & ~is_there] if was.any() else NO_SLOTS
         indexes: list[SliceIndex | RangeIndex] = [*self._slices.values(), *self._ranges.values()]
         for index in indexes:
             # Removal first: a slot that one row leaves may be the slot that another takes.
@@ -97,6 +111,7 @@ class Arrangement(Searched):
     def commit(self) -> None:
         """Makes the changes since the last commit final."""
         self._applied.clear()
+        self.last = None
         self.rows.forget_if_empty()
 
     def rollback(self) -> None:
@@ -112,6 +127,7 @@ class Arrangement(Searched):
                 index.add(self.rows.live_slots())
         self._is_torn = False
         self._applied.clear()
+        self.last = None
 
     def index(self, columns: Sequence[int]) -> SliceIndex:
         """The secondary index by these columns, built on first use and kept from then on."""
