@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from everview.backends.embedded.backend import EmbeddedBackend
+from everview.backends.spark.explain import ALL_ROWS
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.frontend.catalyst_plan import export_plan
 from everview.frontend.gateway import SparkGateway
@@ -120,10 +121,12 @@ def test_both_backends_execute_one_program(name: str, translate: Translate) -> N
 
 @pytest.mark.parametrize("name", FEW_ROWS)
 def test_only_the_embedded_backend_takes_few_rows_first(name: str, translate: Translate) -> None:
-    """Where the programs differ, that is why: none of the exceptions is there without need."""
+    """Where the programs differ, that is why, and Spark says so: none of the exceptions is there without need."""
     tables = {table: TableDefinition(table, fields, TPCH_KEYS.get(table, ())) for table, fields in _tables().items()}
+    view = ViewDefinition(name, translate(name), _sql()[name], "UTC")
     with pytest.raises(AssertionError):
-        assert_same_program(ViewDefinition(name, translate(name), _sql()[name], "UTC"), tables)
+        assert_same_program(view, tables)
+    assert f"on Spark: {ALL_ROWS}\n" in spark_triggers(view, tables)
 
 
 @pytest.mark.parametrize("name", IN_ORDER)
@@ -133,5 +136,6 @@ def test_spark_says_where_it_keeps_no_order(name: str, translate: Translate) -> 
     view = ViewDefinition(name, translate(name), _sql()[name], "UTC")
     ours, theirs = embedded_triggers(view, tables), spark_triggers(view, tables)
     assert "on Spark: nothing is kept in order; a changed row is compared with all of the other side" in theirs
+    assert ALL_ROWS not in theirs
     assert "O(log N + rows that turn)" in ours
     assert_same_but_for_order(ours, theirs)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
+from functools import partial
 
 from everview.planner.block import Block
 from everview.planner.block_flatten import as_relation, flatten
@@ -17,6 +18,7 @@ from everview.planner.block_join_builder import Facts, FactsOf, Refused
 from everview.planner.matrix_chain import MatrixTable, chain_of, chain_plan
 from everview.planner.skew_options import SkewOptions
 from everview.planner.skew_search import NoSkewPlan
+from everview.relational.columns_used import columns_used
 from everview.relational.expressions import Column, Expression, conjunction, substitute
 from everview.relational.nodes import (
     Aggregate,
@@ -32,6 +34,7 @@ from everview.relational.nodes import (
     Window,
 )
 from everview.relational.rules.expose_keys import expose_keys
+from everview.relational.rules.project_joined_filter import project_joined_filter
 from everview.relational.rules.prune_columns import prune_columns
 from everview.relational.rules.split_outer_join import split_outer_join
 from everview.relational.schema import columns, schema
@@ -89,6 +92,7 @@ def lower_plan(
     depth: int | None = None,
     has_order: bool = False,
     has_recursive: bool = False,
+    few_first: bool | None = None,
 ) -> Program:
     """The program of a view.
 
@@ -105,15 +109,16 @@ def lower_plan(
         has_order: The engine keeps ordered state, so that ranges are summed, and not paired. Classical maintenance
             (``first_order``, and ``recursive`` with depth 1) does without.
         has_recursive: The engine runs recursive views, so that ``auto`` may take them.
+        few_first: Filtered tables are joined first (``few_rows``); if nothing is said, where the engine keeps order.
 
     Raises:
         NoSkewPlan: the strategy is ``skew``, and a block cannot be maintained so, and why.
     """
     has_order = has_order and strategy not in ("first_order", "skew") and depth != 1
     blocks = BlockOptions(strategy, depth, has_recursive and not is_read_once)
-    lowering = _Lowering(
-        plan, facts_of, blocks, keeps_rows, no_tree, None if is_read_once else skew, has_order=has_order
-    )
+    few_first = strategy == "auto" and (has_order if few_first is None else few_first)
+    skew = None if is_read_once else skew
+    lowering = _Lowering(plan, facts_of, blocks, keeps_rows, no_tree, skew, has_order=has_order, few_first=few_first)
     if strategy == "recompute":
         return lowering.finish(lowering.add(Anew(lowering.spelled(plan)), schema(plan)))
     return lowering.finish(lowering.root(plan, is_view=not is_read_once))
@@ -171,8 +176,10 @@ class _Lowering:
         skew: SkewOptions | None,
         *,
         has_order: bool = False,
+        few_first: bool = False,
     ) -> None:
         self._has_order, self._is_kept = has_order, True
+        self._few_first = few_first
 
         def known_facts(relation: Relation) -> Facts:
             is_own = isinstance(relation, Scan) and relation.table in self._collections
@@ -354,7 +361,7 @@ class _Lowering:
 
     def _with_few_first(self, relation: Relation) -> Relation | None:
         """The relation with its joins in an order that keeps fewer rows; None where they are in such an order."""
-        if not self._has_order or self._blocks.strategy != "auto":
+        if not self._few_first:
             return None
         flat = join_few_first(flatten(relation), self._facts_of)
         return None if flat is None else _ready(as_relation(flat, tuple(f.name for f in schema(relation))))
@@ -433,7 +440,8 @@ class _Lowering:
 
 def _ready(relation: Relation) -> Relation:
     """A relation that was made here, with its join keys as columns, and without those that nobody reads."""
-    return prune_columns(rewrite_bottom_up(relation, expose_keys))
+    keyed = rewrite_bottom_up(relation, expose_keys)
+    return prune_columns(rewrite_bottom_up(keyed, partial(project_joined_filter, used=columns_used(keyed))))
 
 
 def _over(block: Block, read: Sequence[Scan]) -> Block:

@@ -246,7 +246,7 @@ class TableInput:
 
     def arrange_part(self, operator: Operator, part: TablePart) -> None:
         """Keeps the rows of a part for those who search it, apart or in the table's arrangement."""
-        definition, own = self.table.definition, operator.arranged()
+        definition, own = self.table.definition, operator.arrange()
         has_key = bool(definition.primary_key) and set(definition.key_positions) <= set(part.columns)
         count = self.table.row_count
         holds_most = count <= 2 * len(own.rows) if count else has_key and part.keeps_most
@@ -260,7 +260,7 @@ class TableInput:
         for operator in tuple(self._parts):
             own, part = operator.arrangement, operator.part
             assert part is not None
-            if own is not None and not own.is_asked_by_users and not own.ranges:
+            if own is not None and not own.is_held:
                 found = PartColumns(self._arrangement, part, self._dictionary)
                 for columns in own.slice_keys:
                     found.index(columns)

@@ -30,17 +30,20 @@ from everview.backends.spark.terms import Term
 from everview.backends.spark.transactions import ViewWithStages, relations_of
 from everview.backends.spark.view_programs import ViewPrograms
 from everview.catalog import TableDefinition, ViewDefinition
-from everview.planner.block_join_builder import FactsOf
+from everview.planner.block_join_builder import Facts, FactsOf
 from everview.planner.plan_tree import TreePlan
 from everview.relational.format import format_plan
 from everview.relational.join_condition import split_join_condition
 from everview.relational.nodes import Aggregate, Join, JoinKind, Relation, Scan, TopK
+from everview.relational.rules import WITH_TREES, run_rules
 from everview.trigger.advice import advice_lines
 from everview.trigger.format_plan import class_lines, cost_lines, update_json
 from everview.trigger.format_program import format_program
 from everview.trigger.format_tree_program import format_tree_program
+from everview.trigger.lower_plan import lower_plan
 from everview.trigger.order_accesses import has_ranges, order_accesses
 from everview.trigger.program import Anew, Apply, FactorizedBlock, MatrixBlock, ProgramStatement, TreeBlock
+from everview.trigger.restrict_groups import restrict_groups
 from everview.trigger.row_cost import PlannedView
 from everview.trigger.summary import summary_lines
 from everview.trigger.tree_program import AccessKind
@@ -168,7 +171,25 @@ def _triggers(view: ViewDefinition, program: StageProgram, _head: Sequence[str])
         told = [_otherwise(statement, program.choices.get(collection.name)), _unordered(statement)]
         if any(told):
             notes[collection.name] = f"on Spark: {'; '.join(filter(None, told))}"
-    return format_program(view.name, program.program, notes) + f"\non Spark: {_LINEAR}\n"
+    text = format_program(view.name, program.program, notes) + f"\non Spark: {_LINEAR}\n"
+    return f"{text}on Spark: {ALL_ROWS}\n" if _has_few_rows(view) else text
+
+
+ALL_ROWS: Final = "groups that no row of a filtered table reads are kept, too, and filtered tables are not joined first"
+
+
+def _has_few_rows(view: ViewDefinition) -> bool:
+    """Whether the embedded backend would keep less of a view, because filters leave few rows of some tables."""
+    if view.options.strategy != "auto":
+        return False
+    plan = run_rules(view.plan, WITH_TREES)
+    kept = lower_plan(plan, _unknown)
+    least = lower_plan(restrict_groups(plan, _unknown), _unknown, few_first=True)
+    return format_program(view.name, kept, {}) != format_program(view.name, least, {})
+
+
+def _unknown(_: Relation) -> Facts:
+    return Facts()
 
 
 _LINEAR: Final = "linear collections are stored nowhere; what reads them joins the tables, views and collections below"

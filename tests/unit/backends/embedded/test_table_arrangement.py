@@ -102,6 +102,15 @@ def with_itself(left: Expression | None, right: Expression | None, kind: JoinKin
     return Join(some_of("r", columns, left), some_of("r", columns, right), kind, on)
 
 
+def by_id(kind: JoinKind, condition: Expression | None) -> Join:
+    """Rows of s, by the ids of some rows of r, none of whose columns can be NULL; for an anti-join z differs from b, too."""
+    on = Call("=", (Column(0, INT64, False), Column(2, INT64, False)), BOOLEAN)
+    if kind is JoinKind.ANTI:
+        equal = Call("=", (Column(1, INT64, False), Column(3, INT64, False)), BOOLEAN)
+        on = Call("and", (on, Call("not", (equal,), BOOLEAN)), BOOLEAN)
+    return Join(some_of("s", (0, 2)), some_of("r", (0, 4), condition), kind, on)
+
+
 def create(
     backend: EmbeddedBackend, name: str, plan: Relation, *, is_assertion: bool = False, lazy: bool = False
 ) -> None:
@@ -168,6 +177,8 @@ def random_view(rng: random.Random) -> Relation:
     kind = rng.choice((JoinKind.INNER, JoinKind.INNER, JoinKind.SEMI, JoinKind.ANTI))
     if rng.random() < 0.2:
         return with_itself(rng.choice(FILTERS), rng.choice(FILTERS), kind)
+    if rng.random() < 0.2:
+        return by_id(rng.choice((JoinKind.INNER, JoinKind.ANTI)), rng.choice(FILTERS))
     is_range = rng.random() < 0.3
     r = {1, *rng.sample(range(5), rng.randint(1, 4)), *((4,) if is_range else ())}
     s = {0, *rng.sample(range(3), rng.randint(0, 2)), *((2,) if is_range else ())}
@@ -371,3 +382,15 @@ def test_a_part_whose_rows_users_look_up_keeps_them() -> None:
     create(backend, "v", joined((0, 1), (0, 1), condition=MOST[0]))
     create(backend, "w", joined((0, 1), (0, 1), condition=MOST[1]))
     assert arrangements(backend) == ["*", "*", "s"]
+
+
+def test_a_part_that_somebody_keeps_stays_where_it_is() -> None:
+    """An anti-join by other values counts in the rows that joins search: these do not move into the table's arrangement."""
+    backend = database(rows=0)
+    create(backend, "v", by_id(JoinKind.INNER, MOST[0]))
+    create(backend, "others", by_id(JoinKind.ANTI, MOST[0]))
+    create(backend, "w", by_id(JoinKind.INNER, MOST[1]))
+    insert(backend, "s", [(1, None, 0), (2, None, 0)])
+    insert(backend, "r", [(1, None, None, None, 1), (2, None, None, None, 0)])
+    assert answer(backend, "others") == ["(2, 0)"]
+    assert answer(backend, "v") == answer(backend, "w") == ["(1, 0, 1, 1)", "(2, 0, 2, 0)"]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 PIECE = 4096
 """Rows that are handed out at a time."""
+NO_SLOTS: Ints = np.zeros(0, dtype=np.int64)
 
 
 class Searched(ABC):
@@ -71,6 +72,14 @@ class Searched(ABC):
         return self.at(self.live_slots())
 
 
+class LastChange(NamedTuple):
+    """A change of an arrangement, its rows as keys, and what adding them did."""
+
+    delta: Batch
+    keys: Ints
+    changes: WeightChanges
+
+
 class Arrangement(Searched):
     """The rows of an operator's output with their weights, hashed by the whole row and sliced by any of its columns."""
 
@@ -82,14 +91,19 @@ class Arrangement(Searched):
         self._applied: list[tuple[Ints, Ints]] = []
         self._is_torn = False
         """Whether an index could not take in what the rows have taken in, for lack of memory."""
+        self.last: LastChange | None = None
+        """What was added last, in the transaction at hand."""
         self.is_asked_by_users = False
         """Whether look-ups use it, which will come again."""
+        self.is_held = False
+        """Whether somebody keeps it who would not see another in its place."""
 
     def apply(self, delta: Batch) -> None:
         """Adds a change; ``rollback`` takes it back."""
         keys = self.layout.pack(delta.columns, len(delta))
         changes = self.rows.add_weights(keys, delta.weights)
         self._applied.append((keys, delta.weights))
+        self.last = LastChange(delta, keys, changes)
         self._is_torn = True
         self._tell_indexes(changes)
         self._is_torn = False
@@ -97,8 +111,9 @@ class Arrangement(Searched):
     def _tell_indexes(self, changes: WeightChanges) -> None:
         if not self._slices and not self._ranges:
             return
-        created = changes.slots[(changes.old == 0) & (changes.new != 0)]
-        removed = changes.slots[(changes.old != 0) & (changes.new == 0)]
+        was, is_there = changes.old != 0, changes.new != 0
+        created = changes.slots[is_there & ~was]
+        removed = changes.slots[was & ~is_there] if was.any() else NO_SLOTS
         indexes: list[SliceIndex | RangeIndex] = [*self._slices.values(), *self._ranges.values()]
         for index in indexes:
             # Removal first: a slot that one row leaves may be the slot that another takes.
@@ -110,6 +125,7 @@ class Arrangement(Searched):
     def commit(self) -> None:
         """Makes the changes since the last commit final."""
         self._applied.clear()
+        self.last = None
         self.rows.forget_if_empty()
 
     def rollback(self) -> None:
@@ -125,6 +141,7 @@ class Arrangement(Searched):
                 index.add(self.rows.live_slots())
         self._is_torn = False
         self._applied.clear()
+        self.last = None
 
     def index(self, columns: Sequence[int]) -> SliceIndex:
         """The secondary index by these columns, built on first use and kept from then on."""
@@ -272,7 +289,13 @@ class Operator:
         return []
 
     def arranged(self) -> Arrangement:
-        """The arrangement of this operator's output, made and filled on first use, shared by all who ask."""
+        """The arrangement of this operator's output, for those who keep it: it stays where it is."""
+        kept = self.arrange()
+        kept.is_held = True
+        return kept
+
+    def arrange(self) -> Arrangement:
+        """The same for those who ask again each time; made and filled on first use, shared by all who ask."""
         if self.arrangement is None:
             content = self.content()
             self.arrangement = Arrangement(self.layout)
@@ -288,7 +311,7 @@ class Operator:
         """The same for those who look rows up by equal columns and in no order; when a view has come, it may be another."""
         if self.in_table is None and self.part is not None and self.arrangement is None:
             self.part.scan.source.arrange_part(self, self.part)
-        return self.searched() if self.in_table is None else self.in_table
+        return self.arrange() if self.in_table is None else self.in_table
 
     @property
     def keeps_output(self) -> bool:

@@ -95,6 +95,7 @@ class Side:
         """The same over the rows of a change alone."""
         side = copy(self)
         side._rows = rows = Arrangement(self.operator.layout)
+        rows.rows.reserve(len(change))
         rows.apply(change)
         return side
 
@@ -305,7 +306,11 @@ class JoinOperator(Operator):
                 yield delta.take(rows[some]), other.rows.at(slots[some])
 
     def _between(self, left: Batch, right: Batch) -> Iterator[Batch]:
-        """The pairs of two changes, to be taken away: what one of them meets in the other alone."""
+        """The pairs of two changes, to be taken away: what the larger of them meets in the other alone."""
+        if len(left) < len(right):
+            for taken, found in self._pairs(right, self.right, self.left.of_change(left)):
+                yield Batch(found.columns + taken.columns, joined_weights(found.weights, -taken.weights))
+            return
         for taken, found in self._pairs(left, self.left, self.right.of_change(right)):
             yield Batch(taken.columns + found.columns, joined_weights(taken.weights, -found.weights))
 

@@ -24,7 +24,7 @@ from everview.backends.embedded.operators.base import Operator, Searched, consol
 from everview.backends.embedded.operators.join import PAIRS_AT_ONCE, Keys, Side, sides
 from everview.backends.embedded.operators.partner_extremes import Extremes, extremes, had_partner, turned
 from everview.backends.embedded.operators.sums import add_counts
-from everview.backends.embedded.state.weight_map import WeightChanges, WeightMap
+from everview.backends.embedded.state.weight_map import WeightMap
 from everview.backends.embedded.vectors import Batch, Bools, Ints, concatenate
 from everview.errors import EvaluationError
 from everview.relational.expressions import Expression, conjuncts
@@ -90,19 +90,15 @@ class MatchByKeyOperator(Operator):
     def _have_partners(self, keys: Ints) -> Bools:
         return self._counts.find(keys) >= 0
 
-    def _add(self, counts: WeightMap, keys: Ints, weights: Ints) -> WeightChanges:
-        changes = counts.add_weights(keys, weights)
+    def _add(self, counts: WeightMap, keys: Ints, weights: Ints, most: int = 0) -> tuple[Ints, Ints]:
+        told = counts.add_and_tell(keys, weights, most)
         self._applied.append((counts, keys, weights))
-        return changes
+        return told
 
     def _count(self, right: Batch) -> tuple[Ints, Ints]:
         """Adds right rows to the counts; returns the keys that got their first or lost their last, and which (+1, -1)."""
         keys, kept = self.left.probe_keys([right.columns[c] for c in self._right_columns], len(right))
-        weights = right.weights if kept is None else right.weights[kept]
-        changes = self._add(self._counts, keys, weights)
-        turn = (changes.new > 0).astype(np.int64) - (changes.old > 0).astype(np.int64)
-        turned = turn != 0
-        return keys[changes.rows[turned]], turn[turned]
+        return self._add(self._counts, keys, right.weights if kept is None else right.weights[kept])
 
     def _turned(self, right: Batch) -> list[Batch]:
         keys, turn = self._count(right)

@@ -82,11 +82,15 @@ class NestedBounds:
             return (line.holds((self._value(number), *row)) is True) == cut.is_from
 
         low, high = self.limit
+        guess = line.guess(row)
+        if guess is not None and low < guess < high:  # mostly the turn is there, or just behind
+            at = guess if is_behind(guess) else guess + 1
+            if is_behind(at) and not (at == guess and is_behind(at - 1)):
+                return at
         if is_behind(low):
             return low
         if not is_behind(high):
             return high + 1
-        guess = line.guess(row)
         if guess is not None:
             near, step = min(max(guess, low), high), 1
             while not is_behind(min(near + step, high)):

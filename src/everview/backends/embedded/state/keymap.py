@@ -37,7 +37,7 @@ from everview.backends.embedded.state.keymap_kernels import (
     TRIM_AT,
     Entries,
 )
-from everview.backends.embedded.state.memory import reserve
+from everview.backends.embedded.state.memory import reserve, resized
 from everview.backends.embedded.state.probing import SPREAD
 from everview.backends.embedded.vectors import Bools, Ints
 
@@ -53,6 +53,8 @@ MOST_SLOTS = (1 << 31) - 2
 
 UNTOLD: Bools = np.zeros(0, dtype=np.bool_)
 NEVER = np.iinfo(np.int64).max
+_ALL: Ints = np.zeros(0, dtype=np.int64)
+"""Stands for all slots that have ever been used, where none of them is free."""
 
 
 class Follower(Protocol):
@@ -268,7 +270,7 @@ class KeyMap:
         store = self.store[live]
         meta[HIGH], meta[FREE], meta[REMOVED] = len(live), 0, 0
         self._free = self._free[:0].copy()
-        self._set_store(_with_length(store, capacity))
+        self._set_store(resized(store, capacity, len(live)))
         self._resize_table(min(len(self._table), 2 * _power_of_two(capacity)))
         for follower in self._followers:
             follower.reorder(live, capacity)
@@ -279,7 +281,7 @@ class KeyMap:
         # What fails for memory must not leave the map with more slots than a follower, or than its table can number.
         is_growing = capacity > self.capacity
         reserve((capacity - self.capacity) * self.store.strides[0])
-        store = _with_length(self.store, capacity, self.used)
+        store = resized(self.store, capacity, self.used)
         if is_growing:
             self._resize_followers(capacity)
             if capacity + 1 > self._meta[BITS]:
@@ -293,7 +295,7 @@ class KeyMap:
             follower.resize(capacity)
 
     def _resize_table(self, length: int, capacity: int = 0) -> None:
-        slots = self.live_slots()
+        slots = self.live_slots() if self._meta[FREE] else _ALL
         reserve((length - len(self._table)) * self._table.itemsize)
         self._set_table(length, capacity)
         kernels.rehash(self._table, self.store, self._meta, self.width, slots)
@@ -302,13 +304,3 @@ class KeyMap:
 def _power_of_two(least: int) -> int:
     """The smallest power of two that is not smaller."""
     return 1 << (least - 1).bit_length()
-
-
-def _with_length(array: Ints, length: int, used: int | None = None) -> Ints:
-    """The same rows, cut off or with undefined rows after them; only the first rows are worth copying if ``used`` is given."""
-    if len(array) == length:
-        return array
-    resized = np.empty((length, *array.shape[1:]), dtype=np.int64)
-    kept = min(length, len(array) if used is None else used)
-    resized[:kept] = array[:kept]
-    return resized

@@ -326,10 +326,11 @@ def remove(table: Entries, store: Ints, free: Entries, meta: Ints, width: Word, 
 
 @kernel
 def rehash(table: Entries, store: Ints, meta: Ints, width: Word, slots: Ints) -> None:
-    """Fill an empty table with live slots."""
+    """Fill an empty table with live slots; where every slot that was ever used is live, these need not be listed."""
+    is_all = slots.shape[0] == 0 and meta[FREE] == 0
     meta[LONGEST], meta[MODE] = fill_table(
         start_of(table), table.shape[0] - 1, meta[BITS], start_of(store), store.shape[1] * 8, width, meta[MODE],
-        start_of(slots), slots.shape[0], _longest_of(width),
+        0 if is_all else start_of(slots), meta[HIGH] if is_all else slots.shape[0], _longest_of(width),
     )  # fmt: skip
 
 
@@ -370,6 +371,32 @@ def add_weights(
     if rows.shape[1] == 2:
         return _add_weights(table, store, free, meta, marks, rows, weights, start, out, 2)
     return _add_weights(table, store, free, meta, marks, rows, weights, start, out, rows.shape[1])
+
+
+@kernel
+def turned(keys: Ints, changes: Ints, count: Word, most: Word, out: Ints, more: Ints) -> Word:
+    """Write the rows whose weight is, or was, at most so much, and how much more it is now; returns how many they are.
+
+    Args:
+        keys: What was added to a map.
+        changes: What ``add_weights`` has written.
+        count: How many distinct rows that were.
+        most: 0 tells the rows that came or went, as 1 and -1: a weight above 0 counts as 1 then.
+        out: Where to write rows.
+        more: Where to write how much more.
+    """
+    found = 0
+    for k in range(count):
+        old, new = changes[2, k], changes[3, k]
+        if most == 0:
+            old, new = (1 if old > 0 else 0), (1 if new > 0 else 0)
+        if min(old, new) <= most and (most != 0 or old != new):
+            row = changes[1, k]
+            for word in range(keys.shape[1]):
+                out[found, word] = keys[row, word]
+            more[found] = new - old
+            found += 1
+    return found
 
 
 @kernel

@@ -6,6 +6,7 @@ outgrown their room, not for each row, so that a limit costs a small transaction
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -20,6 +21,8 @@ LARGE = 1 << 22
 """Bytes of an array that has memory ahead of its growth."""
 AHEAD = (64, 8, 2)
 """How many times its size it has then: the first that the system gives."""
+UNMOVED = 1 << 16
+"""Bytes of an array of a key map that has memory ahead; until it is large, the second of those times."""
 
 
 def address_of(array: Any, what: str = "") -> int:
@@ -65,9 +68,29 @@ def grown(array: Any, length: int) -> Any:
     return np.ndarray(shape, array.dtype, room)
 
 
+def resized(array: Any, length: int, used: int, *, zeros: bool = False) -> Any:
+    """An array of more rows, or of fewer, with the same first ``used`` rows, and behind them anything, or ``zeros``.
+
+    One that grows keeps its memory where that has room, so that few of its rows are ever copied; whoever has the shorter array
+    keeps that, too. Both must have been made here, or be all of their memory.
+    """
+    shape = (length, *array.shape[1:])
+    size = length * math.prod(array.shape[1:]) * array.itemsize
+    kept = min(length, len(array), used)
+    is_growing = length > len(array) and size >= UNMOVED
+    room = array.base if is_growing else None
+    if room is None or room.nbytes < size:
+        room = _room(size) if is_growing else np.empty(size, dtype=np.uint8)
+        np.ndarray(shape, array.dtype, room)[:kept] = array[:kept]
+    made = np.ndarray(shape, array.dtype, room)
+    if zeros:
+        made[kept:] = 0
+    return made
+
+
 def _room(size: int) -> Any:
     """Memory for so many bytes, and for more to come if the system lets us."""
-    for more in AHEAD:
+    for more in AHEAD if size >= LARGE else AHEAD[1:]:
         try:
             return np.empty(size * more, dtype=np.uint8)
         except MemoryError:  # more than the machine has, or than a limit of addresses lets it have

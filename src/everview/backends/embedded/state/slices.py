@@ -14,7 +14,7 @@ import numpy as np
 from everview.backends.embedded.state import slice_kernels as kernels
 from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.state.keymap_kernels import Entries
-from everview.backends.embedded.state.memory import reserve
+from everview.backends.embedded.state.memory import reserve, resized
 from everview.backends.embedded.state.slice_kernels import (
     BITS,
     CHAINS,
@@ -128,10 +128,7 @@ class SliceIndex:
     def resize(self, capacity: int) -> None:
         """Have this many slots: called by the map."""
         reserve((capacity - len(self._links)) * self._links.strides[0])
-        links = np.zeros((capacity, 2), dtype=np.uint32)
-        kept = min(capacity, len(self._links), self.keymap.used)
-        links[:kept] = self._links[:kept]
-        self._links = links
+        self._links = resized(self._links, capacity, self.keymap.used, zeros=True)
         if capacity + 1 > self._meta[BITS]:
             self._rehash(len(self._table))
 

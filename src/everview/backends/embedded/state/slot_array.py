@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from everview.backends.embedded.state.keymap import KeyMap
-from everview.backends.embedded.state.memory import reserve
+from everview.backends.embedded.state.memory import reserve, resized
 from everview.backends.embedded.vectors import Ints
 
 
@@ -28,10 +28,7 @@ class SlotArray:
     def resize(self, capacity: int) -> None:
         """Have this many slots, new ones 0."""
         reserve((capacity - len(self.data)) * self.data.strides[0])
-        data = np.zeros((capacity, self.data.shape[1]), dtype=self.data.dtype)
-        kept = min(capacity, len(self.data), self._keymap.used)
-        data[:kept] = self.data[:kept]
-        self.data = data
+        self.data = resized(self.data, capacity, self._keymap.used, zeros=True)
 
     def vacate(self, slots: Ints) -> None:
         """Set removed slots to 0."""

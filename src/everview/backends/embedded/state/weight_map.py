@@ -9,6 +9,7 @@ import numpy as np
 from everview.backends.embedded.state import keymap_kernels as kernels
 from everview.backends.embedded.state.keymap import SMALLEST, KeyMap
 from everview.backends.embedded.state.keymap_kernels import NO_STACK, TOUCHED, WRAPPED
+from everview.backends.embedded.state.memory import resized
 from everview.backends.embedded.vectors import Bytes, Ints
 from everview.relational.functions.failures import count_overflow
 
@@ -36,10 +37,8 @@ class WeightMap(KeyMap):
         super().__init__(width, capacity, inline=1)
 
     def _set_store(self, store: Ints) -> None:
-        marks: Bytes = np.zeros(len(store), dtype=np.uint8)
+        marks = resized(self._marks, len(store), self.used, zeros=True)  # a batch may be under way
         super()._set_store(store)
-        kept = min(len(marks), len(self._marks), self.used)  # a batch may be under way
-        marks[:kept] = self._marks[:kept]
         self._marks = marks
 
     @property
@@ -68,6 +67,10 @@ class WeightMap(KeyMap):
             self._add_weights(keys, -weights)
             raise count_overflow()
         return changes
+
+    def add_and_tell(self, keys: Ints, weights: Ints, most: int = 0) -> tuple[Ints, Ints]:
+        """Add a batch, and ``tell`` what has changed."""
+        return tell(keys, self.add_weights(keys, weights), most)
 
     def _add_weights(self, keys: Ints, weights: Ints) -> WeightChanges:
         assert keys.shape[1] == self.width
@@ -98,3 +101,15 @@ class WeightMap(KeyMap):
             return int(done)
         self._stack_up(int(self._meta[TOUCHED]))
         return self._add(keys, weights, len(keys), out)
+
+
+def tell(keys: Ints, changes: WeightChanges, most: int = 0) -> tuple[Ints, Ints]:
+    """The rows of a batch that came (1) or went (-1), each once.
+
+    With ``most`` above 0 the rows whose weight is at most that, or was, with the difference, which may be 0.
+    """
+    count, told = len(changes.slots), changes.slots.base
+    assert told is not None, "changes are parts of what the kernel wrote"
+    rows, more = np.empty((count, keys.shape[1]), dtype=np.int64), np.empty(count, dtype=np.int64)
+    found = kernels.turned(keys, told, count, most, rows, more)
+    return rows[:found], more[:found]

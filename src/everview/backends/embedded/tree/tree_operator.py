@@ -252,12 +252,14 @@ class TreeOperator(TreeBacked):
         weights = np.ones(len(entries), dtype=np.int64)
         weights[:olds] = -1
         both = existed & exists
+        difference = Batch(answers, weights)
+        if not both.any():
+            return difference if len(entries) else None
         old, new = (np.cumsum(existed) - 1)[both], (np.cumsum(exists) - 1 + olds)[both]
         packed = self.layout.pack(answers, len(entries))
         same = (packed[old] == packed[new]).all(axis=1)
-        difference = Batch(answers, weights)
         if not same.any():
-            return difference if len(entries) else None
+            return difference
         moved = np.ones(len(entries), dtype=np.bool_)
         moved[old[same]] = moved[new[same]] = False
         return difference.take(moved) if moved.any() else None
