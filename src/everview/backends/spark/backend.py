@@ -326,10 +326,15 @@ class SparkBackend:
         for name in written:
             with run.timed(name):
                 relation = self._files.relations[name]
-                merged = compaction_of(relation, self._state_keys(name), self._engine, self._limit)
+                merged = self._merged(name, relation)
             moves |= {} if merged is None else {name: merged}
         if moves:
             self._files.commit("compact", self.version, moves)
+
+    def _merged(self, name: str, relation: StoredRelation, segments: list[Segment] | None = None) -> Move | None:
+        table = self._tables.get(name)
+        key = table.key_positions if table is not None and table.primary_key else ()
+        return compaction_of(relation, self._state_keys(name), self._engine, self._limit, segments, key)
 
     def _state_keys(self, name: str) -> int | None:
         """For payloads, of a grouped stage or a view of a tree, the number of key columns: the other columns are summed."""
@@ -430,7 +435,7 @@ class SparkBackend:
         moves = {}
         for name, relation in self._files.relations.items():
             if relation.held and self._summed.get(name) != relation.segments:
-                merged = compaction_of(relation, self._state_keys(name), self._engine, self._limit, relation.segments)
+                merged = self._merged(name, relation, relation.segments)
                 if merged is not None:
                     moves[name] = merged
         self._files.commit("compact", self.version, moves)  # also without moves: the only record that stays

@@ -2,6 +2,9 @@
 
 By size ratio: a merge takes in the next larger segment while that is at most twice what has been gathered, so that each
 row is rewritten O(log n) times. It is a commit like any other; the old files stay for older versions until a vacuum.
+
+Of a table with a primary key only rows whose key has been deleted are summed up: any other key has one row, which stands as
+it is. So executors copy most rows, instead of grouping all of them by all columns.
 """
 
 from __future__ import annotations
@@ -17,10 +20,10 @@ from everview.backends.spark.relation_store import StoredRelation
 from everview.backends.spark.segments import Segment
 from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.term_plans import ONE, add_up, consolidated, project, weighted
-from everview.relational.expressions import Call, conjunction
-from everview.relational.nodes import Filter, Project, Relation, Scan
+from everview.relational.expressions import Call, Column, Literal, conjunction
+from everview.relational.nodes import Distinct, Filter, Join, JoinKind, Project, Relation, Scan, UnionAll
 from everview.relational.schema import columns, schema
-from everview.relational.types import BOOLEAN
+from everview.relational.types import BOOLEAN, INT64
 
 FEWEST: Final = 8
 """Fewer segments than this are left alone."""
@@ -51,11 +54,12 @@ def compaction_of(
     engine: SparkEngine,
     limit: int,
     segments: list[Segment] | None = None,
+    key: tuple[int, ...] = (),
 ) -> Move | None:
     """The move that merges segments, its new segment written; None if there is nothing to gain.
 
     ``state_keys`` is the number of key columns where the relation holds payloads, whose other columns are summed;
-    ``segments`` are the ones to merge, by default a choice of small ones.
+    ``segments`` are the ones to merge, by default a choice of small ones; ``key`` are the columns of a primary key, if any.
     """
     if relation.layout.follows:
         return None
@@ -64,6 +68,8 @@ def compaction_of(
         return None
     plan = merged_plan(relation, state_keys)
     if sum(s.rows for s in taken) > limit:
+        if key:
+            plan = merged_by_key(Scan("t", weighted(relation.fields)), key)
         view = engine.view_of(engine.frame_of_segments(relation, taken))
         try:
             made = engine.write(engine.run(plan, {"t": view}, "UTC"), relation)
@@ -85,3 +91,21 @@ def merged_plan(relation: StoredRelation, state_keys: int | None) -> Relation:
     is_zero = conjunction(tuple(Call("=", (c, zero(c.type)), BOOLEAN) for c in left))
     kept = Filter(summed, Call("not", (is_zero,), BOOLEAN))
     return project(kept, columns(kept), ONE)
+
+
+def merged_by_key(scan: Relation, key: tuple[int, ...]) -> Relation:
+    """The sum of rows of which no two have the same key, but for deleted ones and what came in their place."""
+    every = columns(scan)
+    is_deleted = Call("<", (every[-1], Literal(0, INT64)), BOOLEAN)
+    keys = tuple(every[k] for k in key)
+    names = tuple(f"k{i}" for i in range(len(key)))
+    deleted = Distinct(Project(Filter(scan, is_deleted), keys, names))
+    others = columns(deleted)
+    same = conjunction(
+        tuple(
+            Call("=", (mine, Column(len(every) + i, other.type, other.nullable)), BOOLEAN)
+            for i, (mine, other) in enumerate(zip(keys, others, strict=True))
+        )
+    )
+    met = Join(scan, deleted, JoinKind.SEMI, same)
+    return UnionAll((Join(scan, deleted, JoinKind.ANTI, same), consolidated(met)))

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from everview.backends.spark.compaction import FEWEST, chosen_segments
-from everview.backends.spark.segments import Segment
+import random
+
+import pyarrow as pa
+
+from everview.backends.spark.compaction import FEWEST, chosen_segments, merged_by_key
+from everview.backends.spark.local_engine import run_locally
+from everview.backends.spark.segments import Segment, by_position
+from everview.backends.spark.term_plans import consolidated, weighted
+from everview.relational.nodes import Field, Scan
+from everview.relational.types import INT64, STRING
 
 
 def _segments(*rows: int) -> list[Segment]:
@@ -34,3 +42,28 @@ def test_each_row_is_rewritten_rarely() -> None:
             segments = [s for s in segments if s not in taken] + [Segment(f"m{number:05d}", rows, 1)]
         assert len(segments) < 24
     assert written < 2_000 * 16
+
+
+def test_rows_of_a_key_are_summed_up_only_where_one_was_deleted() -> None:
+    """With rows updated, deleted, inserted again, and deletes of rows that are in other segments: the sum of all rows."""
+    draw = random.Random(3)
+    scan = Scan("t", weighted((Field("a", INT64, False), Field("x", STRING, True), Field("b", INT64, False))))
+    for _ in range(5):
+        held: dict[tuple[int, int], str | None] = {(9, b): "elsewhere" for b in range(3)}
+        rows: list[tuple[int, str | None, int, int]] = []
+        for _ in range(200):
+            key = (draw.randrange(10), draw.randrange(6))
+            if key in held:
+                rows.append((key[0], held.pop(key), key[1], -1))
+            if draw.random() < 0.7:
+                held[key] = draw.choice([None, "p", "q"])
+                rows.append((key[0], held[key], key[1], 1))
+        columns = [
+            pa.array(c, t)
+            for c, t in zip(zip(*rows, strict=True), (pa.int64(), pa.string(), pa.int64(), pa.int64()), strict=True)
+        ]
+        table = by_position(pa.table(columns, names=list("axbw")))
+        found = run_locally(merged_by_key(scan, (0, 2)), {"t": table}).to_pylist()
+        expected = run_locally(consolidated(scan), {"t": table}).to_pylist()
+        assert sorted(found, key=repr) == sorted(expected, key=repr)
+        assert 0 < len(expected) < len(rows)
