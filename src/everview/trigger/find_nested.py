@@ -42,6 +42,7 @@ from everview.relational.range_condition import is_one_word, is_text
 from everview.relational.schema import columns, schema
 from everview.relational.types import BOOLEAN, is_numeric
 from everview.trigger.nested_middle import Compared, MiddlePart, has_margins, middle_part
+from everview.trigger.program import Correlation
 from everview.trigger.split_left_joins import left_join_of, preserved
 
 NO_COLUMN = -1
@@ -168,6 +169,30 @@ def outer_columns(flat: FlatJoin, nested: Nested) -> tuple[int, ...]:
     read = frozenset[int]().union(*(columns_of(e) for e in (*kept, *flat.outputs)))
     own = {c - start for c in read if start <= c < start + width}
     return tuple(sorted(own | nested.columns_compared | {o for o, _ in nested.groups} | set(nested.bounds)))
+
+
+def outer_rows(flat: FlatJoin, nested: Nested) -> tuple[Project, tuple[Correlation, ...]]:
+    """The outer rows in their ``outer_columns`` and in what is compared, and how that is with columns of inner rows."""
+    whole = flat.inputs[nested.outer]
+    given, names = columns(whole), tuple(f.name for f in schema(whole))
+    kept = outer_columns(flat, nested)
+    read: list[Expression] = [given[c] for c in kept]
+    called = [names[c] for c in kept]
+
+    def place(expression: Expression, name: str) -> int:
+        own = substitute(expression, given)
+        if own not in read:
+            read.append(own)
+            called.append(name)
+        return read.index(own)
+
+    correlations = []
+    for c in nested.compared:
+        outer, failing = place(c.outer, "compared"), None
+        if c.outer_fails is not None and c.inner_fails is not None:
+            failing = (place(c.outer_fails, "fails"), c.inner_fails)
+        correlations.append(Correlation(outer, c.inner, c.comparison, failing))
+    return Project(whole, tuple(read), tuple(called)), tuple(correlations)
 
 
 def without_nested(

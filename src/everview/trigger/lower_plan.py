@@ -41,7 +41,7 @@ from everview.relational.schema import columns, schema
 from everview.relational.traverse import inputs, nodes_of, rewrite_bottom_up, with_inputs
 from everview.trigger.block_source import block_source
 from everview.trigger.few_rows import join_few_first
-from everview.trigger.find_nested import find_nested, origins_of, outer_columns, without_nested
+from everview.trigger.find_nested import find_nested, origins_of, outer_columns, outer_rows, without_nested
 from everview.trigger.find_threshold import find_threshold, without_threshold
 from everview.trigger.join_partners import finds_few, is_searched, is_surely_single
 from everview.trigger.operator_rules import rules_of
@@ -60,7 +60,6 @@ from everview.trigger.program import (
     Apply,
     CheckSingle,
     Collection,
-    Correlation,
     FactorizedBlock,
     MatrixBlock,
     NestedFilter,
@@ -306,27 +305,8 @@ class _Lowering:
         origins = origins_of(flat)
         while (found := find_nested(flat, origins)) is not None:
             flat, origins, nested = found
-            kept, whole = outer_columns(flat, nested), flat.inputs[nested.outer]
-            given, names = columns(whole), tuple(f.name for f in schema(whole))
-            read: list[Expression] = [given[c] for c in kept]
-            called = [names[c] for c in kept]
-            more = [c for pair in nested.compared for c in ((pair.outer, "compared"), (pair.outer_fails, "fails"))]
-            for expression, name in more:
-                if expression is not None and substitute(expression, given) not in read:
-                    read.append(substitute(expression, given))
-                    called.append(name)
-            outer = self.visit(Project(whole, tuple(read), tuple(called)))
-            compared = tuple(
-                Correlation(
-                    read.index(substitute(c.outer, given)),
-                    c.inner,
-                    c.comparison,
-                    None
-                    if c.outer_fails is None or c.inner_fails is None
-                    else (read.index(substitute(c.outer_fails, given)), c.inner_fails),
-                )
-                for c in nested.compared
-            )
+            kept, (rows, compared) = outer_columns(flat, nested), outer_rows(flat, nested)
+            outer = self.visit(rows)
             statement = NestedFilter(
                 outer,
                 self.visit(_ready(nested.inner)),
