@@ -387,6 +387,30 @@ def _answer(ask: Callable[[], Iterable[Any]]) -> list[Row] | None:
         return None
 
 
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "(SELECT SUM(i.v) FROM u i WHERE i.a < o.a) > 3",
+        "(SELECT SUM(i.v) FROM u i WHERE i.a BETWEEN o.a - 1 AND o.a + 1) > 3",
+        "(SELECT MAX(i.v) FROM u i WHERE i.a <> o.a) > 3",
+        "o.v > (SELECT AVG(i.v) FROM u i)",
+    ],
+)
+def test_outer_rows_stay_when_another_view_that_reads_them_goes(spark: SparkSession, condition: str) -> None:
+    """The outer rows are searched in the arrangement of their table, which other views may make wider for a while."""
+    database = ev.connect(spark=spark)
+    for name in ("t", "u"):
+        database.create_table(name, "id int, a int, v int, w int", primary_key=["id"])
+    database.create_view("wide", "SELECT t.id, t.w, u.v FROM t JOIN u ON t.v = u.v")
+    view = database.create_view("v", f"SELECT id, a FROM t o WHERE {condition}")
+    database.apply({"t": [(1, 1, 1, 1), (2, 5, 9, 1)], "u": [(1, 1, 2, 1), (2, 4, 3, 1)]})
+    database.drop("wide")
+    database.apply({"u": [(3, 1, 9, 1), (4, 0, 4, 1)]})
+    database.apply({"u": [{"id": 1, "a": 1, "v": 2, "w": 1, "_weight": -1}], "t": [(3, 1, 99, 1)]})
+    assert view.rows()
+    database.verify()
+
+
 @pytest.mark.parametrize(("rows", "path"), [(0, "slice"), (2_000, "range")])
 def test_large_groups_are_kept_in_order(spark: SparkSession, rows: int, path: str) -> None:
     """Beside a key few rows are expected, unless the table has many when the view is made."""

@@ -194,7 +194,7 @@ class NestedFilterOperator(NestedRows):
         return {"running values": self._values.nbytes}
 
     def searches(self) -> tuple[Searched, ...]:
-        return (self._rows,) if self._inner is None else (self._rows, self._inner)
+        return super().searches() if self._inner is None else (*super().searches(), self._inner)
 
     def describe(self) -> str:
         how = "one way down for each turn; rows between turns that moved come or go"

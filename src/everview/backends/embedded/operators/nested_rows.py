@@ -150,6 +150,9 @@ class NestedRows(Operator):
             keys, value, weights = keys[counted], value.take(counted), weights[counted]
         return np.ascontiguousarray(keys), value, weights
 
+    def searches(self) -> tuple[Searched, ...]:
+        return (self._rows,)
+
     def commit(self) -> None:
         self._before = None
         if self._pairs is not None:
