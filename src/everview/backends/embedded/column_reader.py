@@ -120,10 +120,12 @@ class ColumnReader:
         """The columns of a matrix, if all are of fixed width and without NULLs; None otherwise."""
         if self._texts or self._rest or not batch.schema.equals(self._schema):
             return None
+        out = np.empty((batch.num_rows, len(self._plain)), dtype=np.int64)
+        if self._exports:
+            return out if self._read_exported(batch, len(self._plain), out) else None
         planned = self._plan(batch, len(self._plain))
         if planned is None or planned[1]:
             return None
-        out = np.empty((batch.num_rows, len(self._plain)), dtype=np.int64)
         self._write_plan(self._plan_words.data, 0, *planned[0])
         kernels.read_columns(self._plan_words, batch.num_rows, out, _NO_NULLS)
         return out
@@ -145,21 +147,19 @@ class ColumnReader:
 
     def _read_by_address(self, rows: pa.RecordBatch) -> dict[int, Vector] | None:
         """The plain columns; None where an array lacks the buffer that it should have."""
-        vectors = self._read_exported(rows) if self._exports else None
-        if vectors is not None:
-            return vectors
-        self._exports = False  # where there was a NULL, there will be others, and a batch would be read twice
+        if self._exports:
+            out = np.empty((len(self._plain), rows.num_rows), dtype=np.int64)
+            if place := self._read_exported(rows, 1, out):
+                return self._vectors(out, place)
+            self._exports = False  # where there was a NULL, there will be others, and a batch would be read twice
         planned = self._plan(rows, 1)
         return None if planned is None else self._read_plain(rows.num_rows, *planned)
 
-    def _read_exported(self, rows: pa.RecordBatch) -> dict[int, Vector] | None:
-        """The plain columns of a batch without NULLs in them; None for others."""
-        count = rows.num_rows
-        out = np.empty((len(self._plain), count), dtype=np.int64)
+    def _read_exported(self, rows: pa.RecordBatch, width: int, out: Ints) -> int:
+        """Reads the plain columns of a batch, ``width`` of them side by side, and says where; 0 if they have NULLs."""
         exported = rows if self._selected is None else rows.select(self._selected)
         exported._export_to_c(self._export_address)
-        place = int(kernels.read_exported(self._export_address, self._export_plan, count, out))
-        return self._vectors(out, place) if place else None
+        return int(kernels.read_exported(self._export_address, self._export_plan, rows.num_rows, width, out))
 
     def _read_plain(self, count: int, plan: list[int], has_nulls: bool) -> dict[int, Vector]:
         size = len(self._plain)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from everview.backends.embedded.state.intrinsics import call_at, load8, load16, load32, load64, start_of
+from everview.backends.embedded.state.intrinsics import call_at, fetch, load8, load16, load32, load64, start_of
 from everview.backends.embedded.state.kernel import Word, inlined, kernel
 from everview.backends.embedded.vectors import Bools, Ints
 
@@ -26,6 +26,13 @@ NULL_COUNT, OFFSET, BUFFERS, CHILDREN, RELEASE = 1, 2, 5, 6, 8
 """Words of Arrow's ``ArrowArray``, and those read here: how many values are NULL (-1: not counted); position of the first;
 addresses of the buffers' addresses (validity bits, values) and of the columns' arrays, and the function that lets go of it."""
 
+LINE = 64
+AHEAD = 32 * LINE
+"""Bytes that the processor gets at once, and how far ahead it is told to: nobody has looked at a batch that has just come."""
+_PIECE = 128
+"""Values that are read between two such hints."""
+_SIZES = (0, 1, 2, 4, 8, 16, 16, 8)
+"""Bytes of a value, by storage."""
 _INFINITY = 0x7FF0000000000000
 _NAN = 0x7FF8000000000000
 _MAGNITUDE = 0x7FFFFFFFFFFFFFFF
@@ -66,6 +73,17 @@ def _read_values(storage: Word, data: Word, first: Word, count: Word, words: Int
             words[at + i * step] = (load8(data + ((first + i) >> 3)) >> ((first + i) & 7)) & 1
 
 
+@inlined
+def _read_column(storage: Word, data: Word, first: Word, count: Word, words: Ints, at: Word, step: Word) -> None:
+    """The same, in pieces: while one is read, what lies ahead is got."""
+    size = _SIZES[storage]
+    for start in range(0, count, _PIECE):
+        place, some = first + start, min(_PIECE, count - start)
+        for line in range(0, some * size, LINE):
+            fetch(data + place * size + AHEAD + line)
+        _read_values(storage, data, place, some, words, at + start * step, step)
+
+
 @kernel
 def read_columns(plan: Ints, count: Word, out: Ints, nulls: Bools) -> Word:
     """Read ``count`` values of each column of a plan, 0 beneath NULL; returns where ``out`` begins.
@@ -80,7 +98,7 @@ def read_columns(plan: Ints, count: Word, out: Ints, nulls: Bools) -> Word:
     for k in range(plan.shape[0] // COLUMN_WORDS):
         column = plan[k * COLUMN_WORDS : (k + 1) * COLUMN_WORDS]
         first, at, step = column[FIRST], column[AT], column[STEP]
-        _read_values(column[STORAGE], column[DATA], first, count, words, at, step)
+        _read_column(column[STORAGE], column[DATA], first, count, words, at, step)
         validity = column[VALIDITY]
         if validity != 0:
             for i in range(count):
@@ -103,8 +121,8 @@ def _has_null(exported: Word, count: Word) -> bool:
 
 
 @kernel
-def read_exported(batch: Word, columns: Ints, count: Word, out: Ints) -> Word:
-    """Read columns of an exported batch one below the other, and release it.
+def read_exported(batch: Word, columns: Ints, count: Word, width: Word, out: Ints) -> Word:
+    """Read columns of an exported batch, and release it.
 
     Returns where ``out`` begins; 0 if a column has NULLs, or no buffer, so that the caller has to read it in another way.
 
@@ -112,7 +130,8 @@ def read_exported(batch: Word, columns: Ints, count: Word, out: Ints) -> Word:
         batch: Where its ``ArrowArray`` lies.
         columns: Two words for each column: its position, and its storage.
         count: The number of rows, at least 1.
-        out: A row of words for each column.
+        width: How many columns lie side by side: all, or 1, so that they lie one below the other.
+        out: Where the words go.
     """
     words, place = out.reshape(out.size), start_of(out)
     for k in range(columns.shape[0] // 2):
@@ -121,7 +140,11 @@ def read_exported(batch: Word, columns: Ints, count: Word, out: Ints) -> Word:
         if data == 0 or _has_null(exported, count):
             place = 0
             break
-        _read_values(columns[2 * k + 1], data, load64(exported + 8 * OFFSET), count, words, k * count, 1)
+        first = load64(exported + 8 * OFFSET)
+        if width == 1:
+            _read_column(columns[2 * k + 1], data, first, count, words, k * count, 1)
+        else:
+            _read_column(columns[2 * k + 1], data, first, count, words, k, width)
     call_at(load64(batch + 8 * RELEASE), batch)
     return place
 
@@ -139,6 +162,11 @@ def _is_ascii(exported: Word, count: Word) -> bool:
         return False
     at, stop = np.int64(load32(offsets + 4 * first)), np.int64(load32(offsets + 4 * (first + count)))
     seen = np.int64(0)
+    while at + LINE <= stop:
+        fetch(data + at + AHEAD)
+        for word in range(at, at + LINE, 8):
+            seen |= load64(data + word)
+        at += LINE
     while at + 8 <= stop:
         seen |= load64(data + at)
         at += 8

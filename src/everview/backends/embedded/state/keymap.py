@@ -52,6 +52,7 @@ MOST_SLOTS = (1 << 31) - 2
 """What an entry of 32 bits can number, with a bit of the tag."""
 
 UNTOLD: Bools = np.zeros(0, dtype=np.bool_)
+UNNUMBERED = -1
 NEVER = np.iinfo(np.int64).max
 _ALL: Ints = np.zeros(0, dtype=np.int64)
 """Stands for all slots that have ever been used, where none of them is free."""
@@ -151,22 +152,34 @@ class KeyMap:
 
     def upsert(self, keys: Ints) -> Ints:
         """The slot of each row, created where it is missing."""
-        return self._upsert(keys, UNTOLD)
+        return self._upsert(keys, UNTOLD, UNNUMBERED)
 
     def upsert_new(self, keys: Ints) -> tuple[Ints, Bools]:
         """The slot of each row, and whether that row created it; of equal rows in the batch the first one did."""
         created = np.zeros(len(keys), dtype=np.bool_)
-        return self._upsert(keys, created), created
+        return self._upsert(keys, created, UNNUMBERED), created
 
-    def _upsert(self, keys: Ints, created: Bools) -> Ints:
+    def insert(self, keys: Ints, number: int) -> Ints:
+        """The slots of new rows, numbered in their inline word from ``number`` on; only of those before one that is not new.
+
+        If there is no memory for all of them, there is none of them.
+        """
+        return self._upsert(keys, UNTOLD, number)
+
+    def _upsert(self, keys: Ints, created: Bools, number: int) -> Ints:
         assert keys.shape[1] == self.width
         n = len(keys)
         slots = np.empty(n, dtype=np.int64)
-        done = kernels.upsert(self._table, self.store, self._free, self._meta, keys, 0, slots, created)
-        while done < n:
-            self._take_care(n - done)
-            done = kernels.upsert(self._table, self.store, self._free, self._meta, keys, done, slots, created)
-        return slots
+        done = kernels.upsert(self._table, self.store, self._free, self._meta, keys, 0, slots, created, number)
+        while 0 <= done < n:
+            try:
+                self._take_care(n - done)
+            except MemoryError:
+                if number != UNNUMBERED:
+                    self.remove(slots[:done])
+                raise
+            done = kernels.upsert(self._table, self.store, self._free, self._meta, keys, done, slots, created, number)
+        return slots if done == n else slots[: -1 - done]
 
     def remove(self, slots: Ints) -> None:
         """Remove these live slots, each once; their payloads in SlotArrays become 0."""

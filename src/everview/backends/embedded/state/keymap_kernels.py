@@ -189,7 +189,7 @@ def _find(table: Entries, store: Ints, meta: Ints, rows: Ints, slots: Ints, widt
 @inlined
 def _upsert(
     table: Entries, store: Ints, free: Entries, meta: Ints, rows: Ints, start: Word, slots: Ints, created: Bools,
-    width: Word,
+    number: Word, width: Word,
 ) -> Word:  # fmt: skip
     if meta[LONG] != 0 or meta[REMOVED] >= meta[TRIM_AT]:
         return start
@@ -211,9 +211,13 @@ def _upsert(
                 slot = -2 - slot
                 if tells:
                     created[i] = True
+                if number >= 0:
+                    store[slot, width] = number + i
                 if meta[LONG] != 0:
                     slots[i] = slot
                     return i + 1
+            elif number >= 0:
+                return -1 - i
             slots[i] = slot
     return n
 
@@ -347,14 +351,19 @@ def find(table: Entries, store: Ints, meta: Ints, rows: Ints, slots: Ints) -> No
 
 @kernel
 def upsert(
-    table: Entries, store: Ints, free: Entries, meta: Ints, rows: Ints, start: Word, slots: Ints, created: Bools
-) -> Word:
-    """Write the slot of each row, creating what is missing, and mark what was created unless ``created`` is empty."""
+    table: Entries, store: Ints, free: Entries, meta: Ints, rows: Ints, start: Word, slots: Ints, created: Bools,
+    number: Word,
+) -> Word:  # fmt: skip
+    """Write the slot of each row, creating what is missing, and mark what was created unless ``created`` is empty.
+
+    With a ``number``, that of the first row, all rows should be new: each gets its number as payload, and at a row i that is
+    there already the kernel stops, and returns -1 - i.
+    """
     if rows.shape[1] == 1:
-        return _upsert(table, store, free, meta, rows, start, slots, created, 1)
+        return _upsert(table, store, free, meta, rows, start, slots, created, number, 1)
     if rows.shape[1] == 2:
-        return _upsert(table, store, free, meta, rows, start, slots, created, 2)
-    return _upsert(table, store, free, meta, rows, start, slots, created, rows.shape[1])
+        return _upsert(table, store, free, meta, rows, start, slots, created, number, 2)
+    return _upsert(table, store, free, meta, rows, start, slots, created, number, rows.shape[1])
 
 
 @kernel

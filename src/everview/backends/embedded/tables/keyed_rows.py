@@ -19,7 +19,7 @@ from everview.backends.embedded.column_reader import KeyReader, Rows
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.state.keymap import KeyMap
 from everview.backends.embedded.tables.batch_rows import are_comparable, places_of, rows_are_same, widths_of
-from everview.backends.embedded.tables.row_log import Mark, RowLog
+from everview.backends.embedded.tables.row_log import RowLog
 from everview.backends.embedded.tables.strictness import keyed_violation, repetition
 from everview.backends.embedded.tables.transaction_rows import (
     Content,
@@ -187,11 +187,12 @@ class KeyedRows:
 
     def _insert(self, given: WeightedRows) -> TableDelta:
         keys = self._keys_of(given.rows)
-        slots, created = self._index.upsert_new(keys)
-        if not created.all():
-            self._index.remove(slots[created])
+        slots = self._index.insert(keys, len(self._log))
+        if len(slots) < len(keys):
+            self._index.remove(slots)
             self._reject(given, keys)
-        mark = self._append(given.rows, slots)
+        mark = self._log.mark()
+        self._log.append(given.rows)
 
         def undo() -> None:
             self._index.remove(slots)
@@ -217,13 +218,18 @@ class KeyedRows:
         if not (is_trusted or self._are_stored(rows, going, numbers)) or bool((np.abs(weights) != 1).any()):
             self._reject(WeightedRows(rows, weights), keys)
         self._index.remove(slots)
-        new_slots, created = self._index.upsert_new(coming_keys)
-        if not created.all():
-            self._index.remove(new_slots[created])
+        try:
+            new_slots = self._index.insert(coming_keys, len(self._log))
+        except MemoryError:
+            self._put_back(going_keys, numbers)
+            raise
+        if len(new_slots) < len(coming_keys):
+            self._index.remove(new_slots)
             self._put_back(going_keys, numbers)
             self._reject(WeightedRows(rows, weights), keys)
         self._log.bury(numbers)
-        mark = self._append(arriving, new_slots)
+        mark = self._log.mark()
+        self._log.append(arriving)
 
         def undo() -> None:
             self._index.remove(new_slots)
@@ -252,12 +258,6 @@ class KeyedRows:
         violation = keyed_violation(self._definition, self._log.take(numbers[numbers >= 0]), delta)
         if violation is not None:
             raise violation
-
-    def _append(self, rows: Rows, slots: Ints) -> Mark:
-        mark = self._log.mark()
-        first = self._log.append(rows)
-        self._index.inline[slots, 0] = np.arange(first, first + len(slots))
-        return mark
 
     def _put_back(self, keys: Ints, numbers: Ints) -> None:
         slots = self._index.upsert(keys)

@@ -70,6 +70,16 @@ class MapMachine(RuleBasedStateMachine):
         keys = rng.integers(0, count, (count, self.map.width)) * stride
         self.note(tuples(keys), self.map.upsert(keys))
 
+    @rule(data=st.data(), number=st.integers(0, 9))
+    def insert(self, data: st.DataObject, number: int) -> None:
+        key = st.tuples(*[words] * self.map.width)
+        keys = data.draw(st.lists(key, max_size=20))
+        new = next((i for i, k in enumerate(keys) if k in self.model or k in keys[:i]), len(keys))
+        slots = self.map.insert(matrix(keys, self.map.width), number)
+        assert len(slots) == new
+        assert self.map.inline[slots, 0].tolist() == list(range(number, number + new))
+        self.note(keys[:new], slots)
+
     @rule(seed=seeds, share=st.sampled_from([0.0, 0.3, 0.9, 1.0]))
     def remove(self, seed: int, share: float) -> None:
         keys = list(self.model)

@@ -10,6 +10,7 @@ import pytest
 
 from everview.backends.base import Change
 from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.state.memory import Budget, LimitReached
 from everview.backends.embedded.tables import StoredTable
 from everview.backends.reference.state import TableState
 from everview.catalog import TableDefinition
@@ -111,6 +112,22 @@ def test_delta_is_the_net_effect(changes: list[Change], expected: dict[tuple[obj
     assert content(stored) == dict.fromkeys(START, 1)
     assert effect(apply(stored, *changes), KEYED) == expected
     assert content(stored) == TableState(KEYED, dict.fromkeys(START, 1)).after(changes).rows
+
+
+@pytest.mark.parametrize("deleted", [(), (delete(KEYED, *START),)], ids=["insert", "exchange"])
+def test_without_memory_for_its_index_a_table_stays_as_it_is(deleted: Sequence[Change]) -> None:
+    """Keys that were entered before the memory ran out have gone again, and the same rows come in later."""
+    stored = StoredTable(KEYED, Dictionary())
+    apply(stored, insert(KEYED, *START))
+    changes = [*deleted, insert(KEYED, *((n, str(n), 0.0) for n in range(10, 500)))]
+    with Budget(1, lambda: 1), pytest.raises(LimitReached):
+        stored.prepare(changes)
+    assert (stored.row_count, content(stored)) == (len(START), dict.fromkeys(START, 1))
+    with pytest.raises(InvalidChange):
+        stored.prepare([insert(KEYED, START[0])])
+    apply(stored, *changes)
+    assert content(stored) == TableState(KEYED, dict.fromkeys(START, 1)).after(changes).rows
+    assert stored.row_count == len(content(stored))
 
 
 def test_inserted_batches_are_kept_as_they_came() -> None:
