@@ -64,6 +64,11 @@ class Segment:
         """Whether the file is another's: read, and never removed."""
         return bool(self.constants)
 
+    @property
+    def run(self) -> str:
+        """What it was written with: the files of one Spark job are in one folder; a file of the driver is alone."""
+        return self.path.partition("/")[0]
+
     def weighing(self, weight: int) -> Segment:
         """The same file outside with another weight for its rows."""
         others = tuple((name, text) for name, text in self.constants if name != WEIGHT)
