@@ -12,6 +12,7 @@ it is. So executors copy most rows, instead of grouping all of them by all colum
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import pyarrow as pa
@@ -58,30 +59,30 @@ def chosen_segments(segments: list[Segment]) -> list[Segment]:
     return taken if count >= FEWEST else []
 
 
-def _rows_of(run: list[Segment]) -> int:
+def _rows_of(run: Iterable[Segment]) -> int:
     return sum(s.rows for s in run)
+
+
+def is_merged_by_spark(taken: Iterable[Segment], limit: int) -> bool:
+    """Whether they have more rows than the driver takes."""
+    return _rows_of(taken) > limit
 
 
 def compaction_of(
     relation: StoredRelation,
+    taken: list[Segment],
     state_keys: int | None,
     engine: SparkEngine,
     limit: int,
-    segments: list[Segment] | None = None,
     key: tuple[int, ...] = (),
-) -> Move | None:
-    """The move that merges segments, its new segment written; None if there is nothing to gain.
+) -> Move:
+    """The move that merges some segments, its new one written.
 
-    ``state_keys`` is the number of key columns where the relation holds payloads, whose other columns are summed;
-    ``segments`` are the ones to merge, by default a choice of small ones; ``key`` are the columns of a primary key, if any.
+    ``state_keys`` is the number of key columns where the relation holds payloads, whose other columns are summed; ``key`` are
+    the columns of a primary key, if any.
     """
-    if relation.layout.follows:
-        return None
-    taken = chosen_segments(relation.segments) if segments is None else segments
-    if not taken:
-        return None
     plan = merged_plan(relation, state_keys)
-    if sum(s.rows for s in taken) > limit:
+    if is_merged_by_spark(taken, limit):
         if key:
             plan = merged_by_key(Scan("t", weighted(relation.fields)), key)
         view = engine.view_of(engine.frame_of_segments(relation, taken))
