@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from everview.backends.base import WEIGHT, Backend, Change, ChangeKind
+from everview.backends.base import Backend, Change, ChangeKind
 from everview.backends.embedded import suspended_views
 from everview.backends.embedded.backend import EmbeddedBackend
 from everview.backends.reference.backend import ReferenceBackend
@@ -22,6 +22,7 @@ from everview.backends.reference.evaluate_plan import evaluate_plan
 from everview.catalog import TableDefinition, ViewDefinition, ViewOptions
 from everview.errors import EvaluationError, ViewSuspended
 from everview.relational.arrow import canonical_rows, rows_from_arrow, rows_to_arrow
+from everview.relational.column_names import WEIGHT
 from everview.relational.expressions import Call, Cast, Column, Literal
 from everview.relational.nodes import (
     Aggregate,

@@ -32,6 +32,7 @@ def main(master: str, folder: Path, worker: int) -> None:
         .config("spark.executor.cores", "1")
         .config("spark.driver.memory", "1g")
         .config("spark.driver.host", "127.0.0.1")
+        .config("spark.python.unix.domain.socket.enabled", "true")
         .config("spark.ui.enabled", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.log.level", "OFF")

@@ -286,7 +286,8 @@ def test_importing_everview_is_cheap() -> None:
 
 def test_tasks_import_what_runs_in_them() -> None:
     """A Python worker of Spark's loads look-ups, and neither kernels nor the session, for which every executor would wait."""
-    unneeded = ("everview.session.public", "everview.learn", "numba", "sqlglot", "py4j")
+    unneeded = ("everview.session.public", "everview.learn", "everview.catalog", "everview.relational.functions")
+    unneeded += ("numba", "sqlglot", "py4j", "pandas", "deltalake")
     assert _loaded("import everview.backends.spark.task_lookups", *unneeded) == set()
 
 

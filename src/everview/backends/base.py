@@ -23,8 +23,6 @@ from everview.relational.expressions import Literal
 from everview.relational.nodes import Relation
 from everview.relational.types import Value
 
-WEIGHT = "_weight"
-
 
 class ChangeKind(Enum):
     """How the rows of a change act on the table."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from everview.errors import InvalidQuery, UnknownName, did_you_mean
 from everview.relational.nodes import Schema
 
-RESERVED_COLUMNS = ("_weight", "_change_type", "_commit_version", "_commit_timestamp")
+WEIGHT = "_weight"
+"""The column that says of a row of a change, or of a file of the Spark backend, how often it is meant."""
+RESERVED_COLUMNS = (WEIGHT, "_change_type", "_commit_version", "_commit_timestamp")
 """Columns that changes and deltas carry beside the table's own."""
 
 

@@ -17,9 +17,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.backends.base import WEIGHT, VersionedDelta
+from everview.backends.base import VersionedDelta
 from everview.errors import UnsupportedOperation
 from everview.relational.arrow import arrow_schema, public_rows, python_values
+from everview.relational.column_names import WEIGHT
 from everview.relational.display import html_table, show_table
 from everview.relational.nodes import Schema
 from everview.session.database_lock import DatabaseLock

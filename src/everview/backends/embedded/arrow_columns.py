@@ -12,10 +12,10 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from everview.backends.base import WEIGHT
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.vectors import AnyArray, Batch, Bools, Kind, Vector, empty_values, kind_of
 from everview.relational.arrow import arrow_schema, arrow_type, rows_from_arrow
+from everview.relational.column_names import WEIGHT
 from everview.relational.nodes import Schema
 from everview.relational.types import (
     BOOLEAN,

@@ -18,14 +18,14 @@ import pyarrow as pa
 
 from everview.algebra.zset import ZSet, bag, difference, expand, size
 from everview.backends import base, rejections
-from everview.backends.base import WEIGHT, Change, InMemory, Refresh, Suspension, VersionedDelta, without_sources_of
+from everview.backends.base import Change, InMemory, Refresh, Suspension, VersionedDelta, without_sources_of
 from everview.backends.reference.evaluate_plan import evaluate_plan
 from everview.backends.reference.state import TableState
 from everview.backends.refresh_choice import NOTHING_TO_DO, views_over
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import EvaluationError
 from everview.relational.arrow import canonical_rows, public_rows, rows_to_arrow
-from everview.relational.column_names import find_column
+from everview.relational.column_names import WEIGHT, find_column
 from everview.relational.format import format_plan
 from everview.relational.nodes import Relation, Schema
 from everview.relational.schema import schema

@@ -14,7 +14,6 @@ import pyarrow.compute as pc
 
 from everview.relational.arrow import column_to_arrow
 from everview.relational.expressions import Call, Column, Expression, Literal
-from everview.relational.failing import can_fail
 from everview.relational.types import DATE, INT8, INT16, INT32, INT64, STRING, DataType, Decimal
 
 _COMPARISONS: Final[dict[str, Callable[..., pa.ChunkedArray]]] = {
@@ -30,12 +29,10 @@ _PLAIN: Final = frozenset({INT8, INT16, INT32, INT64, DATE, STRING})
 def passing(rows: pa.Table, conditions: Sequence[Expression]) -> pa.Table:
     """The rows without those that surely fail one of the conditions, which are over the columns by position.
 
-    Nothing behind a condition that can raise an error is looked at: that error must not be lost with the row.
+    None of them can raise an error, which would be lost with the row.
     """
     kept: pa.ChunkedArray | None = None
     for condition in conditions:
-        if can_fail(condition):
-            break
         holds = _holds(condition, rows)
         if holds is not None:
             kept = holds if kept is None else pc.and_(kept, holds)

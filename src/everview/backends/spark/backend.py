@@ -19,7 +19,7 @@ from everview.backends.base import Change, Refresh, Suspension, VersionedDelta, 
 from everview.backends.embedded.numba_start import start_numba
 from everview.backends.spark.catalog_file import Entry
 from everview.backends.spark.commit_log import Move
-from everview.backends.spark.compaction import compaction_of
+from everview.backends.spark.compaction import chosen_segments, compaction_of, is_merged_by_spark
 from everview.backends.spark.database_files import DatabaseFiles, Fault
 from everview.backends.spark.evaluate import plan_sql
 from everview.backends.spark.explain import Explaining
@@ -322,19 +322,23 @@ class SparkBackend:
         return self._files.copies.bytes_read + self._engine.lookups.bytes_read
 
     def _compact(self, written: Mapping[str, Move], run: Run) -> None:
+        """Merges segments where that is due. Spark does it for one relation at a time: the others' turn comes."""
+        relations = {n: r for n in written if not (r := self._files.relations[n]).layout.follows}
+        due = {n: taken for n, r in relations.items() if (taken := chosen_segments(r.segments))}
+        by_spark = [n for n, taken in due.items() if is_merged_by_spark(taken, self._limit)]
+        longest = max(by_spark, key=lambda n: len(due[n]), default=None)
         moves: dict[str, Move] = {}
-        for name in written:
-            with run.timed(name):
-                relation = self._files.relations[name]
-                merged = self._merged(name, relation)
-            moves |= {} if merged is None else {name: merged}
+        for name, taken in due.items():
+            if name == longest or name not in by_spark:
+                with run.timed(name):
+                    moves[name] = self._merged(name, relations[name], taken)
         if moves:
             self._files.commit("compact", self.version, moves)
 
-    def _merged(self, name: str, relation: StoredRelation, segments: list[Segment] | None = None) -> Move | None:
+    def _merged(self, name: str, relation: StoredRelation, segments: list[Segment]) -> Move:
         table = self._tables.get(name)
         key = table.key_positions if table is not None and table.primary_key else ()
-        return compaction_of(relation, self._state_keys(name), self._engine, self._limit, segments, key)
+        return compaction_of(relation, segments, self._state_keys(name), self._engine, self._limit, key)
 
     def _state_keys(self, name: str) -> int | None:
         """For payloads, of a grouped stage or a view of a tree, the number of key columns: the other columns are summed."""
@@ -434,10 +438,8 @@ class SparkBackend:
         """Sums up every relation, so that its Delta table has each row once, and removes what older versions need."""
         moves = {}
         for name, relation in self._files.relations.items():
-            if relation.held and self._summed.get(name) != relation.segments:
-                merged = self._merged(name, relation, relation.segments)
-                if merged is not None:
-                    moves[name] = merged
+            if relation.held and not relation.layout.follows and self._summed.get(name) != relation.segments:
+                moves[name] = self._merged(name, relation, relation.segments)
         self._files.commit("compact", self.version, moves)  # also without moves: the only record that stays
         self._summed = {name: list(relation.held) for name, relation in self._files.relations.items()}
         self._engine.lookups.forget_others(self._files.relations.values())

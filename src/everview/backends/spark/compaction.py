@@ -1,7 +1,10 @@
 """Compaction: small segments of a relation are merged into one whose rows are summed up.
 
-By size ratio: a merge takes in the next larger segment while that is at most twice what has been gathered, so that each
-row is rewritten O(log n) times. It is a commit like any other; the old files stay for older versions until a vacuum.
+What one job or transaction has written is a *run*, of however many segments: a load is one. Runs of similar size make a tier:
+ascending, a run belongs to the tier of those before it while it has no more rows than they have together, or than twice the
+largest. The first tier of ``FEWEST`` runs is merged, with the smaller ones: into one of 1.5 times the largest at least, so that
+each row is rewritten O(log n) times. Small changes do not make a large table be rewritten, but many of them do, once they have
+about as many rows. It is a commit like any other; the old files stay for older versions until a vacuum.
 
 Of a table with a primary key only rows whose key has been deleted are summed up: any other key has one row, which stands as
 it is. So executors copy most rows, instead of grouping all of them by all columns.
@@ -9,6 +12,7 @@ it is. So executors copy most rows, instead of grouping all of them by all colum
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
 import pyarrow as pa
@@ -26,48 +30,59 @@ from everview.relational.schema import columns, schema
 from everview.relational.types import BOOLEAN, INT64
 
 FEWEST: Final = 8
-"""Fewer segments than this are left alone."""
-RATIO: Final = 2
+"""Fewer runs of similar size than this are left alone."""
 
 
 def chosen_segments(segments: list[Segment]) -> list[Segment]:
-    """The segments to merge; none if there are few.
+    """The segments to merge; none if there are few of similar size.
 
-    >>> chosen_segments([Segment(str(i), 10, 1) for i in range(3)])
+    >>> small = [Segment(f"s{i}", 10, 1) for i in range(8)]
+    >>> chosen_segments(small[:7])
     []
+    >>> load = [Segment(f"load/part-{i}", 50, 1) for i in range(20)]
+    >>> chosen_segments(load + small) == small
+    True
     """
-    if len(segments) < FEWEST:
-        return []
-    ascending = sorted(segments, key=lambda s: (s.rows, s.path))
-    taken, gathered = ascending[:2], sum(s.rows for s in ascending[:2])
-    for segment in ascending[2:]:
-        if segment.rows > RATIO * max(gathered, 1):
-            break
-        taken.append(segment)
-        gathered += segment.rows
-    return taken
+    runs: dict[str, list[Segment]] = {}
+    for segment in sorted(segments, key=lambda s: s.path):
+        runs.setdefault(segment.run, []).append(segment)
+    taken: list[Segment] = []
+    count = gathered = largest = 0
+    for run in sorted(runs.values(), key=_rows_of):
+        rows = _rows_of(run)
+        if rows > max(gathered, 2 * largest):
+            if count >= FEWEST:
+                return taken
+            count = gathered = 0
+        taken += run
+        count, gathered, largest = count + 1, gathered + rows, rows
+    return taken if count >= FEWEST else []
+
+
+def _rows_of(run: Iterable[Segment]) -> int:
+    return sum(s.rows for s in run)
+
+
+def is_merged_by_spark(taken: Iterable[Segment], limit: int) -> bool:
+    """Whether they have more rows than the driver takes."""
+    return _rows_of(taken) > limit
 
 
 def compaction_of(
     relation: StoredRelation,
+    taken: list[Segment],
     state_keys: int | None,
     engine: SparkEngine,
     limit: int,
-    segments: list[Segment] | None = None,
     key: tuple[int, ...] = (),
-) -> Move | None:
-    """The move that merges segments, its new segment written; None if there is nothing to gain.
+) -> Move:
+    """The move that merges some segments, its new one written.
 
-    ``state_keys`` is the number of key columns where the relation holds payloads, whose other columns are summed;
-    ``segments`` are the ones to merge, by default a choice of small ones; ``key`` are the columns of a primary key, if any.
+    ``state_keys`` is the number of key columns where the relation holds payloads, whose other columns are summed; ``key`` are
+    the columns of a primary key, if any.
     """
-    if relation.layout.follows:
-        return None
-    taken = chosen_segments(relation.segments) if segments is None else segments
-    if not taken:
-        return None
     plan = merged_plan(relation, state_keys)
-    if sum(s.rows for s in taken) > limit:
+    if is_merged_by_spark(taken, limit):
         if key:
             plan = merged_by_key(Scan("t", weighted(relation.fields)), key)
         view = engine.view_of(engine.frame_of_segments(relation, taken))

@@ -42,7 +42,7 @@ FREE_SHARE: Final = 0.5
 """At most this share of the disk's free space is taken at once."""
 FIRST_COPIED: Final = 2
 """The look-up in a relation with which copying begins."""
-LAYOUT: Final = 2
+LAYOUT: Final = 3
 """Of what a copy consists: another version does not look at its files."""
 _STRING_WIDTH: Final = 32
 """What a value of unknown width is taken to need, in bytes."""

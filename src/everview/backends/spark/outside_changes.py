@@ -19,7 +19,6 @@ from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
 from everview.backends import rejections
-from everview.backends.base import WEIGHT as WEIGHT_NAME
 from everview.backends.base import Change, ChangeKind, source_of_table
 from everview.backends.spark.commit_log import Move
 from everview.backends.spark.far_rows import Rows, brought_near
@@ -34,6 +33,7 @@ from everview.catalog import TableDefinition
 from everview.errors import InvalidChange
 from everview.lake_source import check_read_in_place, check_same_columns, has_change_feed, open_lake_table, unreadable
 from everview.relational.arrow import arrow_schema, rows_from_arrow
+from everview.relational.column_names import WEIGHT as WEIGHT_NAME
 from everview.relational.nodes import Scan
 
 Read = Callable[[pa.Table], Change]

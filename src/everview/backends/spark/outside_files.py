@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from everview.backends.base import WEIGHT
 from everview.backends.spark.segments import Segment, gone_outside, stored_fields
 from everview.errors import UnsupportedOperation
+from everview.relational.column_names import WEIGHT
 from everview.relational.nodes import Schema
 from everview.relational.types import Boolean, Date, String, is_integral
 from everview.relational.types import Decimal as DecimalType

@@ -6,6 +6,7 @@ decides what is committed; ``moved`` follows a record that is on disk, and is re
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -16,7 +17,13 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake import Schema as DeltaSchema
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from deltalake.transaction import CommitProperties, RemoveAction, Transaction, create_table_with_add_actions
+from deltalake.transaction import (
+    AddAction,
+    CommitProperties,
+    RemoveAction,
+    Transaction,
+    create_table_with_add_actions,
+)
 
 from everview.backends.spark.commit_log import Move
 from everview.backends.spark.lookup_copies import LookupCopies
@@ -229,14 +236,14 @@ class StoredRelation:
             return
         self.folder.mkdir(parents=True, exist_ok=True)
         properties = CommitProperties(app_transactions=[Transaction(APPLICATION, sequence)], max_commit_retries=0)
-        adds = [s.add_action() for s in move.add]
+        now = int(time.time() * 1000)
+        adds = [AddAction(s.path, s.size, {}, now, True, json.dumps({"numRecords": s.rows})) for s in move.add]
         if self.version < 0:
             schema = DeltaSchema.from_arrow(stored_schema(self.stored))
             create_table_with_add_actions(
                 str(self.folder), schema, adds, mode="error", name=self.name, commit_properties=properties
             )
         else:
-            now = int(time.time() * 1000)
             removes = [RemoveAction(s.path, True, now, s.size) for s in move.remove]
             table = self._table()
             table.create_write_transaction([*adds, *removes], "append", table.schema(), commit_properties=properties)

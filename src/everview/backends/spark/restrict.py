@@ -115,7 +115,7 @@ class _Walk:
 
     def learn(self, position: int, rows: pa.Table, *, reached: bool = True) -> None:
         """Takes rows of an input, and perhaps others, for known: those on which the input's own conditions may hold."""
-        self.known[position] = passing(rows, self.term.own_conjuncts(position))
+        self.known[position] = passing(rows, self.term.sure_conjuncts(position))
         if reached:
             self.reached.add(position)
 
@@ -262,7 +262,7 @@ class Restriction:
                 elif connection is not None:
                     by, keys = connection
                     assert source.relation is not None
-                    conditions = walk.term.own_conjuncts(position)
+                    conditions = walk.term.sure_conjuncts(position)
                     lookup = KeyLookup(source.relation, walk.term.used[position], by, conditions)
                     lookups.append((position, lookup, keys))
             if lookups:

@@ -7,11 +7,10 @@ is no proof of a mistake (the transaction may bring the row itself), and then th
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -22,6 +21,11 @@ ROW_HASH: Final = Field("_row_hash", INT64, False)
 """Stands behind a relation's columns and their weight: not in the files, but in the copies of them."""
 _FACTOR: Final = np.uint64(0x9E3779B97F4A7C15)
 _NULL: Final = np.uint64(0xD6E8FEB86659FD93)
+_TEXTS: Final = 1 << 12
+_MIXED: Final = (
+    (np.uint64(30), np.uint64(0xBF58476D1CE4E5B9)),
+    (np.uint64(27), np.uint64(0x94D049BB133111EB)),
+)
 
 Hashes = npt.NDArray[np.uint64]
 
@@ -50,7 +54,7 @@ def column_hashes(column: pa.ChunkedArray | pa.Array) -> Hashes:
     kind = array.type
     if pa.types.is_string(kind) or pa.types.is_binary(kind) or pa.types.is_large_string(kind):
         coded = array.dictionary_encode()
-        values = _hashed(np.array(coded.dictionary.to_pylist(), dtype=object))
+        values = _text_hashes(coded.dictionary)
         codes = coded.indices.fill_null(len(values)).to_numpy()
         found: Hashes = np.append(values, _NULL)[codes]
         return found
@@ -79,8 +83,28 @@ def _fixed(array: pa.Array) -> Hashes:
     return _hashed(numbers.to_numpy().astype(np.int64))
 
 
-def _hashed(values: npt.NDArray[Any]) -> Hashes:
-    return pd.util.hash_array(values, categorize=False) if len(values) else np.zeros(0, dtype=np.uint64)
+def _hashed(values: npt.NDArray[np.int64]) -> Hashes:
+    """SplitMix64 of numbers."""
+    found = values.view(np.uint64)
+    for shift, factor in _MIXED:
+        found = (found ^ (found >> shift)) * factor
+    return found ^ (found >> np.uint64(31))
+
+
+def _text_hashes(texts: pa.Array) -> Hashes:
+    """Of each text without NULLs the sum of a number for every byte and its place; so many at once as fit into a cache."""
+    found = np.zeros(len(texts), dtype=np.uint64)
+    for start in range(0, len(texts), _TEXTS):
+        part = texts.slice(start, _TEXTS).cast(pa.large_binary())
+        ends = np.frombuffer(part.buffers()[1], np.int64)[part.offset :][: len(part) + 1]
+        if ends[-1] == ends[0]:
+            continue
+        text = np.frombuffer(part.buffers()[2], np.uint8)[ends[0] : ends[-1]]
+        ends = ends - ends[0]
+        places = np.arange(1, len(text) + 1) - np.repeat(ends[:-1], np.diff(ends))
+        sums = np.append(np.uint64(0), np.cumsum(_hashed(places << 8 | text)))
+        found[start : start + len(part)] = sums[ends[1:]] - sums[ends[:-1]]
+    return found
 
 
 def found_in(hashes: pa.Array | pa.ChunkedArray, among: pa.Array) -> pa.Array:

@@ -6,10 +6,8 @@ a void column an all-NULL boolean. The driver writes small segments with Arrow; 
 
 from __future__ import annotations
 
-import json
 import os
 import re
-import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,11 +19,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from deltalake.transaction import AddAction
 
-from everview.backends.base import WEIGHT
 from everview.errors import CorruptDatabase, EverviewError, UnsupportedOperation, UnsupportedQuery
 from everview.relational.arrow import arrow_schema, arrow_type, column_to_arrow
+from everview.relational.column_names import WEIGHT
 from everview.relational.nodes import Field, Schema
 from everview.relational.types import (
     BOOLEAN,
@@ -64,6 +61,11 @@ class Segment:
         """Whether the file is another's: read, and never removed."""
         return bool(self.constants)
 
+    @property
+    def run(self) -> str:
+        """What it was written with: the files of one Spark job are in one folder; a file of the driver is alone."""
+        return self.path.partition("/")[0]
+
     def weighing(self, weight: int) -> Segment:
         """The same file outside with another weight for its rows."""
         others = tuple((name, text) for name, text in self.constants if name != WEIGHT)
@@ -73,11 +75,6 @@ class Segment:
         """For the commit record."""
         told = {"path": self.path, "rows": self.rows, "size": self.size}
         return {**told, "constants": [list(c) for c in self.constants]} if self.constants else told
-
-    def add_action(self) -> AddAction:
-        """For the Delta log."""
-        now = int(time.time() * 1000)
-        return AddAction(self.path, self.size, {}, now, True, json.dumps({"numRecords": self.rows}))
 
 
 def segment_from_json(written: dict[str, Any]) -> Segment:

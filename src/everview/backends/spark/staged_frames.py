@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from everview.backends.base import WEIGHT, Change, ChangeKind
+from everview.backends.base import Change, ChangeKind
 from everview.backends.spark.far_rows import brought_near, remove_files
 from everview.backends.spark.relation_store import StoredRelation
 from everview.backends.spark.spark_engine import SparkEngine
@@ -26,6 +26,7 @@ from everview.backends.spark.sql_literals import literal_sql, type_sql
 from everview.catalog import TableDefinition
 from everview.errors import InvalidChange
 from everview.relational.arrow import arrow_schema
+from everview.relational.column_names import WEIGHT
 from everview.relational.nodes import Field
 from everview.relational.quoting import quote
 from everview.relational.types import STRING, Array, DataType, Float32, Float64, Struct, is_floating

@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Final, overload
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.backends.base import WEIGHT, VersionedDelta
+from everview.backends.base import VersionedDelta
 from everview.backends.spark.commit_log import Move, Record
 from everview.backends.spark.relation_store import StoredRelation
 from everview.backends.spark.segments import Segment, by_position, empty_rows
 from everview.backends.spark.spark_engine import SparkEngine
 from everview.backends.spark.table_changes import delta_table
 from everview.backends.spark.term_plans import consolidated, weighted
+from everview.relational.column_names import WEIGHT
 from everview.relational.nodes import Field, Scan
 from everview.relational.quoting import quote
 from everview.relational.types import INT64, TIMESTAMP

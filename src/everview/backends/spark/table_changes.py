@@ -13,7 +13,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.backends.base import WEIGHT as WEIGHT_NAME
 from everview.backends.base import Change, ChangeKind
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.state.keymap import KeyMap
@@ -28,6 +27,7 @@ from everview.backends.spark.segments import by_position, empty_rows, encode, re
 from everview.backends.spark.stages import WEIGHT
 from everview.catalog import TableDefinition
 from everview.relational.arrow import arrow_schema
+from everview.relational.column_names import WEIGHT as WEIGHT_NAME
 from everview.relational.nodes import Schema
 from everview.relational.types import Array, Struct
 

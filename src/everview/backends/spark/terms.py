@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import takewhile
 
 from everview.relational.expressions import (
     Call,
@@ -27,6 +28,7 @@ from everview.relational.expressions import (
     shift_columns,
     substitute,
 )
+from everview.relational.failing import can_fail
 from everview.relational.nodes import Scan, Schema, Values
 from everview.relational.schema import columns, is_nullable
 from everview.relational.types import BOOLEAN
@@ -78,6 +80,10 @@ class Term:
     def own_conjuncts(self, position: int) -> tuple[Expression, ...]:
         """The conjuncts that read this input alone, over its used columns."""
         return tuple(self.over_used(c, position) for c in self.conjuncts if self.inputs_of(c) == {position})
+
+    def sure_conjuncts(self, position: int) -> tuple[Expression, ...]:
+        """Those of them before the first that can raise an error: it must not be lost with a row that a later one drops."""
+        return tuple(takewhile(lambda c: not can_fail(c), self.own_conjuncts(position)))
 
     def over_used(self, expression: Expression, position: int) -> Expression:
         """An expression that reads one input, over that input's used columns."""

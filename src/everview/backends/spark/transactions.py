@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from everview.backends import rejections
-from everview.backends.base import WEIGHT, Change, ChangeKind, Refresh, Suspension
+from everview.backends.base import Change, ChangeKind, Refresh, Suspension
 from everview.backends.refresh_choice import NOTHING_TO_DO, choose_refresh, views_over
 from everview.backends.spark.changed_terms import first_look_ups
 from everview.backends.spark.commit_log import Move
@@ -34,6 +34,7 @@ from everview.backends.spark.work import Work
 from everview.catalog import TableDefinition, ViewDefinition
 from everview.errors import EvaluationError
 from everview.relational.arrow import rows_from_arrow
+from everview.relational.column_names import WEIGHT
 from everview.relational.expressions import Column
 
 

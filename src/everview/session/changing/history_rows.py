@@ -14,10 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.backends.base import WEIGHT
 from everview.catalog import TableDefinition
 from everview.errors import InvalidChange, UnsupportedOperation
-from everview.relational.column_names import find_column
+from everview.relational.column_names import WEIGHT, find_column
 from everview.session.changing.sequenced_rows import last_of_equals
 from everview.session.sql.assignment import nullable
 

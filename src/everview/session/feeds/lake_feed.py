@@ -20,10 +20,11 @@ import pyarrow.dataset as ds
 from deltalake import DeltaTable, QueryBuilder
 from deltalake.exceptions import DeltaError
 
-from everview.backends.base import WEIGHT, Change, source_of_table
+from everview.backends.base import Change, source_of_table
 from everview.catalog import TableDefinition
 from everview.errors import UnsupportedOperation
 from everview.lake_source import check_same_columns, has_change_feed, open_lake_table, unreadable
+from everview.relational.column_names import WEIGHT
 from everview.session.feeds.lake_storage import ReadsInPlace
 from everview.session.rows.given_rows import Mode
 from everview.session.transaction import Commit

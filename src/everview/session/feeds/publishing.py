@@ -24,11 +24,12 @@ from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from deltalake.exceptions import DeltaError
 
 from everview.algebra.zset import ZSet, bag, difference
-from everview.backends.base import WEIGHT, VersionedDelta
+from everview.backends.base import VersionedDelta
 from everview.catalog import ViewDefinition
 from everview.errors import AlreadyExists, EverviewError, UnsupportedOperation
 from everview.lake_source import check_reachable
 from everview.relational.arrow import arrow_schema, rows_from_arrow, rows_to_arrow
+from everview.relational.column_names import WEIGHT
 from everview.relational.types import DAY_TIME_INTERVAL, YEAR_MONTH_INTERVAL, Array, DataType, Row, Struct
 from everview.session.feeds.lake_feed import read_content
 from everview.session.stored_on_disk import KeepsPublications

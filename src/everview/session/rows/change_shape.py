@@ -16,7 +16,6 @@ from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 
-from everview.backends.base import WEIGHT
 from everview.catalog import TableDefinition
 from everview.relational.arrow import (
     arrow_schema,
@@ -26,6 +25,7 @@ from everview.relational.arrow import (
     is_arrow_string,
 )
 from everview.relational.arrow_text import is_unicode
+from everview.relational.column_names import WEIGHT
 from everview.relational.types import FLOATS, STRING, DataType, String, holds
 from everview.session.rows.quick_columns import REFUSALS, QuickColumn, are_among, quick_column
 

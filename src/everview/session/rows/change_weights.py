@@ -12,9 +12,9 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.backends.base import WEIGHT
 from everview.catalog import TableDefinition
 from everview.errors import InvalidChange, did_you_mean
+from everview.relational.column_names import WEIGHT
 from everview.relational.display import show_numbers, show_value
 from everview.session.rows.given_rows import GivenRows, Mode
 

@@ -17,10 +17,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from everview.backends.base import WEIGHT, Change, ChangeKind
+from everview.backends.base import Change, ChangeKind
 from everview.catalog import TableDefinition
 from everview.errors import InvalidChange, UnsupportedOperation, did_you_mean
 from everview.relational.arrow import arrow_schema, column_to_arrow, rows_to_arrow
+from everview.relational.column_names import WEIGHT
 from everview.relational.display import show_numbers, show_value
 from everview.relational.nodes import Field, Schema
 from everview.relational.types import is_integral

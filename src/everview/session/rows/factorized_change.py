@@ -13,11 +13,11 @@ from typing import Any, TypeGuard
 import numpy as np
 import pyarrow as pa
 
-from everview.backends.base import WEIGHT
 from everview.backends.factorized_rows import FactorizedChange, FactorRows, ProductRows
 from everview.catalog import TableDefinition
 from everview.errors import InvalidChange, UnsupportedOperation, did_you_mean
 from everview.relational.arrow import arrow_schema
+from everview.relational.column_names import WEIGHT
 from everview.session.rows.change_weights import CHANGE_TYPE, read_weights
 from everview.session.rows.changes import read_column
 from everview.session.rows.given_rows import GivenRows, Mode, read_rows

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from everview.backends.base import WEIGHT
 from everview.catalog import TableDefinition
 from everview.errors import EvaluationError, InvalidQuery, guarded
+from everview.relational.column_names import WEIGHT
 from everview.relational.expressions import Cast, Column, Expression, Literal
 from everview.relational.nodes import Field, Relation
 from everview.relational.types import (

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from everview.backends.base import WEIGHT, Change, ChangeKind
+from everview.backends.base import Change, ChangeKind
 from everview.backends.embedded.backend import EmbeddedBackend
 from everview.backends.embedded.tree.tree_backed_operator import TreeBacked, TreeGroup
 from everview.backends.embedded.tree.view_map import ViewMap
@@ -19,6 +19,7 @@ from everview.backends.reference.backend import ReferenceBackend
 from everview.catalog import TableDefinition, ViewDefinition, ViewOptions
 from everview.errors import EverviewError, UnsupportedQuery
 from everview.relational.arrow import arrow_schema, column_to_arrow, rows_from_arrow
+from everview.relational.column_names import WEIGHT
 from everview.relational.expressions import TRUE, Call, Column, Expression, Literal, conjunction
 from everview.relational.nodes import Aggregate, AggregateCall, Field, Filter, Join, JoinKind, Project, Relation, Scan
 from everview.relational.schema import schema

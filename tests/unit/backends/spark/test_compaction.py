@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 
 import pyarrow as pa
+import pytest
 
 from everview.backends.spark.compaction import FEWEST, chosen_segments, merged_by_key
 from everview.backends.spark.local_engine import run_locally
@@ -29,19 +30,37 @@ def test_small_ones_are_merged_and_a_large_one_is_not_rewritten() -> None:
     assert chosen_segments(segments) == segments[1:]
 
 
-def test_each_row_is_rewritten_rarely() -> None:
-    """A stream of single rows leaves few files, and the work is n log n, not n²."""
+def test_files_of_one_job_are_one_run() -> None:
+    """However many files a load wrote, small changes do not make executors rewrite it before they add up to it."""
+    load = [Segment(f"load/part-{i:03d}", 1_000, 100) for i in range(100)]
+    assert chosen_segments(load) == []
+    assert chosen_segments([*load, *_segments(10)]) == []
+    assert chosen_segments([*load, *_segments(*([10] * FEWEST))]) == _segments(*([10] * FEWEST))
+    assert len(chosen_segments([*load, *_segments(*([12_500] * FEWEST))])) == 100 + FEWEST
+
+
+def test_smaller_runs_go_with_a_tier() -> None:
+    """A few runs that are much smaller than others do not keep these from being merged."""
+    assert len(chosen_segments(_segments(1, 1, *([100] * FEWEST), 10_000))) == 2 + FEWEST
+    assert chosen_segments(_segments(*([1] * 4), *([100] * 4), *([10_000] * 4))) == []
+
+
+@pytest.mark.parametrize("most", [1, 30, 1_000])
+def test_each_row_is_rewritten_rarely(most: int) -> None:
+    """A stream of small changes, alike or of any size, leaves few files, and the work is n log n, not n²."""
+    draw = random.Random(most)
     segments: list[Segment] = []
-    written = 0
+    written = given = 0
     for number in range(2_000):
-        segments.append(Segment(f"s{number:05d}", 1, 1))
+        segments.append(Segment(f"s{number:05d}", draw.randint(1, most), 1))
+        given += segments[-1].rows
         taken = chosen_segments(segments)
         if taken:
             rows = sum(s.rows for s in taken)
             written += rows
             segments = [s for s in segments if s not in taken] + [Segment(f"m{number:05d}", rows, 1)]
         assert len(segments) < 24
-    assert written < 2_000 * 16
+    assert written < given * 16
 
 
 def test_rows_of_a_key_are_summed_up_only_where_one_was_deleted() -> None:

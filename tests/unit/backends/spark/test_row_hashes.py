@@ -7,8 +7,9 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
-from everview.backends.spark.row_hashes import row_hashes
+from everview.backends.spark.row_hashes import column_hashes, row_hashes
 
 _COLUMNS = {
     "i": pa.array([1, None, -3, 1], pa.int32()),
@@ -50,3 +51,13 @@ def test_each_value_counts() -> None:
     numbers = pa.table({"a": np.arange(1000), "b": np.arange(1000)[::-1]})
     both = pa.concat_tables([numbers, numbers.select(["b", "a"]).rename_columns(["a", "b"])])
     assert len(set(row_hashes(both).to_pylist())) == 1000
+
+
+@pytest.mark.parametrize("kind", [pa.string(), pa.binary()])
+def test_texts(kind: pa.DataType) -> None:
+    """Each text has a number of its own, whatever texts are hashed with it; bytes count by their place, zeros too."""
+    texts = ["", "\0", "\0\0", " ", "ab", "ba", "a", "aa", *(f"é{i}" for i in range(10_000))]
+    hashes = column_hashes(pa.array(texts, pa.string()).cast(kind)).tolist()
+    assert len(set(hashes)) == len(texts)
+    for i in (0, 1, 7, 4_095, 4_096, 10_007):
+        assert column_hashes(pa.array([texts[i]], pa.string()).cast(kind)).tolist() == [hashes[i]]

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import everview as ev
-from everview.backends.base import WEIGHT
 from everview.backends.embedded.tree.instructions import Repeat
 from everview.backends.embedded.tree.layout import PAIRS_AT_ONCE
+from everview.relational.column_names import WEIGHT
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
