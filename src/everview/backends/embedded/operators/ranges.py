@@ -164,12 +164,12 @@ class RangeIndex:
         self, group: Ints, low: tuple[int, ...] | None, high: tuple[int, ...] | None, *, includes_low: bool
     ) -> Ints:
         """The slots of a group's rows between two places: with the first and without the second, or the other way round."""
-        rows = group.reshape(1, -1)
-        first, last = self.group(rows)
-        if low is not None:
-            first = self.rank(np.append(rows, [low], axis=1), after=not includes_low)
-        if high is not None:
-            last = self.rank(np.append(rows, [high], axis=1), after=not includes_low)
+        first, last = self.group(group.reshape(1, -1))
+        bounds = [[*group.tolist(), *bound] for bound in (low, high) if bound is not None]
+        if bounds:
+            ranks = self.rank(np.array(bounds), after=not includes_low)
+            first = first if low is None else ranks[:1]
+            last = last if high is None else ranks[-1:]
         return self.some(first, last)[1]
 
     @property

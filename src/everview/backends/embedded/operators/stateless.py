@@ -16,6 +16,7 @@ from everview.relational.failing import can_fail
 from everview.relational.nodes import Filter, Project, UnionAll
 from everview.relational.schema import schema
 from everview.relational.sql_text import sql_text
+from everview.relational.types import Row
 
 
 class FilterOperator(Operator):
@@ -57,7 +58,8 @@ class ProjectOperator(Operator):
         self._project = compile_projection(node.expressions, dictionary)
         part = _part_read(child)
         self.part = None if part is None else part.of(node.expressions)
-        self._risky = tuple(compile_expression(e) for e in node.expressions if can_fail(e))
+        self._by_row = tuple(compile_expression(e) for e in node.expressions)
+        self._risky = tuple(f for f, e in zip(self._by_row, node.expressions, strict=True) if can_fail(e))
         names = tuple(f.name for f in child.fields)
         self._text = ", ".join(sql_text(e, names) for e in node.expressions)
 
@@ -66,9 +68,13 @@ class ProjectOperator(Operator):
         if delta is None:
             return None
         if isinstance(delta, DeferredBatch) and not delta.is_made and self._will_succeed(delta):
-            waiting = delta
-            return DeferredBatch(lambda: self._projected(waiting), waiting.held)
+            waiting, arriving = delta, delta.arriving
+            row = None if arriving is None else lambda: self._row(arriving())
+            return DeferredBatch(lambda: self._projected(waiting), waiting.held, row)
         return self._projected(delta)
+
+    def _row(self, row: Row) -> Row:
+        return tuple(evaluate(row) for evaluate in self._by_row)
 
     def _projected(self, delta: Batch) -> Batch:
         return Batch(self._project(delta.columns, len(delta)), delta.weights)
