@@ -14,7 +14,7 @@ import numpy as np
 from everview.backends.embedded.cut_search import CutSearch
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_projection
-from everview.backends.embedded.order_words import plain_order_words, values_from_words
+from everview.backends.embedded.order_words import plain_order_words, stacked, values_from_words
 from everview.backends.embedded.state.float_order import float_order
 from everview.backends.embedded.state.ordered import OrderedIndex, Texts
 from everview.backends.embedded.state.running_values import RunningExtremes
@@ -87,8 +87,10 @@ class RangeIndex:
         if not len(slots):
             return
         entries = np.empty((len(slots), self._index.width), dtype=np.int64)
-        entries[:, : len(self._words)] = stored[:, self._words]
-        entries[:, len(self._words) : self._slot] = self.words(picked[0])
+        if self._words:
+            entries[:, : len(self._words)] = stored[:, self._words]
+        for place, word in enumerate(self._value_columns(picked[0]), len(self._words)):
+            entries[:, place] = word
         entries[:, self._slot] = slots
         weights = np.full(len(slots), weight, dtype=np.int64)
         if isinstance(self._index, OrderedIndex):
@@ -103,9 +105,10 @@ class RangeIndex:
 
     def words(self, vector: Vector) -> Ints:
         """What stands for values of the column in a bound, behind the words of the group."""
-        if self.texts is not None:
-            return vector.values.reshape(-1, 1)
-        return np.stack(plain_order_words(vector), axis=1)
+        return stacked(self._value_columns(vector), len(vector))
+
+    def _value_columns(self, vector: Vector) -> list[Ints]:
+        return plain_order_words(vector) if self.texts is None else [vector.values]
 
     def rank(self, bounds: Ints, *, after: bool = False) -> Ints:
         """How many entries are below each bound (``after``: not above it)."""

@@ -198,7 +198,7 @@ def _average(call: AggregateCall, totals: Ints, sums: Ints, counts: Ints, nulls:
     quotients = wide.divide_word(scaled, divisor)
     for i in np.flatnonzero(~fits):  # more than 128 bits on the way: rare, and Python has as many as it takes
         (total,) = wide.to_ints(totals[i : i + 1])
-        quotients[i] = wide.from_ints([_divide_half_up(total * 10**places, int(divisor[i]))])[0]
+        quotients[i] = wide.from_ints([divide_half_up(total * 10**places, int(divisor[i]))])[0]
     values: AnyArray = quotients if kind_of(call.type) is Kind.WIDE else quotients[:, 0].copy()
     return answer_vector(call, values, nulls)
 
@@ -219,7 +219,7 @@ def answer_vector(call: AggregateCall, values: AnyArray, nulls: Bools) -> Vector
     return Vector(call.type, values, nulls)
 
 
-def _divide_half_up(value: int, divisor: int) -> int:
+def divide_half_up(value: int, divisor: int) -> int:
     """The quotient rounded half away from zero."""
     quotient, remainder = divmod(abs(value), divisor)
     quotient += 2 * remainder >= divisor
