@@ -176,7 +176,8 @@ class Arrangement(Searched):
 
     def at(self, slots: Ints) -> Batch:
         """The rows in these slots, with their weights."""
-        return Batch(self.layout.unpack(self.rows.keys[slots]), self.rows.weights[slots])
+        entries = self.rows.entries_at(slots)
+        return Batch(self.layout.unpack(entries), entries[:, -1].copy())
 
     def nbytes(self) -> dict[str, int]:
         """Bytes of the rows and of each index."""

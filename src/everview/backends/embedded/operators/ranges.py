@@ -75,7 +75,7 @@ class RangeIndex:
         self._change(slots, -1)
 
     def _change(self, slots: Ints, weight: int) -> None:
-        stored = self._rows.keys[slots]
+        stored = self._rows.entries_at(slots)
         picked = self._layout.pick(stored, self._access.columns)
         known = [~v.nulls for v in picked if v.nulls is not None]
         if known:
