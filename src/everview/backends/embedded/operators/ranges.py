@@ -173,6 +173,8 @@ class RangeIndex:
             ranks = self.rank(np.array(bounds), after=not includes_low)
             first = first if low is None else ranks[:1]
             last = last if high is None else ranks[-1:]
+            if last[0] <= first[0]:
+                return ranks[:0]
         return self.some(first, last)[1]
 
     @property
