@@ -303,7 +303,7 @@ class KeyLayout:
             nulls = None
             if place.nullable:
                 nulls = keys[:, at + 1] != 0 if place.flagged else keys[:, at] == NULL_WORD
-                if nulls.any():
+                if np.count_nonzero(nulls):  # some times as fast as ``any``
                     values[nulls] = 0
                 else:
                     nulls = None

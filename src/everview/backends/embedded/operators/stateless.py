@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate, compile_projection
 from everview.backends.embedded.operators.base import Operator
@@ -36,7 +38,7 @@ class FilterOperator(Operator):
         if delta is None:
             return None
         mask = self._holds(delta.columns, len(delta))
-        kept = int(mask.sum())
+        kept = np.count_nonzero(mask)
         if kept == len(delta):
             return delta
         return delta.take(mask) if kept else None

@@ -213,7 +213,7 @@ def finish_float_sum(call: AggregateCall, totals: Any, counts: Ints) -> Vector:
 
 def answer_vector(call: AggregateCall, values: AnyArray, nulls: Bools) -> Vector:
     """The answers of an aggregate, with NULL where the mask says so; ``values`` may be changed."""
-    if not nulls.any():
+    if not np.count_nonzero(nulls):
         return Vector(call.type, values)
     values[nulls] = 0
     return Vector(call.type, values, nulls)
