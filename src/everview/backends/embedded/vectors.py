@@ -110,7 +110,14 @@ class Vector:
 
     def take(self, rows: Ints | Bools) -> Vector:
         """The values at these positions (or under this mask)."""
-        return Vector(self.type, self.values[rows], None if self.nulls is None else self.nulls[rows])
+        values = self.values
+        if values.ndim == 1:
+            taken = values[rows]
+        elif rows.dtype == np.bool_:
+            taken = values.compress(rows, axis=0)
+        else:
+            taken = values.take(rows, axis=0)  # ten times as fast as an index where rows are of several words
+        return Vector(self.type, taken, None if self.nulls is None else self.nulls[rows])
 
 
 _ONES: Final[Ints] = np.ones(1 << 14, dtype=np.int64)
@@ -139,6 +146,8 @@ class Batch:
 
     def take(self, rows: Ints | Bools) -> Batch:
         """The rows at these positions (or under this mask)."""
+        if rows.dtype == np.bool_:
+            (rows,) = rows.nonzero()  # once for all columns
         return Batch(tuple(c.take(rows) for c in self.columns), self.weights[rows])
 
     def negated(self) -> Batch:
@@ -294,7 +303,7 @@ class KeyLayout:
             nulls = None
             if place.nullable:
                 nulls = keys[:, at + 1] != 0 if place.flagged else keys[:, at] == NULL_WORD
-                if nulls.any():
+                if np.count_nonzero(nulls):  # some times as fast as ``any``
                     values[nulls] = 0
                 else:
                     nulls = None

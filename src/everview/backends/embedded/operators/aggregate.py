@@ -119,7 +119,7 @@ class AggregateOperator(Operator):
         return self._rows.data[slots, 0] != 0
 
     def _answers(self, slots: Ints) -> tuple[Vector, ...]:
-        keys = self._key_layout.unpack(self._groups.keys[slots]) if self._key_count else ()
+        keys = self._key_layout.unpack(self._groups.store.take(slots, axis=0)) if self._key_count else ()
         return (*keys, *(c.accumulator.result(slots) for c in self._calls))
 
     def _difference(self, old: tuple[Vector, ...], existed: Any, new: tuple[Vector, ...], exists: Any) -> Batch | None:

@@ -111,9 +111,10 @@ class Arrangement(Searched):
     def _tell_indexes(self, changes: WeightChanges) -> None:
         if not self._slices and not self._ranges:
             return
-        was, is_there = changes.old != 0, changes.new != 0
-        created = changes.slots[is_there & ~was]
-        removed = changes.slots[was & ~is_there] if was.any() else NO_SLOTS
+        created, removed = changes.slots, NO_SLOTS
+        if np.count_nonzero(changes.old) or np.count_nonzero(changes.new) < len(created):
+            was, is_there = changes.old != 0, changes.new != 0
+            created, removed = changes.slots[is_there & ~was], changes.slots[was & ~is_there]
         indexes: list[SliceIndex | RangeIndex] = [*self._slices.values(), *self._ranges.values()]
         for index in indexes:
             # Removal first: a slot that one row leaves may be the slot that another takes.
@@ -176,7 +177,8 @@ class Arrangement(Searched):
 
     def at(self, slots: Ints) -> Batch:
         """The rows in these slots, with their weights."""
-        return Batch(self.layout.unpack(self.rows.keys[slots]), self.rows.weights[slots])
+        entries = self.rows.entries_at(slots)
+        return Batch(self.layout.unpack(entries), entries[:, -1].copy())
 
     def nbytes(self) -> dict[str, int]:
         """Bytes of the rows and of each index."""

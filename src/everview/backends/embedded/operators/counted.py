@@ -57,7 +57,7 @@ class CountedOperator(Operator):
         moved = change != 0
         if not moved.any():
             return None
-        return Batch(self._layout.unpack(self._rows.keys[touched[moved]]), change[moved])
+        return Batch(self._layout.unpack(self._rows.store.take(touched[moved], axis=0)), change[moved])
 
     def commit(self) -> None:
         dead = self._touched[~self._counts.data[self._touched].any(axis=1)]
@@ -80,7 +80,7 @@ class CountedOperator(Operator):
         slots = self._rows.live_slots()
         weights = self._combine(self._counts.data[slots])
         shown = weights != 0
-        return Batch(self._layout.unpack(self._rows.keys[slots[shown]]), weights[shown])
+        return Batch(self._layout.unpack(self._rows.store.take(slots[shown], axis=0)), weights[shown])
 
     def content(self) -> Batch:
         return self.recompute(())

@@ -189,6 +189,11 @@ class Side:
 
     def probe_keys(self, columns: Sequence[Vector], count: int) -> tuple[Ints, Ints | None]:
         """The keys to look up, and the rows they belong to where some rows can have no partner (None: all rows)."""
+        for column in columns:
+            if column.nulls is not None:
+                break
+        else:
+            return self.key_layout.pack(columns, count), None
         mask = self._can_match(columns)
         if mask is None or mask.all():
             return self.key_layout.pack(_null_free(columns, self.key_layout), count), None

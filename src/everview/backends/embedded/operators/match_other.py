@@ -63,7 +63,8 @@ class MatchByOtherOperator(MatchByKeyOperator):
         own = KeyMap(self._pairs.width, len(keys))
         slots, places = own.upsert(keys), own.find(values)
         came = np.zeros(own.capacity, dtype=np.int64)
-        came[places[places >= 0]] = signs[places >= 0]
+        (met,) = (places >= 0).nonzero()
+        came[places[met]] = signs[met]
         return came[slots]
 
     def _groups(self, keys: Ints) -> Ints:

@@ -59,8 +59,10 @@ class NestedBounds:
         self._condition = found
         self._cuts: dict[Cut, _Line] = {}
 
-    def within(self, row: Row) -> Within:
-        """What the nested value has to be, for these maintained values."""
+    def within(self, row: Row | None) -> Within:
+        """What the nested value has to be, for these maintained values; no value passes where there is no such row."""
+        if row is None:
+            return NOTHING
         condition = self._condition
         if isinstance(condition, Either):
             up, start = (self._cut(c, row) for c in sorted(condition.parts, key=_is_from))

@@ -14,15 +14,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from everview.backends.embedded.arrow_columns import vector_to_arrow
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.base import Operator, Searched, consolidated
+from everview.backends.embedded.operators.maintained_value import MaintainedValue
 from everview.backends.embedded.operators.nested_bounds import NOTHING, NestedBounds, Within
 from everview.backends.embedded.operators.ranges import range_words
 from everview.backends.embedded.vectors import Batch, Bools, Ints, Vector, concatenate
 from everview.errors import EvaluationError
 from everview.relational.nodes import Schema
-from everview.relational.types import Row
 from everview.trigger.program import NestedFilter
 
 OUTER, INNER, VALUE = range(3)
@@ -36,6 +35,7 @@ class NestedRows(Operator):
     ) -> None:
         super().__init__(fields, inputs)
         self._statement, self._dictionary = statement, dictionary
+        self._value = None if statement.value is None else MaintainedValue(inputs[VALUE].types, dictionary)
         self._outer_groups = tuple(o for o, _ in statement.groups)
         self._bounds = NestedBounds(statement.condition, statement.call.type)
         self._is_count = statement.call.function == "count"
@@ -108,8 +108,8 @@ class NestedRows(Operator):
         self._order(contents[OUTER], contents[INNER], None)
         self._clear()
         self._add(contents[INNER])
-        if self._statement.value is not None:
-            self._within = self._read(contents[VALUE])
+        if self._value is not None:
+            self._within = self._bounds.within(self._value.row(contents[VALUE]))
         return self.recompute(contents)
 
     def recompute(self, contents: Sequence[Batch]) -> Batch:
@@ -124,18 +124,8 @@ class NestedRows(Operator):
 
     def _moved(self, deltas: Sequence[Batch | None]) -> Within:
         """What the nested value has to be now."""
-        moved = deltas[VALUE] if self._statement.value is not None else None
-        if moved is None or not len(moved):
-            return self._within
-        come = moved.take(moved.weights > 0)
-        return self._read(come) if len(come) else self._within
-
-    def _read(self, value: Batch) -> Within:
-        """The bounds for the one row of the maintained value."""
-        if not len(value):
-            return NOTHING
-        row: Row = tuple(vector_to_arrow(c.take(np.array([0])), self._dictionary).to_pylist()[0] for c in value.columns)
-        return self._bounds.within(row)
+        row = None if self._value is None else self._value.moved(deltas[VALUE])
+        return self._within if row is None else self._bounds.within(row)
 
     def _lets_nothing(self, within: Within) -> bool:
         """Whether rows without an inner row pass."""

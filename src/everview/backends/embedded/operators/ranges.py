@@ -14,7 +14,7 @@ import numpy as np
 from everview.backends.embedded.cut_search import CutSearch
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_projection
-from everview.backends.embedded.order_words import plain_order_words, values_from_words
+from everview.backends.embedded.order_words import plain_order_words, stacked, values_from_words
 from everview.backends.embedded.state.float_order import float_order
 from everview.backends.embedded.state.ordered import OrderedIndex, Texts
 from everview.backends.embedded.state.running_values import RunningExtremes
@@ -75,7 +75,7 @@ class RangeIndex:
         self._change(slots, -1)
 
     def _change(self, slots: Ints, weight: int) -> None:
-        stored = self._rows.keys[slots]
+        stored = self._rows.entries_at(slots)
         picked = self._layout.pick(stored, self._access.columns)
         known = [~v.nulls for v in picked if v.nulls is not None]
         if known:
@@ -87,8 +87,10 @@ class RangeIndex:
         if not len(slots):
             return
         entries = np.empty((len(slots), self._index.width), dtype=np.int64)
-        entries[:, : len(self._words)] = stored[:, self._words]
-        entries[:, len(self._words) : self._slot] = self.words(picked[0])
+        if self._words:
+            entries[:, : len(self._words)] = stored[:, self._words]
+        for place, word in enumerate(self._value_columns(picked[0]), len(self._words)):
+            entries[:, place] = word
         entries[:, self._slot] = slots
         weights = np.full(len(slots), weight, dtype=np.int64)
         if isinstance(self._index, OrderedIndex):
@@ -103,9 +105,10 @@ class RangeIndex:
 
     def words(self, vector: Vector) -> Ints:
         """What stands for values of the column in a bound, behind the words of the group."""
-        if self.texts is not None:
-            return vector.values.reshape(-1, 1)
-        return np.stack(plain_order_words(vector), axis=1)
+        return stacked(self._value_columns(vector), len(vector))
+
+    def _value_columns(self, vector: Vector) -> list[Ints]:
+        return plain_order_words(vector) if self.texts is None else [vector.values]
 
     def rank(self, bounds: Ints, *, after: bool = False) -> Ints:
         """How many entries are below each bound (``after``: not above it)."""
@@ -164,12 +167,14 @@ class RangeIndex:
         self, group: Ints, low: tuple[int, ...] | None, high: tuple[int, ...] | None, *, includes_low: bool
     ) -> Ints:
         """The slots of a group's rows between two places: with the first and without the second, or the other way round."""
-        rows = group.reshape(1, -1)
-        first, last = self.group(rows)
-        if low is not None:
-            first = self.rank(np.append(rows, [low], axis=1), after=not includes_low)
-        if high is not None:
-            last = self.rank(np.append(rows, [high], axis=1), after=not includes_low)
+        first, last = self.group(group.reshape(1, -1))
+        bounds = [[*group.tolist(), *bound] for bound in (low, high) if bound is not None]
+        if bounds:
+            ranks = self.rank(np.array(bounds), after=not includes_low)
+            first = first if low is None else ranks[:1]
+            last = last if high is None else ranks[-1:]
+            if last[0] <= first[0]:
+                return ranks[:0]
         return self.some(first, last)[1]
 
     @property

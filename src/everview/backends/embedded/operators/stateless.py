@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.expressions import compile_predicate, compile_projection
 from everview.backends.embedded.operators.base import Operator
@@ -16,6 +18,7 @@ from everview.relational.failing import can_fail
 from everview.relational.nodes import Filter, Project, UnionAll
 from everview.relational.schema import schema
 from everview.relational.sql_text import sql_text
+from everview.relational.types import Row
 
 
 class FilterOperator(Operator):
@@ -35,7 +38,7 @@ class FilterOperator(Operator):
         if delta is None:
             return None
         mask = self._holds(delta.columns, len(delta))
-        kept = int(mask.sum())
+        kept = np.count_nonzero(mask)
         if kept == len(delta):
             return delta
         return delta.take(mask) if kept else None
@@ -57,7 +60,8 @@ class ProjectOperator(Operator):
         self._project = compile_projection(node.expressions, dictionary)
         part = _part_read(child)
         self.part = None if part is None else part.of(node.expressions)
-        self._risky = tuple(compile_expression(e) for e in node.expressions if can_fail(e))
+        self._by_row = tuple(compile_expression(e) for e in node.expressions)
+        self._risky = tuple(f for f, e in zip(self._by_row, node.expressions, strict=True) if can_fail(e))
         names = tuple(f.name for f in child.fields)
         self._text = ", ".join(sql_text(e, names) for e in node.expressions)
 
@@ -66,9 +70,13 @@ class ProjectOperator(Operator):
         if delta is None:
             return None
         if isinstance(delta, DeferredBatch) and not delta.is_made and self._will_succeed(delta):
-            waiting = delta
-            return DeferredBatch(lambda: self._projected(waiting), waiting.held)
+            waiting, arriving = delta, delta.arriving
+            row = None if arriving is None else lambda: self._row(arriving())
+            return DeferredBatch(lambda: self._projected(waiting), waiting.held, row)
         return self._projected(delta)
+
+    def _row(self, row: Row) -> Row:
+        return tuple(evaluate(row) for evaluate in self._by_row)
 
     def _projected(self, delta: Batch) -> Batch:
         return Batch(self._project(delta.columns, len(delta)), delta.weights)

@@ -198,7 +198,7 @@ def _average(call: AggregateCall, totals: Ints, sums: Ints, counts: Ints, nulls:
     quotients = wide.divide_word(scaled, divisor)
     for i in np.flatnonzero(~fits):  # more than 128 bits on the way: rare, and Python has as many as it takes
         (total,) = wide.to_ints(totals[i : i + 1])
-        quotients[i] = wide.from_ints([_divide_half_up(total * 10**places, int(divisor[i]))])[0]
+        quotients[i] = wide.from_ints([divide_half_up(total * 10**places, int(divisor[i]))])[0]
     values: AnyArray = quotients if kind_of(call.type) is Kind.WIDE else quotients[:, 0].copy()
     return answer_vector(call, values, nulls)
 
@@ -213,13 +213,13 @@ def finish_float_sum(call: AggregateCall, totals: Any, counts: Ints) -> Vector:
 
 def answer_vector(call: AggregateCall, values: AnyArray, nulls: Bools) -> Vector:
     """The answers of an aggregate, with NULL where the mask says so; ``values`` may be changed."""
-    if not nulls.any():
+    if not np.count_nonzero(nulls):
         return Vector(call.type, values)
     values[nulls] = 0
     return Vector(call.type, values, nulls)
 
 
-def _divide_half_up(value: int, divisor: int) -> int:
+def divide_half_up(value: int, divisor: int) -> int:
     """The quotient rounded half away from zero."""
     quotient, remainder = divmod(abs(value), divisor)
     quotient += 2 * remainder >= divisor

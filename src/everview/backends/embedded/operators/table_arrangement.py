@@ -63,9 +63,10 @@ class TableArrangement:
             self.columns, self.whole = (), Arrangement(self._layout(()))
         elif wanted != self.columns:
             slots = self.whole.rows.live_slots()
-            kept = self.whole.layout.pick(self.whole.rows.keys[slots], self.places(wanted))
+            entries = self.whole.rows.entries_at(slots)
+            kept = self.whole.layout.pick(entries, self.places(wanted))
             with suppress(MemoryError):  # it stays wider than need be
-                self._hold(wanted, Batch(kept, self.whole.rows.weights[slots]))
+                self._hold(wanted, Batch(kept, entries[:, -1].copy()))
 
     def _hold(self, columns: tuple[int, ...], content: Batch) -> None:
         """Goes on with these columns, and with the indexes of those before."""
@@ -136,4 +137,5 @@ class TableColumns(Searched):
     def at(self, slots: Ints) -> Batch:
         """The rows in these slots, with their weights."""
         whole = self.whole
-        return Batch(whole.layout.pick(whole.rows.keys[slots], self._places()), whole.rows.weights[slots])
+        entries = whole.rows.entries_at(slots)
+        return Batch(whole.layout.pick(entries, self._places()), entries[:, -1].copy())

@@ -12,9 +12,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from everview.backends.embedded.arrow_columns import vector_to_arrow
 from everview.backends.embedded.dictionary import Dictionary
-from everview.backends.embedded.operators.base import Operator, Searched, consolidated
+from everview.backends.embedded.operators.base import NO_SLOTS, Operator, Searched, consolidated
+from everview.backends.embedded.operators.maintained_value import MaintainedValue
 from everview.backends.embedded.operators.nested_bounds import NOTHING, NestedBounds, Within
 from everview.backends.embedded.order_words import plain_order_words
 from everview.backends.embedded.vectors import Batch, Bools, Ints, Kind, concatenate, kind_of
@@ -36,8 +36,9 @@ class ThresholdOperator(Operator):
         self, fields: Schema, statement: ThresholdFilter, inputs: tuple[Operator, ...], dictionary: Dictionary
     ) -> None:
         super().__init__(fields, inputs)
-        self._dictionary, self._column = dictionary, statement.column
+        self._column = statement.column
         self._type = self.types[self._column]
+        self._value = MaintainedValue(inputs[VALUE].types, dictionary)
         self._bounds = NestedBounds(statement.condition, self._type)
         self._within = self._before = NOTHING
         self._access = RangeAccess(self._column)
@@ -46,24 +47,23 @@ class ThresholdOperator(Operator):
 
     def push(self, deltas: Sequence[Batch | None]) -> Batch | None:
         rows, value = deltas
-        old, new = self._within, self._within
-        if value is not None and len(value):
-            come = value.take(value.weights > 0)
-            new = self._read(come) if len(come) else old
+        old, row = self._within, self._value.moved(value)
+        new = old if row is None else self._bounds.within(row)
         parts = []
         if rows is not None and len(rows):
-            parts.append(rows.take(self._pass(rows, old)))
+            passed = self._pass(rows, old)
+            if passed.any():
+                parts.append(rows.take(passed))
         if new != old:
-            parts += [self._between(*stretch) for stretch in _moved(old, new)]
+            parts += [found for stretch in _moved(old, new) if len(found := self._between(*stretch))]
             self._within = new
-        parts = [p for p in parts if len(p)]
         if not parts:
             return None
         whole = consolidated(concatenate(parts), self.layout) if len(parts) > 1 else parts[0]
         return whole if len(whole) else None
 
     def load(self, contents: Sequence[Batch]) -> Batch:
-        self._within = self._before = self._read(contents[VALUE])
+        self._within = self._before = self._bounds.within(self._value.row(contents[VALUE]))
         return self.recompute(contents)
 
     def recompute(self, contents: Sequence[Batch]) -> Batch:
@@ -74,22 +74,18 @@ class ThresholdOperator(Operator):
             return self.arrangement.content()
         return self.recompute([self._rows.content()])
 
-    def _read(self, value: Batch) -> Within:
-        """What the column has to be, for the one row of the maintained value."""
-        if not len(value):
-            return NOTHING
-        columns = [vector_to_arrow(c.take(np.array([0])), self._dictionary) for c in value.columns]
-        return self._bounds.within(tuple(c.to_pylist()[0] for c in columns))
-
     def _pass(self, batch: Batch, within: Within) -> Bools:
         vector = batch.columns[self._column]
-        words = np.stack(plain_order_words(vector), axis=1)
-        low, high = (_words_of(bound, self._type) for bound in within.bounds)
-        passed: Bools = np.zeros(len(batch), dtype=np.bool_)
-        if low is not None:
-            passed = _is_before(low, words)
-            if high is not None:
-                passed &= ~_is_before(high, words, strictly=True)
+        words = plain_order_words(vector)
+        least, greatest = self._bounds.limit
+        low, high = within.bounds
+        passed: Bools = np.ones(len(batch), dtype=np.bool_)
+        if low > least:
+            start = _words_of(low, self._type)
+            passed = np.zeros_like(passed) if start is None else _is_before(start, words)
+        if high < greatest:
+            end = _words_of(high, self._type)
+            passed = passed if end is None else passed & ~_is_before(end, words, strictly=True)
         if within.is_outside:
             passed = ~passed
         return passed if vector.nulls is None else passed & ~vector.nulls
@@ -99,8 +95,9 @@ class ThresholdOperator(Operator):
         start, end = (None if bound is None else _words_of(bound, self._type) for bound in (low, high))
         if low is not None and start is None:
             return self.nothing()
-        nowhere: Ints = np.zeros(0, dtype=np.int64)
-        slots = self._rows.range_index((), self._access).between(nowhere, start, end, includes_low=True)
+        slots = self._rows.range_index((), self._access).between(NO_SLOTS, start, end, includes_low=True)
+        if not len(slots):
+            return self.nothing()
         found = self._rows.at(slots)
         return Batch(found.columns, found.weights * sign)
 
@@ -120,10 +117,10 @@ class ThresholdOperator(Operator):
         )
 
 
-def _is_before(words: tuple[int, ...], rows: Ints, *, strictly: bool = False) -> Bools:
-    """Whether a place of the order is before each row, or at it unless ``strictly``."""
-    last = rows[:, -1] > words[-1] if strictly else rows[:, -1] >= words[-1]
-    return last if len(words) == 1 else (rows[:, 0] > words[0]) | ((rows[:, 0] == words[0]) & last)
+def _is_before(place: tuple[int, ...], words: Sequence[Ints], *, strictly: bool = False) -> Bools:
+    """Whether a place of the order is before each value, or at it unless ``strictly``."""
+    last: Bools = words[-1] > place[-1] if strictly else words[-1] >= place[-1]
+    return last if len(place) == 1 else (words[0] > place[0]) | ((words[0] == place[0]) & last)
 
 
 def _words_of(number: int, data_type: DataType) -> tuple[int, ...] | None:

@@ -58,14 +58,15 @@ class TopOperator(Operator):
         limit, offset = self._node.limit, self._node.offset
         if not len(entries):
             return self.nothing()
-        ends = np.cumsum(entries[:, -1])
-        starts = np.concatenate([np.zeros(1, dtype=np.int64), ends[:-1]])
+        weights, first = entries[:, -1].copy(), len(self._node.order)
+        ends = np.cumsum(weights)
         high = int(ends[-1]) if limit is None else offset + limit
-        weights = np.clip(ends, offset, high) - np.clip(starts, offset, high)
-        shown = weights > 0
-        first, keys = len(self._node.order), entries[shown]
-        columns = tuple(self._rows.value_of(keys, first + i) for i in range(len(self.types)))
-        return Batch(columns, weights[shown])
+        if offset or ends[-1] > high:
+            starts = ends - weights
+            weights = np.clip(ends, offset, high) - np.clip(starts, offset, high)
+            shown = weights > 0
+            entries, weights = entries.compress(shown, axis=0), weights[shown]
+        return Batch(tuple(self._rows.value_of(entries, first + i) for i in range(len(self.types))), weights)
 
     def content(self) -> Batch:
         return self._shown

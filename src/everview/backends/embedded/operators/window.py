@@ -59,8 +59,9 @@ class WindowOperator(Operator):
         """The distinct rows of the touched partitions, before or after the delta, with their old and new weights."""
         arrangement = self._side.rows.whole
         slots = self._slots(delta)
-        now = arrangement.rows.weights[slots]
-        keys = np.concatenate([arrangement.rows.keys[slots], arrangement.layout.pack(delta.columns, len(delta))])
+        found = arrangement.rows.entries_at(slots)
+        now = found[:, -1].copy()
+        keys = np.concatenate([found[:, :-1], arrangement.layout.pack(delta.columns, len(delta))])
         first, sums = consolidate(keys, np.concatenate([now, -delta.weights]))
         old, new = np.zeros((2, len(keys)), dtype=np.int64)
         # A row of the delta that is still there comes second, and its weight has gone to the first.

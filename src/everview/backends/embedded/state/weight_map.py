@@ -54,7 +54,11 @@ class WeightMap(KeyMap):
     def weights_of(self, keys: Ints) -> Ints:
         """The weight of each row, 0 where it is absent."""
         slots = self.find(keys)
-        return np.where(slots >= 0, self.store[slots, self.width], 0)
+        return np.where(slots >= 0, self.weights[slots], 0)
+
+    def entries_at(self, slots: Ints) -> Ints:
+        """The rows in these slots, each with its weight behind it."""
+        return self.store.take(slots, axis=0)  # an index over part of its columns takes ten times as long
 
     def add_weights(self, keys: Ints, weights: Ints) -> WeightChanges:
         """Add a batch; rows may repeat. Entries are created as needed and removed when their weight becomes 0.

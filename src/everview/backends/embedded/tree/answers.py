@@ -15,7 +15,13 @@ from everview.algebra.ring import Payloads
 from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.moments import finish_moments
 from everview.backends.embedded.operators.ring_sums import ring_answers
-from everview.backends.embedded.operators.sums import SUM_WORDS, answer_vector, finish_exact_sum, finish_float_sum
+from everview.backends.embedded.operators.sums import (
+    SUM_WORDS,
+    answer_vector,
+    divide_half_up,
+    finish_exact_sum,
+    finish_float_sum,
+)
 from everview.backends.embedded.state import wide
 from everview.backends.embedded.state.accumulate import FLOAT_COUNTERS, MINUS, NAN, PLUS, float_totals
 from everview.backends.embedded.tree.layout import BIG, FLOAT_RANGE, PLUS_UNIT, SPECIAL_BITS
@@ -293,10 +299,17 @@ def _row_finisher(block: Block, answer: Answer, place: dict[Monomial, int]) -> C
         return None
     if answer.call.function == "count":
         return lambda words: sum(c * words[at] for c, at in valid)
-    if answer.call.function != "sum" or is_floating(answer.call.type):
+    is_average = answer.call.function == "avg"
+    if (not is_average and answer.call.function != "sum") or is_floating(answer.call.type):
         return None
     terms = _places(block, answer.sums[0], place)
     scale = answer.call.type.scale if isinstance(answer.call.type, Decimal) else None
+    factor = 1
+    if is_average:
+        argument = answer.call.args[0].type
+        if scale is None or not isinstance(argument, Decimal):
+            return None
+        factor = 10 ** (scale - argument.scale)
 
     def finish(words: list[int]) -> Value:
         count = total = 0
@@ -306,6 +319,8 @@ def _row_finisher(block: Block, answer: Answer, place: dict[Monomial, int]) -> C
             return None
         for coefficient, at, is_count in terms:
             total += coefficient * (words[at] if is_count else (words[at + 1] << 64) + (words[at] & _LOW))
+        if is_average:
+            total = divide_half_up(total * factor, count)
         return total if scale is None else CONTEXT.scaleb(PythonDecimal(total), -scale)
 
     return finish

@@ -247,7 +247,7 @@ class TreeOperator(TreeBacked):
 
     def _difference(self, before: Ints, existed: Bools, now: Ints, exists: Bools) -> Batch | None:
         """The answers that went, and those that came; both are computed in one go, first the former, then the latter."""
-        entries = np.concatenate((before[existed], now[exists]))
+        entries = np.concatenate((before.compress(existed, axis=0), now.compress(exists, axis=0)))
         answers, olds = self._answers(entries), int(existed.sum())
         weights = np.ones(len(entries), dtype=np.int64)
         weights[:olds] = -1
@@ -257,7 +257,7 @@ class TreeOperator(TreeBacked):
             return difference if len(entries) else None
         old, new = (np.cumsum(existed) - 1)[both], (np.cumsum(exists) - 1 + olds)[both]
         packed = self.layout.pack(answers, len(entries))
-        same = (packed[old] == packed[new]).all(axis=1)
+        same = (packed.take(old, axis=0) == packed.take(new, axis=0)).all(axis=1)
         if not same.any():
             return difference
         moved = np.ones(len(entries), dtype=np.bool_)

@@ -11,6 +11,7 @@ from decimal import Decimal as PythonDecimal
 import numpy as np
 
 from everview.backends.embedded.dictionary import Dictionary
+from everview.backends.embedded.operators.sums import divide_half_up
 from everview.backends.embedded.state import wide
 from everview.backends.embedded.vectors import AnyArray, Bools, Ints, Kind, Vector, kind_of
 from everview.backends.embedded.windows.by_definition import ByDefinition
@@ -140,7 +141,7 @@ class ExactSum(WindowFunction):
         within = fits & scales
         for i in np.flatnonzero(~within):  # more than 128 bits on the way: rare, and Python has as many as it takes
             (total,) = wide.to_ints(totals[i : i + 1])
-            quotient = _divide_half_up(total * 10**places, int(counts[i]))
+            quotient = divide_half_up(total * 10**places, int(counts[i]))
             within[i] = abs(quotient) < 1 << 127
             quotients[i] = wide.from_ints([quotient if within[i] else 0])[0]
         return quotients, within
@@ -189,10 +190,3 @@ def _limb_sums(values: Ints, start: Ints, end: Ints) -> Ints:
 
 def _three_words(values: Ints) -> Ints:
     return np.concatenate([values, values[:, 1:] >> 63], axis=1)
-
-
-def _divide_half_up(value: int, divisor: int) -> int:
-    """The quotient rounded half away from zero."""
-    quotient, remainder = divmod(abs(value), divisor)
-    quotient += 2 * remainder >= divisor
-    return -quotient if value < 0 else quotient

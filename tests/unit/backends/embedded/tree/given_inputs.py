@@ -13,7 +13,7 @@ from everview.backends.embedded.dictionary import Dictionary
 from everview.backends.embedded.operators.base import Operator
 from everview.backends.embedded.tree.join_tree_operator import JoinTreeOperator
 from everview.backends.embedded.tree.tree_operator import TreeOperator
-from everview.backends.embedded.vectors import Batch
+from everview.backends.embedded.vectors import Batch, DeferredBatch
 from everview.backends.reference.evaluate_plan import evaluate_plan
 from everview.relational.arrow import column_to_arrow
 from everview.relational.expressions import Expression
@@ -112,7 +112,10 @@ class TreeRun:
         come = {t: c for t, (c, _) in change.items()}
         gone = {t: g for t, (_, g) in change.items()}
         batches = [self._batch(a, come, gone) for a in self.atoms]
-        return bag_of(self.operator.push([b if len(b) else None for b in batches]), self.dictionary)
+        delta = self.operator.push([b if len(b) else None for b in batches])
+        if isinstance(delta, DeferredBatch) and delta.arriving is not None:
+            assert self.content() == Counter([delta.arriving()]), "the row at hand is the one that the operator holds"
+        return bag_of(delta, self.dictionary)
 
     def commit(self, change: Change) -> None:
         """A whole transaction."""
