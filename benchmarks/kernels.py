@@ -92,6 +92,28 @@ def hash_maps() -> None:
                 report(f"{name}, {width} words, {order}", cells)
 
 
+def two_words() -> None:
+    """Creating and finding keys of two words, as primary keys have them: what hardly any hash treats alike."""
+    patterns: dict[str, Callable[[Ints], tuple[Ints, Ints]]] = {
+        "order and line": lambda i: (i // 4, i % 4 + 1),
+        "grid": lambda i: (i // 1024, i % 1024),
+        "diagonal": lambda i: (i, i),
+        "stride and day": lambda i: (i * 4096, 19_000 + i % 365),
+        "sensor and microsecond": lambda i: (i % 100, 1_700_000_000_000_000 + i // 100 * 1_000_000),
+        "random": lambda i: (rng.integers(-(2**62), 2**62, len(i)), rng.integers(-(2**62), 2**62, len(i))),
+    }
+    for name, words in patterns.items():
+        inserted, found = [], []
+        for size in SIZES:
+            keys, keymap = np.stack(words(np.arange(size)), axis=1), KeyMap(2)
+            keymap.upsert(keys)
+            for batch in BATCHES:
+                inserted.append(insert_speed(2, cut(keys, batch)[: -(-size // batch)]))
+                found.append(best(keymap.find, cut(rng.permutation(keys), batch)))
+        report(f"insert, {name}", inserted)
+        report(f"find shuffled, {name}", found)
+
+
 def insert_speed(width: int, batches: list[Ints]) -> float:
     """Filling an empty map, growth included."""
     fastest = 0.0
@@ -230,6 +252,7 @@ def main() -> None:
     head = [f"{size // 1000}k/{batch // 1000}k" for size in SIZES for batch in BATCHES]
     print(f"{'M rows/s, by keys held / batch':<44}" + "".join(f"{cell:>12}" for cell in head))
     hash_maps()
+    two_words()
     slices()
     ordered()
     sums()

@@ -226,23 +226,29 @@ class Catalog:
         self._definitions: dict[str, Definition] = {}
         self._sorts: bool | None = None
         self._watermarks: dict[str, ViewDefinition] | None = None
+        self.generation = 0
+        """Grows whenever a definition comes, goes or changes."""
+
+    def _changed(self) -> None:
+        self._sorts = self._watermarks = None
+        self.generation += 1
 
     def add(self, definition: Definition) -> None:
         """Enters a definition whose name and columns have been checked."""
         assert definition.name.lower() not in self._definitions, definition.name
         self._definitions[definition.name.lower()] = definition
-        self._sorts = self._watermarks = None
+        self._changed()
 
     def remove(self, definition: Definition) -> None:
         """Forgets a definition that ``droppable`` has given."""
         del self._definitions[definition.name.lower()]
-        self._sorts = self._watermarks = None
+        self._changed()
 
     def exchange(self, before: Definition, after: Definition) -> None:
         """Puts a definition in the place of another, also under another name."""
         exchanged = [after if d is before else d for d in self._definitions.values()]
         self._definitions = {d.name.lower(): d for d in exchanged}
-        self._sorts = self._watermarks = None
+        self._changed()
 
     def droppable(self, name: str) -> Definition:
         """The definition of this name, which nothing else needs but its own retention and watermark.

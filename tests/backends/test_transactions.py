@@ -3,6 +3,7 @@ from __future__ import annotations
 import threading
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import everview as ev
@@ -209,6 +210,23 @@ def test_a_table_dropped_during_a_transaction(orders: ev.Table, plain_db: ev.Dat
         plain_db.drop("orders")
         plain_db.create_table("orders", "id int")
     assert str(caught.value) == "table 'orders' was dropped and made anew during the transaction."
+
+
+def test_a_table_dropped_while_its_rows_are_read(plain_db: ev.Database) -> None:
+    """The same where the rows are given to the database itself, or to the table."""
+
+    class Rows:
+        def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+            plain_db.drop("u")
+            plain_db.create_table("u", "id int")
+            return pa.table({"id": pa.array([1], pa.int64())}).__arrow_c_stream__(requested_schema)
+
+    for change in (lambda t: plain_db.apply({"u": Rows()}), lambda t: t.insert(Rows())):
+        table = plain_db.create_table("u", "id bigint")
+        with pytest.raises(ev.UnknownName, match="dropped and made anew"):
+            change(table)
+        assert plain_db.table("u").rows() == []
+        plain_db.drop("u")
 
 
 def test_several_tables_are_one_transaction(db: ev.Database) -> None:

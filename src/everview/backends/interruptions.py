@@ -8,13 +8,14 @@ runs ``with UNINTERRUPTED`` is left by an exception of its own or at a ``give_wa
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ContextDecorator
 from threading import get_ident, main_thread
 from types import FrameType, TracebackType
-from typing import Any, Final, TypeAlias
+from typing import Any, ClassVar, Final, TypeAlias
 
 Handler: TypeAlias = Callable[[int, FrameType | None], Any]
 
@@ -28,6 +29,8 @@ _signal: Final[Any] = sys.modules.get("_signal", signal)
 class Uninterrupted(ContextDecorator):
     """A section of the main thread in which signals wait; sections may lie inside each other, and the outermost counts."""
 
+    main_thread: ClassVar[int | None] = main_thread().ident
+
     def __init__(self) -> None:
         self._depth = 0
         self._handlers: dict[int, Handler] = {}
@@ -36,7 +39,7 @@ class Uninterrupted(ContextDecorator):
         """The method, which Python would make anew each time."""
 
     def __enter__(self) -> None:
-        if get_ident() == main_thread().ident:
+        if get_ident() == self.main_thread:
             if self._depth == 0:
                 for number in _DEFERRED:
                     handler = _signal.getsignal(number)
@@ -48,9 +51,9 @@ class Uninterrupted(ContextDecorator):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if get_ident() == main_thread().ident:
+        if get_ident() == self.main_thread:
             self._depth -= 1
-            if self._depth == 0:
+            if self._depth == 0 and self._handlers:
                 handlers = dict(self._handlers)
                 self._give_back()
                 if self._waiting:
@@ -58,7 +61,7 @@ class Uninterrupted(ContextDecorator):
 
     def give_way(self) -> None:
         """Calls the handlers of signals that have come: nothing has been changed here that could not be undone."""
-        if self._waiting and get_ident() == main_thread().ident:
+        if self._waiting and get_ident() == self.main_thread:
             self._call(self._handlers)
 
     def _call(self, handlers: Mapping[int, Handler]) -> None:
@@ -85,6 +88,13 @@ class Uninterrupted(ContextDecorator):
             if self._handlers:  # a handler that is back has raised
                 self._give_back()
 
+
+def _forked() -> None:
+    """In a new process the thread that has made it is the main one."""
+    Uninterrupted.main_thread = get_ident()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 UNINTERRUPTED: Final = Uninterrupted()
 """Of this process, as its signals are."""

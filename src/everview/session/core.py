@@ -97,11 +97,12 @@ class Core:
 
     def check_open(self) -> None:
         """Raises if the database is closed; one that another process writes is brought up to date."""
+        if self.is_open and not self._follows:
+            return
         self.check_not_closed()
-        if self._follows:
-            with self.lock:
-                pass  # whoever enters takes in what the writer has committed
-            self.subscriptions.deliver()
+        with self.lock:
+            pass  # whoever enters takes in what the writer has committed
+        self.subscriptions.deliver()
 
     def locked(self) -> DatabaseLock:
         """The lock, to hold while catalog and backend are used."""
@@ -381,30 +382,33 @@ class Core:
 
     def read_mapping(self, changes: Mapping[str, Any], decompose: bool = False) -> list[Change]:
         """What a user gives for several tables."""
-        if not isinstance(changes, Mapping):
+        if not isinstance(changes, (dict, Mapping)):  # of a dict it is known at once
             raise InvalidChange(
                 f"changes are of type {type(changes).__name__}.", hint="give a dict from table names to rows."
             )
         return [self.read_change(table, rows, Mode.APPLY, decompose) for table, rows in changes.items()]
 
-    def run(self, changes: list[Change], source: tuple[str, int] | None = None) -> Commit:
+    def run(self, changes: list[Change], source: tuple[str, int] | None = None, read_at: int | None = None) -> Commit:
         """Commits a transaction and tells the subscribers."""
-        commit = self.commit(changes, source)
+        commit = self.commit(changes, source, read_at)
         self.subscriptions.deliver()
         return commit
 
-    def commit(self, changes: list[Change], source: tuple[str, int] | None = None) -> Commit:
+    def commit(
+        self, changes: list[Change], source: tuple[str, int] | None = None, read_at: int | None = None
+    ) -> Commit:
         """Commits a transaction, whose subscribers the caller then tells; a batch of a source that is not new does nothing.
 
-        Whoever interrupts it finds all of it or nothing.
+        Whoever interrupts it finds all of it or nothing. ``read_at`` is the catalog's generation when the rows were read.
         """
         with self.uninterrupted, self.locked():
             if source is not None:
                 last = self.backend.last_batch(source[0])
                 if last is not None and source[1] <= last:
                     return Commit(self.backend.version, {}, 0.0, is_repeat=True)
-            for change in changes:
-                self._check_current(change)
+            if read_at != self.catalog.generation:
+                for change in changes:
+                    self._check_current(change)
             backend, marked = self.backend, self.catalog.watermarks
             started = time.perf_counter()
             changes, caught = sort_out(self, changes) if self.catalog.sorts_rows_out else (changes, {})

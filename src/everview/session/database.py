@@ -207,7 +207,8 @@ class Database:
                 ``Commit.decomposed`` says what was found.
         """
         checked = None if source is None else check_source(source)
-        return self._core.run(self._core.read_mapping(changes, decompose), checked)
+        read_at = self._core.catalog.generation
+        return self._core.run(self._core.read_mapping(changes, decompose), checked, read_at)
 
     def advance(self, now: datetime | None = None) -> Commit:
         """Moves the clock, which stands still in between, to a moment or to the present one; ``now()`` in a view reads it."""

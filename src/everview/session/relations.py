@@ -265,7 +265,8 @@ class Table(_Relation):
 
     def _change(self, rows: Any, mode: Mode, decompose: bool = False) -> Commit:
         self._check()
-        return self._core.run([self._core.read_change(self.name, rows, mode, decompose)])
+        read_at = self._core.catalog.generation
+        return self._core.run([self._core.read_change(self.name, rows, mode, decompose)], read_at=read_at)
 
     def __repr__(self) -> str:
         key = f" primary key ({', '.join(self.primary_key)})" if self.primary_key else ""

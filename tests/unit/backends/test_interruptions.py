@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import threading
 from collections.abc import Iterator
@@ -91,6 +92,22 @@ def test_other_threads_are_not_concerned(told: list[int]) -> None:
     thread.start()
     thread.join()
     assert (found, told) == ([before], [])
+
+
+def test_the_thread_that_forks_is_the_main_one_of_its_process() -> None:
+    """Signals come to it there, so it is the one to let them wait."""
+    ended: list[int] = []
+
+    def work() -> None:
+        child = os.fork()
+        if not child:
+            os._exit(0 if Uninterrupted.main_thread == threading.get_ident() else 1)
+        ended.append(os.waitpid(child, 0)[1])
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert (ended, Uninterrupted.main_thread) == ([0], threading.main_thread().ident)
 
 
 def test_a_handler_that_was_set_meanwhile_stays(told: list[int]) -> None:

@@ -257,7 +257,7 @@ class EmbeddedBackend(InMemory):
 
     def suspensions(self) -> Mapping[str, Suspension]:
         """The views that have no answer."""
-        return self._suspended.reasons
+        return self._suspended.reasons if self._suspended.by_key else {}
 
     def heal(self) -> Mapping[str, pa.Table]:
         """Tries the suspended views again whose tables have changed."""

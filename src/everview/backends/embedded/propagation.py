@@ -283,11 +283,11 @@ class Propagation:
         given = dict(running.deltas)
         while True:
             try:
-                if self.is_limited:
-                    with self.budget:
-                        self._run(route(), running)
+                if self.budget is NO_BUDGET:
+                    self._run(route(), running, is_limited=False)
                 else:
-                    self._run(route(), running)
+                    with self.budget:
+                        self._run(route(), running, is_limited=True)
             except LeavesGroup as leaving:
                 running.rollback_operators()
                 running.deltas = dict(given)
@@ -314,9 +314,9 @@ class Propagation:
             self._routes[running.key] = route
         return route
 
-    def _run(self, route: Iterable[Stop], running: Running) -> None:
+    def _run(self, route: Iterable[Stop], running: Running, *, is_limited: bool) -> None:
         """Visits operators in order, each with the deltas of its inputs, if one of them has moved, and takes their time."""
-        deltas, touched, is_limited = running.deltas, running.operators, self.is_limited
+        deltas, touched = running.deltas, running.operators
         since = perf_counter()
         for operator, inputs in route:
             given = [deltas.get(i) for i in inputs]

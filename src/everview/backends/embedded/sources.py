@@ -53,7 +53,8 @@ class TableInput:
         self._read_tests: dict[int, TextTest] = {}
         self._unseen_texts: tuple[int, ...] = ()
         """Columns of text that are read, and that nobody has looked at before: those of a table that keeps no rows."""
-        self._arrangement = TableArrangement(lambda: self.all_fields, self._rows_to_arrange)
+        self.arrangement = TableArrangement(lambda: self.all_fields, self._rows_to_arrange)
+        """Shared by the scans whose columns are among its readers."""
         self._parts: WeakSet[Operator] = WeakSet()
         """Operators that keep most rows of the table apart."""
         self._number = 0
@@ -206,7 +207,7 @@ class TableInput:
     def _read(self) -> dict[int, Vector]:
         """All columns that some scan reads, in one go."""
         assert self._rows is not None, "a delta was asked for outside a transaction"
-        scans = (*self.scans, self._arrangement.columns)
+        scans = (*self.scans, self.arrangement.columns)
         if scans != self._read_for:
             wanted = sorted(self._wanted())
             self._read_tests = self._tests_among(wanted)
@@ -225,11 +226,11 @@ class TableInput:
 
     def _wanted(self) -> set[int]:
         """The columns that some scan reads, or the arrangement has."""
-        return {c for scan in (*self.scans, self._arrangement.columns) for c in scan}
+        return {c for scan in (*self.scans, self.arrangement.columns) for c in scan}
 
     def searched(self, scan: ScanOperator) -> Searched | None:
         """The arrangement that a scan shares with others, if its rows hardly repeat."""
-        definition, shared = self.table.definition, self._arrangement
+        definition, shared = self.table.definition, self.arrangement
         has_key = bool(definition.primary_key) and set(definition.key_positions) <= set(scan.columns)
         if has_key or scan.columns in shared.readers:
             reader = shared.reader(scan.columns)
@@ -252,7 +253,7 @@ class TableInput:
         holds_most = count <= 2 * len(own.rows) if count else has_key and part.keeps_most
         if holds_most and definition.retain:
             self._parts.add(operator)
-            if self._arrangement.readers or len(self._parts) > 1:
+            if self.arrangement.readers or len(self._parts) > 1:
                 self._join_parts()
 
     def _join_parts(self) -> None:
@@ -261,7 +262,7 @@ class TableInput:
             own, part = operator.arrangement, operator.part
             assert part is not None
             if own is not None and not own.is_held:
-                found = PartColumns(self._arrangement, part, self._dictionary)
+                found = PartColumns(self.arrangement, part, self._dictionary)
                 for columns in own.slice_keys:
                     found.index(columns)
                 operator.in_table, operator.arrangement = found, None
@@ -275,22 +276,22 @@ class TableInput:
 
     def shares(self, columns: tuple[int, ...]) -> TableArrangement | None:
         """The arrangement, if a scan of these columns is among those that use it."""
-        return self._arrangement if columns in self._arrangement.readers else None
+        return self.arrangement if columns in self.arrangement.readers else None
 
     def forget(self, columns: tuple[int, ...]) -> None:
         """A scan of these columns has gone."""
         del self.scans[columns]
-        if self._arrangement.readers.pop(columns, None) is not None and not self._arrangement.readers:
-            self._arrangement.release(())
+        if self.arrangement.readers.pop(columns, None) is not None and not self.arrangement.readers:
+            self.arrangement.release(())
 
     def release(self, searched: Collection[int]) -> None:
         """Keeps the arrangement for scans of which this is searched, by identity, and for no others."""
-        readers = self._arrangement.readers
-        self._arrangement.release([c for c, r in readers.items() if c in self.scans and id(r) in searched])
+        readers = self.arrangement.readers
+        self.arrangement.release([c for c, r in readers.items() if c in self.scans and id(r) in searched])
 
     def take_into_arrangement(self) -> None:
         """Adds the change at hand to the arrangement, for the first scan that says so."""
-        self._arrangement.take(self._number, self.delta)
+        self.arrangement.take(self._number, self.delta)
 
     def content(self, columns: Sequence[int]) -> Batch:
         """The whole table, in these columns."""
@@ -320,7 +321,7 @@ class ScanOperator(Operator):
         delta = self.source.delta(self.columns)
         if not len(delta):
             return None
-        if self.source.shares(self.columns) is not None:
+        if self.columns in self.source.arrangement.readers:
             self.source.take_into_arrangement()
         return delta
 
@@ -350,14 +351,12 @@ class ScanOperator(Operator):
         return super().keeps_output or self.source.shares(self.columns) is not None
 
     def commit(self) -> None:
-        shared = self.source.shares(self.columns)
-        if shared is not None:
-            shared.commit()
+        if self.columns in self.source.arrangement.readers:
+            self.source.arrangement.commit()
 
     def rollback(self) -> None:
-        shared = self.source.shares(self.columns)
-        if shared is not None:
-            shared.rollback()
+        if self.columns in self.source.arrangement.readers:
+            self.source.arrangement.rollback()
 
     def nbytes(self) -> dict[str, int]:
         """The arrangement that scans of the table share, on the account of the first of them."""

@@ -132,7 +132,7 @@ class SuspendedViews:
     @property
     def reasons(self) -> dict[str, Suspension]:
         """Why each has no answer, by its name."""
-        return {v.definition.name: v.why for v in self.by_key.values()} if self.by_key else {}
+        return {v.definition.name: v.why for v in self.by_key.values()}
 
     # Becoming suspended
 

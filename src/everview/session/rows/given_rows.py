@@ -30,6 +30,8 @@ class Mode(Enum):
     UPSERT = "upsert"
     DELETE_KEYS = "delete_keys"
 
+    __hash__ = object.__hash__  # there is one object for each; Enum's own is written in Python
+
 
 @dataclass(frozen=True, slots=True)
 class GivenRows:
