@@ -240,8 +240,8 @@ class KeyMap:
         """Do what made a kernel stop: change the hash, give memory back, or grow for up to ``extra`` entries."""
         meta = self._meta
         if meta[LONG]:
-            meta[LONG], meta[MODE] = 0, 1
-            self._resize_table(len(self._table))
+            self._resize_table(len(self._table), mode=1)
+            meta[LONG] = 0
         elif meta[REMOVED] >= meta[TRIM_AT]:
             self.trim()
         else:
@@ -307,10 +307,12 @@ class KeyMap:
         for follower in self._followers:
             follower.resize(capacity)
 
-    def _resize_table(self, length: int, capacity: int = 0) -> None:
+    def _resize_table(self, length: int, capacity: int = 0, mode: int | None = None) -> None:
         slots = self.live_slots() if self._meta[FREE] else _ALL
         reserve((length - len(self._table)) * self._table.itemsize)
         self._set_table(length, capacity)
+        if mode is not None:  # not before there is the table that is filled so
+            self._meta[MODE] = mode
         kernels.rehash(self._table, self.store, self._meta, self.width, slots)
 
 

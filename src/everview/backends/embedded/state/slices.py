@@ -75,8 +75,8 @@ class SliceIndex:
                 return
             assert not self._links[slots[done], kernels.NEXT], f"slot {slots[done]} is in the index already"
             if self._meta[LONG]:
-                self._meta[LONG], self._meta[MODE] = 0, 1
-                self._rehash(len(self._table))
+                self._rehash(len(self._table), mode=1)
+                self._meta[LONG] = 0
             else:
                 quick = len(self._table) < 1 << 16 and 2 * (len(slots) - done) > len(self._table)
                 self._rehash(len(self._table) * (4 if quick else 2))
@@ -88,9 +88,11 @@ class SliceIndex:
         if len(self._table) > _SMALLEST and len(self) * _SPARSE < len(self._table):
             self._rehash(max(_SMALLEST, 1 << (4 * len(self)).bit_length()))
 
-    def _rehash(self, length: int) -> None:
+    def _rehash(self, length: int, mode: int | None = None) -> None:
         old, bits = self._table, int(self._meta[BITS])
         self._set_table(length)
+        if mode is not None:  # not before there is the table that is filled so
+            self._meta[MODE] = mode
         kernels.rehash_chains(old, bits, self._table, self.keymap.store, self._meta, self.columns)
 
     def count(self, subkeys: Ints) -> Ints:

@@ -10,7 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from everview.backends.embedded.state.consolidate import consolidate
 from everview.backends.embedded.state.keymap import SMALLEST, KeyMap
-from everview.backends.embedded.state.keymap_kernels import BITS, LONGEST, MODE
+from everview.backends.embedded.state.keymap_kernels import BITS, LONG, LONGEST, MODE
 from everview.backends.embedded.state.memory import address_of
 from everview.backends.embedded.state.probing import hash_entry
 from everview.backends.embedded.state.slot_array import SlotArray
@@ -222,6 +222,31 @@ def test_no_pattern_of_keys_makes_long_probes(name: str, width: int) -> None:
         assert mode == 0
     first, _ = consolidate(keys, np.ones(30_000, dtype=np.int64))
     assert len(first) == 30_000
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_without_memory_for_another_hash_the_old_one_stays(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    """Where keys lie too far from their places, and there is no memory to place them anew, all are found as before."""
+    keys = np.zeros((30_000, width), dtype=np.int64)
+    keys[:, 0] = PATTERNS["against the hash" if width == 1 else "stride 2^40"]
+    keys[:, -1] += np.arange(30_000) << 20
+    keymap, set_table, failures = KeyMap(width), KeyMap._set_table, 0
+
+    def set_or_fail(own: KeyMap, length: int, capacity: int = 0) -> None:
+        nonlocal failures
+        if own._meta[LONG] and not failures:
+            failures += 1
+            raise MemoryError
+        set_table(own, length, capacity)
+
+    monkeypatch.setattr(KeyMap, "_set_table", set_or_fail)
+    with pytest.raises(MemoryError):
+        keymap.upsert(keys)
+    held = len(keymap)
+    assert 0 < held < 30_000
+    assert np.array_equal(keymap.find(keys[:held]), np.arange(held))
+    assert np.array_equal(keymap.upsert(keys), np.arange(30_000))
+    assert keymap._meta[MODE] == 1
 
 
 @pytest.mark.parametrize("order", ["forward", "backward", "shuffled"])
