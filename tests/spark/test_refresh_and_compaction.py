@@ -132,6 +132,20 @@ def test_a_strict_view_rejects_what_only_a_recomputation_could_do(db: ev.Databas
     assert rejected >= 1
 
 
+def test_spark_forgets_the_rows_of_a_transaction(spark: SparkSession) -> None:
+    """A view that is computed anew by Spark leaves no temporary view behind, but those of files."""
+    with ev.connect(backend="spark", spark=spark, local_rows=10) as db:
+        table = db.create_table("t", "k int, x int")
+        table.insert([(i % 10, i) for i in range(100)])
+        db.create_view("v", "SELECT k, sum(x) AS s FROM t GROUP BY k", refresh="full")
+        assert table.insert([(1, 1), (2, 5)]).refreshed["v"].how == "full"
+        db.verify()
+        backend = db._core.backend
+        assert isinstance(backend, SparkBackend)
+        views = {row.viewName for row in backend._engine.session.sql("SHOW VIEWS").collect()}
+        assert views == set(backend._engine._frames.values())
+
+
 def _written_by_executors(path: Path) -> list[int]:
     """For each compaction in the commit log, how many relations have segments that came from executors."""
     records = [json.loads(file.read_text()) for file in sorted((path / "_commits").glob("*.json"))]

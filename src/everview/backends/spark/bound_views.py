@@ -31,11 +31,17 @@ def views_of(plan: Relation, sources: Mapping[str, BoundSource], engine: SparkEn
 
 
 def _view_of(bound: BoundSource, fields: Schema, engine: SparkEngine, limit: int) -> str:
-    near = engine.view_of_rows(bound.local(limit), fields)
-    relation = bound.source.relation
-    if relation is None or not relation.remote(limit):
-        return near
-    far = engine.view_of_segments(relation, relation.remote(limit))
+    rows, relation = bound.local(limit), bound.source.relation
+    remote = [] if relation is None else relation.remote(limit)
+    if relation is None or not remote:
+        return engine.view_of_rows(rows, fields)
     chosen = [*bound.chosen(), len(relation.fields)]
     listed = ", ".join(f"c{c} AS c{i}" for i, c in enumerate(chosen))
-    return engine.view_of_sql(f"SELECT {listed} FROM {far} UNION ALL SELECT * FROM {near}")
+    text = f"SELECT {listed} FROM {engine.view_of_segments(relation, remote)}"
+    if not rows.num_rows:
+        return engine.view_of_sql(text)
+    near = engine.view_of_rows(rows, fields)
+    try:
+        return engine.view_of_sql(f"{text} UNION ALL SELECT * FROM {near}")
+    finally:  # it is resolved at once
+        engine.drop([near])
