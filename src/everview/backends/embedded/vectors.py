@@ -168,8 +168,8 @@ class DeferredBatch(Batch):
     """A batch that is computed when somebody looks at it; nobody pays for a delta that nobody reads.
 
     ``arriving`` gives the values of the one row that it inserts, where that is all it inserts and the row is at hand: enough
-    to tell whether an expression over it fails, which must be known before the transaction commits. ``held`` is how many words
-    it holds on to until it is computed.
+    to tell whether an expression over it fails, which must be known before the transaction commits, and for those who compare
+    with it. ``held`` is how many words it holds on to until it is computed.
     """
 
     __slots__ = ("_compute", "_made", "arriving", "counter", "held")
@@ -303,7 +303,7 @@ class KeyLayout:
             nulls = None
             if place.nullable:
                 nulls = keys[:, at + 1] != 0 if place.flagged else keys[:, at] == NULL_WORD
-                if np.count_nonzero(nulls):  # some times as fast as ``any``
+                if np.count_nonzero(nulls):  # several times as fast as ``any``
                     values[nulls] = 0
                 else:
                     nulls = None

@@ -153,11 +153,11 @@ class OrderedIndex:
 
     def keys_at(self, places: Ints) -> Ints:
         """The key rows at places."""
-        return np.ascontiguousarray(self.rows.take(places, axis=0)[:, : self.width])
+        return np.ascontiguousarray(self.rows.take(places, axis=0)[..., : self.width])
 
     def entries_at(self, places: Ints) -> Ints:
         """The key rows at places, each with its weight behind it."""
-        return np.ascontiguousarray(self.rows.take(places, axis=0)[:, : self.width + 1])
+        return np.ascontiguousarray(self.rows.take(places, axis=0)[..., : self.width + 1])
 
     def weights_at(self, places: Ints) -> Ints:
         """The weights at places."""
